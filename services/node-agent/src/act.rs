@@ -3,6 +3,7 @@
 mod supervision;
 mod volumes;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,12 +17,15 @@ use setpoint_proto::{ApiError, Reason};
 use crate::container_config;
 use crate::downward::Placement;
 use crate::environment::{self, environment, expand_words, hostname};
+use crate::ephemeral;
 use crate::events::Events;
 use crate::fields::{self, Column};
 use crate::hooks::{self, Hooks};
 use crate::plan::Action;
 use crate::probe::{self, Probes};
-use crate::runtime::{self, ContainerConfig, ContainerId, LogLimits, Runtime, SandboxConfig, Wake};
+use crate::runtime::{
+    self, ContainerConfig, ContainerId, LogLimits, Processes, Runtime, SandboxConfig, Wake,
+};
 use crate::status::status;
 use crate::volumes::{Tokens, Updates};
 use crate::world::{AssignedPod, WaitingReason, World};
@@ -111,6 +115,8 @@ pub struct Executor<R> {
     pub updates: Updates,
     /// The paths of the machine below which Pods may mount.
     pub host_paths: Vec<String>,
+    /// The directory of the node's own persistent volumes, if it keeps any.
+    pub local_path: Option<PathBuf>,
     /// Limits of container logs.
     pub log: LogLimits,
 }
@@ -138,7 +144,7 @@ impl<R: Runtime> Executor<R> {
                     volumes,
                 };
                 self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;
-                if let (Some(column), None) = (Column::of::<R>(), world.sandbox()) {
+                if let (Some(column), None) = (Column::of(&self.runtime), world.sandbox()) {
                     let ignored = fields::ignored(&pod.object.spec, column);
                     self.events.unsupported(&pod.object, &ignored);
                 }
@@ -211,12 +217,15 @@ impl<R: Runtime> Executor<R> {
         let Some(container) = pod.container(name) else {
             return Ok(());
         };
-        let refused = Column::of::<R>().and_then(|column| fields::refused(spec, name, column));
+        let container = container.as_ref();
+        let refused =
+            Column::of(&self.runtime).and_then(|column| fields::refused(spec, name, column));
         if let Some(field) = refused {
             let message = format!("{field} is not supported on this node");
             return Err(self.misconfigured(pod, container, message));
         }
         let env = self.environment(world, pod, container).await?;
+        let processes = self.processes(world, pod, container)?;
         let config = ContainerConfig {
             id: ContainerId {
                 uid: pod.object.metadata.uid.clone(),
@@ -236,6 +245,7 @@ impl<R: Runtime> Executor<R> {
             stop_signal: container_config::stop_signal(container),
             termination_message: container_config::termination_message(container),
             mounts: self.mounts(world, pod, container, &env).await?,
+            processes,
             env,
         };
         let placeholder = config.command.is_empty() && R::RUNS_COMMANDS && !R::RUNS_IMAGES;
@@ -270,6 +280,10 @@ impl<R: Runtime> Executor<R> {
             }
             started => started?,
         };
+        if let (Some(column), Some(_)) = (Column::of(&self.runtime), ephemeral::named(spec, name)) {
+            let ignored = fields::ignored_of_ephemeral(spec, name, column);
+            self.events.unsupported(&pod.object, &ignored);
+        }
         self.events.pulled(&pod.object, container, origin);
         self.events
             .started(&pod.object, container, attempt, placeholder);
@@ -282,6 +296,29 @@ impl<R: Runtime> Executor<R> {
             self.hooks.run_post_start(run, &self.events, &self.wake);
         }
         Ok(())
+    }
+
+    /// Returns whose processes a container sees.
+    fn processes(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+        container: &Container,
+    ) -> Result<Processes, Error> {
+        let spec = &pod.object.spec;
+        let ephemeral = ephemeral::named(spec, &container.name);
+        let target = ephemeral.map_or("", |found| found.target_container_name.as_str());
+        if spec.share_process_namespace == Some(true) {
+            return Ok(Processes::OfPod);
+        }
+        match (target, world.running(target)) {
+            ("", _) => Ok(Processes::Own),
+            (_, Some(running)) => Ok(Processes::Of(running.id.clone())),
+            _ => {
+                let message = format!("unable to find target container {target:?}");
+                Err(self.misconfigured(pod, container, message))
+            }
+        }
     }
 
     /// Records an Event and returns the error for a container that cannot be started as configured.

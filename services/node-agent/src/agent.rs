@@ -173,6 +173,7 @@ impl<R: Runtime> Agent<R> {
             allocatable: Arc::clone(&node.resources),
             runtime: R::NAME,
             runs: Runs::of::<R>(),
+            mounts: self.executor.runtime.mounts_volumes(),
         }
     }
 

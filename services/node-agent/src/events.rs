@@ -4,6 +4,7 @@ use setpoint_controller::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
 
 use crate::duration;
+use crate::ephemeral;
 use crate::plan::KillReason;
 use crate::probe::ProbeKind;
 use crate::runtime::ImageOrigin;
@@ -258,12 +259,12 @@ fn backs_off(container: &ContainerStatus) -> bool {
 fn reference(pod: &Pod, container: Option<&str>) -> ObjectReference {
     let mut reference = events::reference_to(pod);
     if let Some(name) = container {
-        let init = pod
-            .spec
-            .init_containers
-            .iter()
-            .any(|container| container.name == name);
-        let field = if init { "initContainers" } else { "containers" };
+        let mut init = pod.spec.init_containers.iter();
+        let field = match ephemeral::named(&pod.spec, name) {
+            Some(_) => "ephemeralContainers",
+            None if init.any(|container| container.name == name) => "initContainers",
+            None => "containers",
+        };
         reference.field_path = format!("spec.{field}{{{name}}}");
     }
     reference

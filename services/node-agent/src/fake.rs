@@ -109,6 +109,10 @@ impl Runtime for Fake {
     const RUNS_COMMANDS: bool = true;
     const RUNS_IMAGES: bool = true;
 
+    fn mounts_volumes(&self) -> bool {
+        true
+    }
+
     fn sandboxes(&self, _: &Key) -> Vec<Sandbox> {
         vec![self.0.lock().sandbox.clone()]
     }

@@ -14,6 +14,7 @@ mod container_config;
 mod downward;
 mod duration;
 mod environment;
+mod ephemeral;
 mod events;
 mod expand;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod node;
 mod plan;
 mod pod;
 mod probe;
+mod reclaim;
 mod rejection;
 mod restart;
 pub mod runtime;

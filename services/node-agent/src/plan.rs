@@ -19,12 +19,13 @@ use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::Container;
 
 use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
+use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeKind};
 use crate::restart::{Ended, RestartPolicy, is_sidecar};
 use crate::runtime::{ContainerId, Sandbox};
 use crate::volumes::{INTERVAL, follows_objects};
-use crate::world::{AssignedPod, AttemptHistory, LastAttempt, Runs, World, at_least_one_second};
+use crate::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_least_one_second};
 
 /// Maximum requeue delay of a Pod with a deadline, because the wall clock may be adjusted.
 const MAX_DEADLINE_RECHECK: Duration = Duration::from_secs(3600);
@@ -146,17 +147,23 @@ impl AssignedPod {
             Some(sandbox) if !sandbox.ready => self.recreate_sandbox(world, sandbox, ip, plan),
             Some(_) => {
                 self.update_volumes(world, plan);
+                let (first, last): (Vec<_>, Vec<_>) = ephemeral::containers(&self.object.spec)
+                    .partition(|ephemeral| !has_failed_to_start(world, ephemeral));
+                first.iter().for_each(|new| start_once(plan, world, new));
                 match self.initialized(world) {
                     true => self.run(world, plan),
                     false => self.initialize(world, plan),
                 }
+                // What cannot be started ends a round, and must not keep the others from running.
+                last.iter()
+                    .for_each(|failed| start_once(plan, world, failed));
             }
         }
     }
 
     /// Lets the files of volumes follow the objects that they come from.
     fn update_volumes(&self, world: &World, plan: &mut Plan<Action>) {
-        if self.runs != Runs::Images || !follows_objects(&self.object) {
+        if !self.mounts || !follows_objects(&self.object) {
             return;
         }
         let age = |at| world.instant.saturating_duration_since(at);
@@ -339,6 +346,30 @@ fn failure(world: &World, id: &ContainerId) -> Option<(KillReason, &'static str)
         Some((KillReason::Startup, "its startup probe has failed"))
     } else {
         None
+    }
+}
+
+/// Returns whether an ephemeral container was reported as one that cannot be started.
+fn has_failed_to_start(world: &World, ephemeral: &Container) -> bool {
+    let waiting = world
+        .reported(&ephemeral.name)
+        .and_then(|reported| reported.state.waiting.as_ref());
+    let usual = ["ContainerCreating", "PodInitializing"];
+    waiting.is_some_and(|waiting| !usual.contains(&waiting.reason.as_str()))
+}
+
+/// Starts an ephemeral container that was never started.
+fn start_once(plan: &mut Plan<Action>, world: &World, ephemeral: &Container) {
+    if world.history(&ephemeral.name).last == LastAttempt::Never {
+        let (name, attempt, backoff) = (ephemeral.name.clone(), 0, Duration::ZERO);
+        plan.step(
+            Action::Start {
+                name,
+                attempt,
+                backoff,
+            },
+            "the ephemeral container was added to the Pod",
+        );
     }
 }
 

@@ -23,6 +23,9 @@ pub struct Settings {
     pub runtime: Kind,
     /// Name of the node; empty for the name of the instance. Several nodes are named `<name>-0`, `<name>-1` and so on.
     pub node_name: String,
+    /// File with the secret that gateways send with each call, made if there is none; empty to serve only processes of this
+    /// machine.
+    pub agent_secret_file: PathBuf,
     /// Number of nodes in this process. More than one requires the simulated runtime.
     pub nodes: usize,
     /// Number of Pods that are reconciled concurrently.
@@ -30,6 +33,9 @@ pub struct Settings {
     /// Directory for the state of the process runtime, which must survive restarts; empty for
     /// `.setpoint/node/<node-name>`.
     pub state_dir: PathBuf,
+    /// Directory of the persistent volumes that the node keeps, the same path on the engine's machine; empty for `local-path`
+    /// in the state directory, or for none if the agent runs in a container.
+    pub local_path: PathBuf,
     /// Size at which a container's log file is rotated, as a quantity.
     pub container_log_max_size: String,
     /// Maximum number of log files of a container.
@@ -45,6 +51,9 @@ pub struct Settings {
     /// Interval between two updates of an unchanged node status.
     #[serde(with = "duration")]
     pub status_refresh: Duration,
+    /// Time after which a stream of `exec`, `attach` or `port-forward` ends that carries nothing; zero for never.
+    #[serde(with = "duration")]
+    pub streaming_connection_idle_timeout: Duration,
     /// Allocatable resources of each node.
     pub capacity: Capacity,
     /// Settings of the docker runtime.
@@ -107,15 +116,18 @@ impl Default for Settings {
             gateway: client::Settings::default(),
             runtime: Kind::Process,
             node_name: String::new(),
+            agent_secret_file: PathBuf::new(),
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),
+            local_path: PathBuf::new(),
             container_log_max_size: "10Mi".to_owned(),
             container_log_max_files: 5,
             start_delay: Duration::ZERO,
             events: Switch::Auto,
             heartbeat: Duration::from_secs(10),
             status_refresh: Duration::from_secs(300),
+            streaming_connection_idle_timeout: Duration::from_secs(4 * 3600),
             capacity: Capacity::default(),
             docker: docker::Settings::default(),
         }
@@ -175,6 +187,10 @@ impl Settings {
                 self.container_log_max_files < 2,
                 "container-log-max-files: there must be at least two",
             ),
+            (
+                !self.local_path.as_os_str().is_empty() && !self.local_path.is_absolute(),
+                "local-path: must be absolute",
+            ),
             (self.workers == 0, "workers: there must be at least one"),
             (
                 self.heartbeat.is_zero(),
@@ -205,6 +221,10 @@ impl setpoint_host::Settings for Settings {
                 "Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several nodes get -0, -1 … appended",
             ),
             (
+                "agent_secret_file",
+                "File with the secret that gateways send with each call, made if it does not exist; empty to serve only processes of this machine",
+            ),
+            (
                 "nodes",
                 "Number of nodes in this process; more than one only if simulated",
             ),
@@ -212,6 +232,10 @@ impl setpoint_host::Settings for Settings {
             (
                 "state_dir",
                 "Directory of the state of processes; empty for .setpoint/node/<node-name>",
+            ),
+            (
+                "local_path",
+                "Directory of the node's persistent volumes, the same path for the agent and the container engine; empty for local-path in the state directory, or none if the agent runs in a container",
             ),
             (
                 "container_log_max_size",
@@ -233,6 +257,10 @@ impl setpoint_host::Settings for Settings {
             (
                 "status_refresh",
                 "Interval of the updates of an unchanged node status",
+            ),
+            (
+                "streaming_connection_idle_timeout",
+                "Time after which a stream of exec, attach or port-forward ends that carries nothing; 0s for never",
             ),
             (
                 "capacity.cpu",
@@ -266,7 +294,7 @@ impl setpoint_host::Settings for Settings {
             ),
             (
                 "docker.host_paths",
-                "Paths of the engine's machine that Pods may mount, with all below them; none by default",
+                "Paths of the node's machine that Pods may mount, with all below them; none by default",
             ),
         ]
     }

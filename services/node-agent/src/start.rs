@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once};
 
 use anyhow::Context as _;
+use futures::FutureExt as _;
 use futures::future::join_all;
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{
-    Client, Controller, Informer, QueueHandle, Recorder, Replica, View as _, reachable,
+    Client, Controller, Informer, QueueHandle, Recorder, Replica, View as _, reachable, runtime,
 };
 use setpoint_host::Host;
 use setpoint_model::Key;
@@ -20,14 +21,15 @@ use crate::act::Executor;
 use crate::admission::Admission;
 use crate::agent::Agent;
 use crate::events::Events;
-use crate::node::heartbeat::{Heartbeat, report_shutdown};
+use crate::node::heartbeat::{Heartbeat, Images, report_shutdown};
 use crate::node::{Machine, Node};
 use crate::pod::PodView;
+use crate::reclaim;
 use crate::runtime::docker::{Docker, Engine, Fallback};
 use crate::runtime::process::Processes;
 use crate::runtime::simulated::Simulated;
 use crate::runtime::{Runtime, Wake};
-use crate::service::NodeService;
+use crate::service::{Guard, NodeService};
 use crate::settings::{Kind, Settings};
 use crate::usage::Meter;
 use crate::volumes::{Tokens, Updates};
@@ -44,6 +46,8 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     for node in &mut nodes {
         node.fallback.clone_from(&fallback);
         node.ip = engine.as_ref().map_or(node.ip, |engine| engine.address);
+        let contained = engine.as_ref().is_some_and(|engine| engine.contained);
+        node.local_path = local_path(&settings, &node.name, contained);
     }
     let queue = QueueHandle::default();
     let wake = wake(&queue);
@@ -109,6 +113,19 @@ fn state_dir(settings: &Settings, node: &str) -> PathBuf {
     }
 }
 
+/// Returns the directory of a node's persistent volumes; `None` if it keeps none.
+fn local_path(settings: &Settings, node: &str, contained: bool) -> Option<PathBuf> {
+    match (settings.runtime, settings.local_path.as_os_str().is_empty()) {
+        (Kind::Simulated, _) => None,
+        (_, false) => Some(settings.local_path.clone()),
+        (_, true) if contained => None,
+        (_, true) => {
+            let state = std::path::absolute(state_dir(settings, node)).ok()?;
+            Some(state.join("local-path"))
+        }
+    }
+}
+
 /// Runs the agent on a runtime until shutdown.
 async fn serve<R: Runtime>(
     host: Host,
@@ -119,22 +136,32 @@ async fn serve<R: Runtime>(
     gateway: Client,
     runtime: R,
 ) -> anyhow::Result<()> {
+    let secret = &settings.agent_secret_file;
+    let guard = Guard::of(secret);
+    let guard = guard.with_context(|| format!("agent_secret_file {}", secret.display()))?;
     let recorder = match settings.writes_events() {
         true => Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name),
         false => Recorder::silent(),
     };
     let replica = Replica::announce(host, gateway, recorder, Pod::RESOURCE);
     let (host, gateway) = (&replica.host, &replica.client);
-    let wake = wake(&queue);
+    let (wake, lister) = (wake(&queue), runtime.clone());
+    let images: Images = Arc::new(move || {
+        let lister = lister.clone();
+        async move { lister.images().await }.boxed()
+    });
     let controller = controller(&replica, &settings, &nodes, runtime, wake).queue(&queue);
     replica.ready_when(controller.ready());
     let (agent, shutdown) = (controller.reconciler(), host.shutdown());
+    let folder = nodes[0].local_path.clone();
+    let reclaimed = reclaim(&replica, Arc::clone(&agent), folder, settings.controller());
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(gateway, host.advertised()).await;
-    let heartbeats = heartbeats(host, &settings, &machine, nodes, gateway, address);
+    let heartbeats = heartbeats(host, &settings, &machine, nodes, gateway, address, images);
     let decision_log = replica.decision_log.routes().into_axum_router();
     let meter = Arc::new(Meter::new(Arc::clone(&agent)));
-    let service = NodeService::router(agent, Arc::clone(&meter), shutdown.clone());
+    let idle = settings.streaming_connection_idle_timeout;
+    let service = NodeService::router(agent, Arc::clone(&meter), guard, idle, shutdown.clone());
     host.offer(decision_log.merge(service));
     let tasks = gateway.tasks().clone();
     let measured = tasks.supervise("usage", "", || meter.run());
@@ -142,10 +169,30 @@ async fn serve<R: Runtime>(
         ended = controller.run(host.instance(), shutdown) => ended?,
         () = heartbeats => {}
         () = measured => {}
+        ended = reclaimed => ended?,
     }
     let gateway = gateway.clone();
     tokio::join!(report_shutdown(&gateway, names), replica.leave());
     Ok(())
+}
+
+/// Removes the directories of persistent volumes that are being deleted, until shutdown.
+async fn reclaim<R: Runtime>(
+    replica: &Replica,
+    agent: Arc<Agent<R>>,
+    folder: Option<PathBuf>,
+    settings: runtime::Settings,
+) -> anyhow::Result<()> {
+    match folder {
+        None => std::future::pending().await,
+        Some(folder) => {
+            let controller = reclaim::controller(replica, &agent, folder).settings(settings);
+            let shutdown = replica.host.shutdown();
+            controller.run(replica.host.instance(), shutdown).await?;
+            // At a shutdown, the agent ends when its Pods are at rest.
+            std::future::pending().await
+        }
+    }
 }
 
 /// Returns the controller that runs the agent: woken by changes of Pods and, through its queue, by the runtime.
@@ -173,6 +220,7 @@ fn controller<R: Runtime>(
             tokens: Tokens::default(),
             updates: Updates::default(),
             host_paths: settings.docker.host_paths.clone(),
+            local_path: nodes[0].local_path.clone(),
         },
         admission,
         nodes: by_name.collect(),
@@ -221,6 +269,7 @@ async fn heartbeats(
     nodes: Vec<Node>,
     gateway: &Client,
     address: String,
+    images: Images,
 ) {
     let check = host.health().check("nodes");
     let count = nodes.len();
@@ -230,6 +279,7 @@ async fn heartbeats(
             node,
             address: address.clone(),
             machine: machine.clone(),
+            images: Arc::clone(&images),
             gateway: gateway.clone(),
             interval: settings.heartbeat,
             status_interval: settings.status_refresh,

@@ -14,6 +14,7 @@ use setpoint_proto::core::{Container, ContainerStatus, Pod};
 use setpoint_proto::meta::Quantity;
 
 use crate::admission::AdmitResult;
+use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeResults, has_probe};
 use crate::restart::{Ended, RestartPolicy, is_sidecar};
@@ -64,6 +65,8 @@ pub struct AssignedPod {
     pub runtime: &'static str,
     /// The kind of containers that the runtime runs.
     pub runs: Runs,
+    /// Whether the runtime mounts volumes.
+    pub mounts: bool,
 }
 
 /// The kind of containers that a runtime runs.
@@ -224,7 +227,8 @@ impl World {
         let mut all = status
             .init_container_statuses
             .iter()
-            .chain(&status.container_statuses);
+            .chain(&status.container_statuses)
+            .chain(&status.ephemeral_container_statuses);
         all.find(|status| status.name == name)
     }
 }
@@ -352,11 +356,15 @@ impl AssignedPod {
             })
     }
 
-    /// Returns the spec of a container or init container.
-    pub fn container(&self, name: &str) -> Option<&Container> {
+    /// Returns the spec of a container of any kind.
+    pub fn container(&self, name: &str) -> Option<Cow<'_, Container>> {
         let spec = &self.object.spec;
         let mut all = spec.init_containers.iter().chain(&spec.containers);
-        all.find(|container| container.name == name)
+        let found = all.find(|container| container.name == name);
+        let ephemeral = || ephemeral::named(spec, name).map(ephemeral::container);
+        found
+            .map(Cow::Borrowed)
+            .or_else(|| ephemeral().map(Cow::Owned))
     }
 
     /// Returns what is left of `activeDeadlineSeconds`, zero if it is exceeded. `None` without a deadline, or before a

@@ -20,17 +20,17 @@ use tokio::time::timeout;
 macro_rules! on_every_runtime {
     ($($(#[$doc:meta])* $name:ident)*) => {
         mod process {
-            $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(super::support::process()).await; })*
+            $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(crate::support::process()).await; })*
         }
         mod docker {
             $($(#[$doc])* #[tokio::test] async fn $name() {
-                if let Some(fixture) = super::support::docker::fixture().await {
+                if let Some(fixture) = crate::support::docker::fixture().await {
                     super::$name(fixture).await;
                 }
             })*
         }
         mod simulated {
-            $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(super::support::simulated()).await; })*
+            $($(#[$doc])* #[tokio::test] async fn $name() { super::$name(crate::support::simulated()).await; })*
         }
     };
 }
@@ -38,15 +38,18 @@ macro_rules! on_every_runtime {
 macro_rules! on_every_runtime_that_runs {
     ($($name:ident)*) => {
         $(mod $name {
-            #[tokio::test] async fn process() { super::$name(super::support::process()).await; }
+            #[tokio::test] async fn process() { super::$name(crate::support::process()).await; }
             #[tokio::test] async fn docker() {
-                if let Some(fixture) = super::support::docker::fixture().await {
+                if let Some(fixture) = crate::support::docker::fixture().await {
                     super::$name(fixture).await;
                 }
             }
         })*
     };
 }
+#[path = "contract/volumes.rs"]
+mod volumes;
+
 on_every_runtime_that_runs! {
     a_command_has_the_surroundings_of_its_container
     a_command_reads_its_input_to_the_end

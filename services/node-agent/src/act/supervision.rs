@@ -48,11 +48,11 @@ impl<R: Runtime> Executor<R> {
         let running = world
             .running(&id.name)
             .is_some_and(|running| running.id == *id);
-        if !running || !pod.runs.program_of(container) {
+        if !running || !pod.runs.program_of(&container) {
             return None;
         }
         Some(hooks::Run {
-            target: self.target(world, container, id)?,
+            target: self.target(world, &container, id)?,
             handler,
             pod: Arc::new(probe::subject(&pod.object)),
         })
@@ -65,7 +65,7 @@ impl<R: Runtime> Executor<R> {
             return;
         };
         let (State::Running { since, .. }, Some(target)) =
-            (&running.state, self.target(world, container, id))
+            (&running.state, self.target(world, &container, id))
         else {
             return;
         };

@@ -15,7 +15,7 @@ impl<R: Runtime> Executor<R> {
         world: &World,
         pod: &AssignedPod,
     ) -> Result<Vec<Volume>, Error> {
-        if !R::RUNS_IMAGES {
+        if !self.runtime.mounts_volumes() {
             return Ok(Vec::new());
         }
         let placement = placement(world, pod);
@@ -30,7 +30,7 @@ impl<R: Runtime> Executor<R> {
         container: &Container,
         env: &[(String, String)],
     ) -> Result<Vec<Mount>, Error> {
-        if !R::RUNS_IMAGES {
+        if !self.runtime.mounts_volumes() {
             return Ok(Vec::new());
         }
         let placement = placement(world, pod);
@@ -65,6 +65,8 @@ impl<R: Runtime> Executor<R> {
             gateway: &self.gateway,
             tokens: &self.tokens,
             host_paths: &self.host_paths,
+            local_path: self.local_path.as_deref(),
+            has_engine: R::RUNS_IMAGES,
             pod: &pod.object,
             placement,
         }

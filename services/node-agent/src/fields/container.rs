@@ -31,7 +31,7 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::refused("resources.claims", |container| {
         !container.resources.claims.is_empty()
     }),
-    Row::docker_only("volumeMounts", |container| {
+    Row::mounts_only("volumeMounts", |container| {
         container.volume_mounts.iter().any(is_requested)
     }),
     Row::refused("volumeDevices", |container| {

@@ -40,11 +40,6 @@ fn rows_of_a_pod_match_their_fields() {
             ["hostPID", r#"{"hostPID":true}"#, "{}"],
             ["hostIPC", r#"{"hostIPC":true}"#, "{}"],
             [
-                "shareProcessNamespace",
-                r#"{"shareProcessNamespace":true}"#,
-                r#"{"shareProcessNamespace":false}"#,
-            ],
-            [
                 "dnsPolicy[None]",
                 r#"{"dnsPolicy":"None"}"#,
                 r#"{"dnsPolicy":"Default"}"#,
@@ -60,11 +55,6 @@ fn rows_of_a_pod_match_their_fields() {
                 "hostAliases",
                 r#"{"hostAliases":[{"ip":"10.0.0.1"}]}"#,
                 r#"{"hostAliases":[]}"#,
-            ],
-            [
-                "ephemeralContainers",
-                r#"{"ephemeralContainers":[{}]}"#,
-                r#"{"ephemeralContainers":[]}"#,
             ],
             [
                 "setHostnameAsFQDN",

@@ -12,6 +12,7 @@ mod security;
 use setpoint_proto::core::{Container, PodSpec};
 
 use crate::container_config::denied_capabilities;
+use crate::ephemeral;
 use crate::runtime::Runtime;
 
 /// The support of a runtime for a field.
@@ -30,15 +31,18 @@ pub enum Support {
 pub enum Column {
     /// Containers of a Docker engine.
     Docker,
-    /// Processes.
+    /// Processes that share the machine's mounts.
     Process,
+    /// Processes with mounts of their own, which an agent with root makes.
+    RootProcess,
 }
 
 impl Column {
     /// Returns the column of a runtime; `None` if it runs no programs.
-    pub const fn of<R: Runtime>() -> Option<Self> {
+    pub fn of<R: Runtime>(runtime: &R) -> Option<Self> {
         match (R::RUNS_IMAGES, R::RUNS_COMMANDS) {
             (true, _) => Some(Self::Docker),
+            (false, true) if runtime.mounts_volumes() => Some(Self::RootProcess),
             (false, true) => Some(Self::Process),
             (false, false) => None,
         }
@@ -52,6 +56,7 @@ pub struct Row<T: 'static> {
     is_set: fn(&T) -> bool,
     docker: Support,
     process: Support,
+    root_process: Support,
 }
 
 impl<T> Row<T> {
@@ -66,6 +71,7 @@ impl<T> Row<T> {
             is_set,
             docker,
             process,
+            root_process: process,
         }
     }
 
@@ -77,6 +83,14 @@ impl<T> Row<T> {
     /// Returns a row for a field that only an engine supports.
     const fn docker_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
         Self::new(name, is_set, Support::Supported, Support::Ignored)
+    }
+
+    /// Returns a row for a field that needs mounts.
+    const fn mounts_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
+        Self {
+            root_process: Support::Supported,
+            ..Self::docker_only(name, is_set)
+        }
     }
 
     /// Returns a row for a field that processes of the machine satisfy by nature.
@@ -96,6 +110,7 @@ impl<T> Row<T> {
         match column {
             Column::Docker => self.docker,
             Column::Process => self.process,
+            Column::RootProcess => self.root_process,
         }
     }
 }
@@ -115,6 +130,16 @@ pub fn ignored(spec: &PodSpec, column: Column) -> Vec<String> {
     matches.found
 }
 
+/// Returns the paths of the fields of an ephemeral container that are set and have no effect.
+pub fn ignored_of_ephemeral(spec: &PodSpec, name: &str, column: Column) -> Vec<String> {
+    let mut matches = Matches::of(column, Support::Ignored);
+    if let Some(container) = ephemeral::named(spec, name).map(ephemeral::container) {
+        let path = format!("spec.ephemeralContainers{{{name}}}.");
+        matches.container(&path, &container, "ephemeralContainers");
+    }
+    matches.found
+}
+
 /// Returns the path of the first field that keeps a container from starting.
 pub fn refused(spec: &PodSpec, name: &str, column: Column) -> Option<String> {
     let mut matches = Matches::of(column, Support::Refused);
@@ -122,6 +147,10 @@ pub fn refused(spec: &PodSpec, name: &str, column: Column) -> Option<String> {
     let named = all_containers(spec).filter(|(_, container)| container.name == name);
     for (kind, container) in named {
         matches.container(&format!("spec.{kind}{{{name}}}."), container, kind);
+    }
+    if let Some(container) = ephemeral::named(spec, name).map(ephemeral::container) {
+        let path = format!("spec.ephemeralContainers{{{name}}}.");
+        matches.container(&path, &container, "ephemeralContainers");
     }
     matches.found.into_iter().next()
 }
@@ -180,9 +209,9 @@ impl Matches {
             self.rows(&path, security::CONTAINER, context);
             self.rows(&path, &security::shared(), context);
         }
-        // The process runtime mounts no volumes at all, which the row `volumeMounts` covers.
+        // Where no volumes are mounted at all, the row `volumeMounts` says so.
         let mounts = match self.column {
-            Column::Docker => container.volume_mounts.as_slice(),
+            Column::Docker | Column::RootProcess => container.volume_mounts.as_slice(),
             Column::Process => &[],
         };
         for mount in mounts {

@@ -34,9 +34,7 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::process_only("hostNetwork", |spec| spec.host_network),
     Row::process_only("hostPID", |spec| spec.host_pid),
     Row::process_only("hostIPC", |spec| spec.host_ipc),
-    Row::process_only("shareProcessNamespace", |spec| {
-        spec.share_process_namespace == Some(true)
-    }),
+    Row::supported("shareProcessNamespace"),
     Row::ignored("dnsPolicy[None]", |spec| spec.dns_policy == "None"),
     Row::ignored("dnsConfig", |spec| spec.dns_config.is_some()),
     Row::ignored("imagePullSecrets", |spec| {
@@ -44,14 +42,12 @@ pub const POD: &[Row<PodSpec>] = &[
     }),
     Row::docker_only("subdomain", |spec| !spec.subdomain.is_empty()),
     Row::docker_only("hostAliases", |spec| !spec.host_aliases.is_empty()),
-    Row::ignored("ephemeralContainers", |spec| {
-        !spec.ephemeral_containers.is_empty()
-    }),
+    Row::supported("ephemeralContainers"),
     Row::ignored("setHostnameAsFQDN", |spec| {
         spec.set_hostname_as_fqdn == Some(true)
     }),
     Row::ignored("hostnameOverride", |spec| spec.hostname_override.is_some()),
-    Row::docker_only("automountServiceAccountToken", |spec| {
+    Row::mounts_only("automountServiceAccountToken", |spec| {
         spec.automount_service_account_token == Some(true)
     }),
     Row::ignored("resources", |spec| {

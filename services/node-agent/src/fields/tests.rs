@@ -153,3 +153,38 @@ fn a_restart_policy_is_named_for_main_containers_only() {
     let paths = ignored(&spec, Column::Docker);
     assert_eq!(paths, ["spec.containers{web}.restartPolicy"]);
 }
+
+/// Returns the lines of a table of the fields that some runtime does not support.
+fn lines<T>(prefix: &str, rows: &[Row<T>]) -> Vec<String> {
+    let word = |support| match support {
+        Support::Supported => "yes",
+        Support::Ignored => "no",
+        Support::Refused => "refused",
+    };
+    let partly = rows.iter().filter(|row| {
+        let all = [row.docker, row.root_process, row.process];
+        all != [Support::Supported; 3]
+    });
+    let line = |row: &Row<T>| {
+        let [docker, root, process] = [row.docker, row.root_process, row.process].map(word);
+        format!("| `{prefix}{}` | {docker} | {root} | {process} |", row.name)
+    };
+    partly.map(line).collect()
+}
+
+#[test]
+fn the_readme_has_the_table_of_fields() {
+    let shared = security::shared::<SecurityContext>();
+    let table = [
+        lines("", pod::POD),
+        lines("securityContext.", security::POD),
+        lines("containers[].", container::CONTAINER),
+        lines("containers[].", container::MAIN),
+        lines("containers[].volumeMounts[].", container::MOUNT),
+        lines("containers[].securityContext.", security::CONTAINER),
+        lines("containers[].securityContext.", &shared),
+    ];
+    let table = table.concat().join("\n");
+    let readme = include_str!("../../README.md");
+    assert!(readme.contains(&table), "README.md should have:\n{table}");
+}

@@ -1,19 +1,22 @@
 //! Registers a node, renews its Lease and updates its status.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client};
 use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
-use setpoint_proto::core::{self, Namespace, NodeCondition, NodeSpec};
+use setpoint_proto::core::{self, ContainerImage, Namespace, NodeCondition, NodeSpec};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::{debug, info, warn};
 
-use super::{Machine, Node, labels, status, taints};
+use super::{Machine, Node, annotations, labels, status, taints};
 
 /// Namespace of the nodes' Leases.
 const NAMESPACE: &str = "kube-node-lease";
@@ -26,6 +29,9 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of nodes whose shutdown is reported concurrently.
 const MAX_CONCURRENT_REPORTS: usize = 16;
 
+/// Returns the images that are present on a node.
+pub type Images = Arc<dyn Fn() -> BoxFuture<'static, Vec<ContainerImage>> + Send + Sync>;
+
 /// Keeps one node registered at the gateway.
 pub struct Heartbeat {
     /// The node.
@@ -34,6 +40,8 @@ pub struct Heartbeat {
     pub address: String,
     /// The machine that the process runs on.
     pub machine: Machine,
+    /// Returns the images that are present on the node.
+    pub images: Images,
     /// The client of the gateway.
     pub gateway: Client,
     /// Interval between two renewals of the Lease.
@@ -99,11 +107,12 @@ impl Heartbeat {
         let key = Key::new("", &self.node.name);
         let known = match self.gateway.get::<core::Node>(&key).await {
             Err(error) if error.reason == Reason::NotFound => self.create().await?,
-            known => self.update_labels(known?).await?,
+            known => self.update_metadata(known?).await?,
         };
         let now = Timestamp::now();
         let (node, address) = (&self.node, self.address.as_str());
-        let status = status(node, &self.machine, address, &known.status, now);
+        let mut status = status(node, &self.machine, address, &known.status, now);
+        status.images = (self.images)().await;
         let uid = known.metadata.uid.clone();
         self.gateway
             .update_status(&core::Node { status, ..known })
@@ -115,6 +124,7 @@ impl Heartbeat {
         let metadata = ObjectMeta {
             name: self.node.name.clone(),
             labels: labels(&self.node),
+            annotations: annotations(&self.node),
             ..ObjectMeta::default()
         };
         let spec = NodeSpec {
@@ -129,16 +139,17 @@ impl Heartbeat {
         Ok(self.gateway.create(&node).await?.object)
     }
 
-    /// Sets the node's own labels; other labels are kept.
-    async fn update_labels(&self, known: core::Node) -> Result<core::Node, ApiError> {
-        let labels = labels(&self.node);
-        let has =
-            |(name, value): (&String, &String)| known.metadata.labels.get(name) == Some(value);
-        if labels.iter().all(has) {
+    /// Sets the node's own labels and annotations; others are kept.
+    async fn update_metadata(&self, known: core::Node) -> Result<core::Node, ApiError> {
+        let (labels, annotations) = (labels(&self.node), annotations(&self.node));
+        let has = |all: &BTreeMap<String, String>, own: &BTreeMap<String, String>| {
+            own.iter().all(|(name, value)| all.get(name) == Some(value))
+        };
+        if has(&known.metadata.labels, &labels) && has(&known.metadata.annotations, &annotations) {
             return Ok(known);
         }
         let key = Key::of(&known.metadata);
-        let patch = serde_json::json!({"metadata": {"labels": labels}});
+        let patch = serde_json::json!({"metadata": {"labels": labels, "annotations": annotations}});
         Ok(self
             .gateway
             .patch::<core::Node>(&key, "", patch)

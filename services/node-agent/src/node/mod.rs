@@ -6,6 +6,7 @@ mod object;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use setpoint_model::hash::fnv32a;
@@ -14,7 +15,7 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::meta::Quantity;
 
 pub use machine::Machine;
-pub use object::{labels, status, taints};
+pub use object::{annotations, labels, status, taints};
 
 use crate::admission::NodeCapacity;
 use crate::settings::{Kind, Settings};
@@ -39,6 +40,8 @@ pub struct Node {
     pub runtime: Kind,
     /// Address of the node as its Pods reach it.
     pub ip: Ipv4Addr,
+    /// The directory of its persistent volumes, if it keeps any.
+    pub local_path: Option<PathBuf>,
     /// The reason why the configured runtime was replaced by processes; empty if it was not.
     pub fallback: String,
 }
@@ -98,6 +101,7 @@ impl Node {
             resources: Arc::new(resources.into()),
             runtime: settings.runtime,
             ip: Ipv4Addr::new(a, b, c, 1),
+            local_path: None,
             fallback: String::new(),
         }
     }

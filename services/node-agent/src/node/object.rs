@@ -17,6 +17,9 @@ use crate::settings::Kind;
 /// The release of Kubernetes whose kubelet this agent follows.
 const KUBELET_VERSION: &str = concat!("v1.34.0-setpoint.", env!("CARGO_PKG_VERSION"));
 
+/// The annotation with the directory of the node's persistent volumes.
+const LOCAL_PATH: &str = "setpoint.dev/local-path";
+
 /// Type of the condition that is true if the configured container engine is available.
 const ENGINE: &str = "ContainerEngine";
 
@@ -31,6 +34,13 @@ pub fn labels(node: &Node) -> BTreeMap<String, String> {
     labels
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
+}
+
+/// Returns the annotations that the agent sets.
+pub fn annotations(node: &Node) -> BTreeMap<String, String> {
+    let path = node.local_path.as_ref();
+    let path = path.map(|path| (LOCAL_PATH.to_owned(), path.display().to_string()));
+    path.into_iter().collect()
 }
 
 /// Returns the taints of a new node. They are not enforced later, so that users may change them.

@@ -65,7 +65,7 @@ impl AssignedPod {
         }
         let spec = self.container(&id.name);
         let spec = spec.filter(|spec| self.runs.program_of(spec));
-        let lifecycle = spec.and_then(|spec| spec.lifecycle.as_ref());
+        let lifecycle = spec.as_ref().and_then(|spec| spec.lifecycle.as_ref());
         if lifecycle.is_some_and(|lifecycle| lifecycle.pre_stop.is_some()) {
             let id = id.clone();
             plan.step(

@@ -86,6 +86,9 @@ pub struct ContainerConfig {
     /// Where its termination message is.
     #[serde(default)]
     pub termination_message: TerminationMessage,
+    /// Whose processes it sees.
+    #[serde(default)]
+    pub processes: Processes,
     /// The mounts. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub mounts: Vec<Mount>,
@@ -99,6 +102,18 @@ impl ContainerConfig {
             command => [command, &self.args].concat(),
         }
     }
+}
+
+/// The processes that a container sees.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Processes {
+    /// Its own.
+    #[default]
+    Own,
+    /// Those of its Pod.
+    OfPod,
+    /// Those of another container of its Pod.
+    Of(ContainerId),
 }
 
 /// The console of a container's own process.
@@ -305,7 +320,10 @@ pub struct Mount {
     pub host: Option<HostPath>,
     /// Whether the container may only read it.
     pub read_only: bool,
-    /// If not empty, these files are copied into the container in place of mounting the volume.
+    /// The part of the volume that is mounted; empty for all of it.
+    pub sub_path: String,
+    /// The files of that part, if the volume consists of files. A runtime that cannot mount the part copies them into the
+    /// container.
     pub copies: Vec<File>,
     /// The group that owns the copied files.
     pub group: Option<u32>,

@@ -1,11 +1,14 @@
 //! Container runtimes: the trait that each implements, modelled on the CRI.
 
+mod archive;
 mod config;
 pub mod docker;
+mod layout;
 pub mod log;
 pub mod process;
 pub mod simulated;
 pub mod streams;
+mod sub_path;
 mod table;
 mod termination;
 
@@ -18,10 +21,11 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_model::Key;
+use setpoint_proto::core::ContainerImage;
 
 pub use config::{
-    Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, Limits, LogLimits, Mount, Pull,
-    Pulled, SandboxConfig, Security, TerminationMessage, Volume, VolumeKind,
+    Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, Limits, LogLimits, Mount,
+    Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume, VolumeKind,
 };
 
 pub use log::{Log, LogOptions};
@@ -46,6 +50,14 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     const RUNS_IMAGES: bool;
     /// Whether the CPU usage of containers is simulated, so that there is none to read.
     const SIMULATES_LOAD: bool = false;
+
+    /// Returns the images that are present; none if it uses no images.
+    fn images(&self) -> impl Future<Output = Vec<ContainerImage>> + Send {
+        std::future::ready(Vec::new())
+    }
+
+    /// Returns whether it mounts volumes in containers.
+    fn mounts_volumes(&self) -> bool;
 
     /// Returns the sandboxes of all Pods with this name: usually one, two while a predecessor is being removed.
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox>;

@@ -81,6 +81,10 @@ impl Runtime for Simulated {
     const RUNS_IMAGES: bool = false;
     const SIMULATES_LOAD: bool = true;
 
+    fn mounts_volumes(&self) -> bool {
+        false
+    }
+
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().sandboxes_of(pod)
     }

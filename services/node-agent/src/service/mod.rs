@@ -1,9 +1,12 @@
 //! The gRPC service `setpoint.v1.Node`: logs, streams and resource usage of containers.
 
+mod guard;
+mod idle;
 mod port_forward;
 mod streams;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use futures::StreamExt as _;
@@ -19,31 +22,38 @@ use setpoint_proto::{ApiError, Reason};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
+pub use self::guard::Guard;
+use self::idle::Idle;
 use crate::agent::Agent;
 use crate::runtime::log::limited;
-use crate::runtime::{Container, ContainerId, Error, LogOptions, Runtime, Sandbox, State};
+use crate::runtime::{Container, ContainerId, Error, LogOptions, Outputs, Runtime, Sandbox, State};
 use crate::usage::Meter;
 
 /// Serves what the agent knows about its containers.
 pub struct NodeService<R> {
     agent: Arc<Agent<R>>,
     meter: Arc<Meter<R>>,
+    /// The time for which a stream may carry nothing; zero for any time.
+    idle: Duration,
     shutdown: CancellationToken,
 }
 
 impl<R: Runtime> NodeService<R> {
-    /// Returns the routes of the service, for the process's listener.
+    /// Returns the routes of the service, for the process's listener. `guard` decides who may call it.
     pub fn router(
         agent: Arc<Agent<R>>,
         meter: Arc<Meter<R>>,
+        guard: Guard,
+        idle: Duration,
         shutdown: CancellationToken,
     ) -> Router {
         let service = NodeServer::new(Self {
             agent,
             meter,
+            idle,
             shutdown,
         });
-        Router::new().route_service("/setpoint.v1.Node/{method}", service)
+        guard.protect(Router::new().route_service("/setpoint.v1.Node/{method}", service))
     }
 
     /// Returns a Pod of this agent and its sandbox.
@@ -63,6 +73,13 @@ impl<R: Runtime> NodeService<R> {
         let mut sandboxes = self.agent.executor.runtime.sandboxes(&key).into_iter();
         let own = sandboxes.find(|sandbox| sandbox.config.uid == pod.metadata.uid);
         Ok((pod, own))
+    }
+
+    /// Returns the responses for the output of a process, as long as they or the input carry something.
+    fn limited(&self, idle: Idle, output: Outputs) -> streams::Responses {
+        let output = idle.watch(output).boxed();
+        idle.limit(streams::responses(output, &self.shutdown))
+            .boxed()
     }
 
     /// Returns the attempt at a container that runs.
@@ -145,9 +162,11 @@ impl<R: Runtime> Node for NodeService<R> {
             return Err(streams::bad_request(message).into());
         }
         let (id, runtime) = (self.running(&open)?, &self.agent.executor.runtime);
+        let idle = Idle::new(self.idle);
+        let input = idle.watch(input).boxed();
         let output = runtime.exec(&id, &open.command, streams::streams(&open), input);
         let output = output.await.map_err(to_api_error)?;
-        Ok(Response::new(streams::responses(output, &self.shutdown)))
+        Ok(Response::new(self.limited(idle, output)))
     }
 
     async fn attach(
@@ -159,9 +178,11 @@ impl<R: Runtime> Node for NodeService<R> {
             return Err(streams::bad_request("attach runs no command").into());
         }
         let (id, runtime) = (self.running(&open)?, &self.agent.executor.runtime);
+        let idle = Idle::new(self.idle);
+        let input = idle.watch(input).boxed();
         let output = runtime.attach(&id, streams::streams(&open), input).await;
         let output = output.map_err(to_api_error)?;
-        Ok(Response::new(streams::responses(output, &self.shutdown)))
+        Ok(Response::new(self.limited(idle, output)))
     }
 
     async fn port_forward(
@@ -192,7 +213,9 @@ impl<R: Runtime> Node for NodeService<R> {
             );
             ApiError::new(error.reason, message)
         })?;
-        let responses = port_forward::forward(connection, requests);
+        let idle = Idle::new(self.idle);
+        let responses = port_forward::forward(connection, requests, idle.clone());
+        let responses = idle.clone().limit(idle.watch(responses));
         Ok(Response::new(
             streams::until_shutdown(responses, &self.shutdown).boxed(),
         ))
@@ -210,7 +233,8 @@ fn not_started(request: &LogsRequest, pod: &Pod) -> ApiError {
     let mut all = status
         .init_container_statuses
         .iter()
-        .chain(&status.container_statuses);
+        .chain(&status.container_statuses)
+        .chain(&status.ephemeral_container_statuses);
     let found = all.find(|status| status.name == request.container);
     let LogsRequest { container, pod, .. } = request;
     let why = match found.and_then(reason) {

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
+use super::idle::Idle;
 use super::streams::{OPEN_TIMEOUT, bad_request};
 use crate::runtime::Connection;
 use crate::runtime::streams::{BUFFERED_CHUNKS, CHUNK};
@@ -39,12 +40,16 @@ pub(super) async fn open(
 }
 
 /// Forwards what both ends send until both have ended, one breaks, or the responses are dropped.
-pub(super) fn forward(connection: Connection, requests: Streaming<PortForwardInput>) -> Responses {
+pub(super) fn forward(
+    connection: Connection,
+    requests: Streaming<PortForwardInput>,
+    idle: Idle,
+) -> Responses {
     let (sender, receiver) = mpsc::channel(BUFFERED_CHUNKS);
     tokio::spawn(catch_panic("port-forward", async move {
         let (from_pod, to_pod) = split(connection);
         let both =
-            async { tokio::try_join!(download(from_pod, &sender), upload(to_pod, requests)) };
+            async { tokio::try_join!(download(from_pod, &sender), upload(to_pod, requests, idle)) };
         let broken = tokio::select! {
             () = sender.closed() => None,
             ended = both => ended.err(),
@@ -82,8 +87,10 @@ async fn download(mut from_pod: ReadHalf<Connection>, sender: &Sender) -> Result
 async fn upload(
     mut to_pod: WriteHalf<Connection>,
     mut requests: Streaming<PortForwardInput>,
+    idle: Idle,
 ) -> Result<(), Status> {
     while let Some(data) = next_data(&mut requests).await? {
+        idle.touch();
         to_pod.write_all(&data).await.map_err(broken)?;
     }
     // A Pod that has closed the connection takes no half-close.

@@ -25,6 +25,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::idle::Idle;
 use super::{port_forward, streams, to_api_error};
 use crate::fake::{Fake, id};
 use crate::runtime::Runtime as _;
@@ -82,7 +83,11 @@ impl Node for Direct {
         let (_, port) = port_forward::open(&mut requests).await?;
         let connection = dial((Ipv4Addr::LOCALHOST, port).into()).await;
         let connection = connection.map_err(to_api_error)?;
-        Ok(Response::new(port_forward::forward(connection, requests)))
+        Ok(Response::new(port_forward::forward(
+            connection,
+            requests,
+            Idle::new(Duration::ZERO),
+        )))
     }
 }
 

@@ -7,6 +7,7 @@ use setpoint_proto::core::{
 };
 
 use crate::duration;
+use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::restart::{RestartPolicy, is_sidecar};
 use crate::runtime::{self, ContainerId, Exit, State};
@@ -25,6 +26,19 @@ pub fn status(pod: &AssignedPod, world: &World, container: &Container) -> Contai
     };
     back_off(pod, world, container, &mut status);
     status
+}
+
+/// Returns the status of an ephemeral container, which is neither ready nor restarted.
+pub fn ephemeral_status(
+    pod: &AssignedPod,
+    world: &World,
+    container: &Container,
+) -> ContainerStatus {
+    ContainerStatus {
+        ready: false,
+        started: None,
+        ..status(pod, world, container)
+    }
 }
 
 fn of_attempt(
@@ -160,6 +174,7 @@ fn back_off(pod: &AssignedPod, world: &World, container: &Container, status: &mu
     };
     let spec = &pod.object.spec;
     let policy = match pod.is_init(&container.name) {
+        _ if ephemeral::named(spec, &container.name).is_some() => RestartPolicy::Never,
         true => RestartPolicy::of_init(spec, container),
         false => RestartPolicy::of(spec),
     };

@@ -12,6 +12,7 @@ use setpoint_proto::core::{
     ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, PodIp, PodStatus,
 };
 
+use crate::ephemeral;
 use crate::rejection::Rejection;
 use crate::restart::{RestartPolicy, is_sidecar};
 use crate::world::{AssignedPod, LOST_EXIT_CODE, World};
@@ -54,9 +55,15 @@ impl AssignedPod {
         let of = |container| container::status(self, world, container);
         let mut init: Vec<_> = spec.init_containers.iter().map(of).collect();
         let mut main: Vec<_> = spec.containers.iter().map(of).collect();
+        let added = ephemeral::containers(spec);
+        let mut ephemeral: Vec<_> = added
+            .map(|added| container::ephemeral_status(self, world, &added))
+            .collect();
         if self.has_stopped(world) {
             let begun = self.initialized(world);
             terminate_all(begun, &mut init, &mut main);
+            let begun = ephemeral.iter_mut().filter(|status| has_begun(status));
+            begun.for_each(set_terminated);
         }
         let mut status = PodStatus {
             phase: self.phase(world, &init, &main).to_owned(),
@@ -67,6 +74,7 @@ impl AssignedPod {
             start_time: reported.start_time.or_else(|| Some(world.now.into())),
             init_container_statuses: init,
             container_statuses: main,
+            ephemeral_container_statuses: ephemeral,
             observed_generation: self.object.metadata.generation,
             ..reported.clone()
         };

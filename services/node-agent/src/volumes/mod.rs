@@ -1,5 +1,6 @@
 //! Resolves the volumes and mounts of a Pod.
 
+mod claim;
 mod mount;
 mod projection;
 mod token;
@@ -9,7 +10,10 @@ use std::path::{Component, Path};
 
 use setpoint_controller::Client;
 use setpoint_model::quantity::Amount;
-use setpoint_proto::core::{EmptyDirVolumeSource, HostPathVolumeSource, Pod, Volume as Declared};
+use setpoint_proto::core::{
+    EmptyDirVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Pod,
+    Volume as Declared,
+};
 
 use self::projection::DEFAULT_MODE;
 use crate::downward::Placement;
@@ -17,6 +21,7 @@ use crate::environment::Error;
 use crate::runtime::{HostPath, Volume, VolumeKind};
 use crate::world::WaitingReason;
 
+pub use self::claim::is_name;
 pub use self::token::Tokens;
 pub use self::update::{INTERVAL, Updates};
 
@@ -28,6 +33,10 @@ pub struct Sources<'a> {
     pub tokens: &'a Tokens,
     /// The paths of the machine below which Pods may mount.
     pub host_paths: &'a [String],
+    /// The directory of the node's own persistent volumes, if it keeps any.
+    pub local_path: Option<&'a Path>,
+    /// Whether a container engine mounts files of its own in containers.
+    pub has_engine: bool,
     /// The Pod.
     pub pod: &'a Pod,
     /// The node-side values of its downward API.
@@ -77,8 +86,8 @@ impl Sources<'_> {
         if let Some(empty) = &source.empty_dir {
             return Ok(empty_dir(empty));
         }
-        if let Some(host) = &source.host_path {
-            return Ok(VolumeKind::Host(self.host_path(declared, host)?));
+        if let Some(host) = self.host(declared).await? {
+            return Ok(VolumeKind::Host(host));
         }
         let mode = |mode: Option<i32>| mode.unwrap_or(DEFAULT_MODE);
         let (files, secret) = if let Some(map) = &source.config_map {
@@ -104,6 +113,26 @@ impl Sources<'_> {
             return Err(config_error(message));
         };
         Ok(VolumeKind::Files { files, secret })
+    }
+
+    /// Returns the path of the machine that a volume stands for; `None` if it is no such volume.
+    async fn host(&self, declared: &Declared) -> Result<Option<HostPath>, Error> {
+        let source = &declared.volume_source;
+        if let Some(host) = &source.host_path {
+            return self.host_path(declared, host).map(Some);
+        }
+        if let Some(claim) = &source.persistent_volume_claim {
+            return self.claimed(claim).await.map(Some);
+        }
+        if source.ephemeral.is_some() {
+            let claim_name = format!("{}-{}", self.pod.metadata.name, declared.name);
+            let claim = PersistentVolumeClaimVolumeSource {
+                claim_name,
+                read_only: false,
+            };
+            return self.claimed(&claim).await.map(Some);
+        }
+        Ok(None)
     }
 
     fn host_path(

@@ -10,11 +10,11 @@ use crate::runtime::{File, Mount, VolumeKind};
 impl Sources<'_> {
     /// Resolves the mounts of a container with the environment `env`.
     ///
-    /// Not every engine can mount a part of a volume. For a `subPath` the files are copied when the container starts;
+    /// Not every engine can mount a part of a volume, so the files of a `subPath` are copied when the container starts;
     /// Kubernetes does not update such files later either.
     ///
     /// # Errors
-    /// If a `subPath` refers to a writable volume, or a mount path is reserved by the engine.
+    /// If a `subPath` leaves its volume, or a mount path is reserved by the engine.
     pub async fn mounts(
         &self,
         container: &Container,
@@ -37,27 +37,19 @@ impl Sources<'_> {
         env: &[(String, String)],
     ) -> Result<Mount, Error> {
         let (files, sub_path) = (is_files(declared), sub_path(wanted, env)?);
-        let (mut copies, mut host) = (Vec::new(), None);
-        if sub_path.is_empty() {
-            if let Some(source) = &declared.volume_source.host_path {
-                host = Some(self.host_path(declared, source)?);
-            }
-        } else {
-            // A symbolic link in a writable volume could lead anywhere.
-            if !files {
-                let message = format!(
-                    "subPath of volume {:?} is not supported on this node",
-                    wanted.name
-                );
-                return Err(config_error(message));
-            }
+        let mut copies = Vec::new();
+        if files && !sub_path.is_empty() {
             let kind = self.kind(declared).await?;
             copies = sub_path_files(&kind, &sub_path, &wanted.mount_path);
         }
+        let host = self.host(declared).await?;
+        let claim = declared.volume_source.persistent_volume_claim.as_ref();
+        let only_read = files || claim.is_some_and(|claim| claim.read_only);
         let paths = copies.iter().map(|file| file.path.as_str());
         if let Some(path) = paths
             .chain([wanted.mount_path.as_str()])
             .find(is_managed_by_engine)
+            .filter(|_| self.has_engine)
         {
             return Err(config_error(format!(
                 "volume {:?} cannot be mounted at {path:?} on this node: the container engine mounts its own file there",
@@ -68,7 +60,8 @@ impl Sources<'_> {
             volume: wanted.name.clone(),
             path: wanted.mount_path.clone(),
             host,
-            read_only: wanted.read_only || files,
+            sub_path,
+            read_only: wanted.read_only || only_read,
             copies,
             group: group(self.pod),
         })

@@ -281,6 +281,8 @@ mod tests {
             gateway: &gateway,
             tokens: &tokens,
             host_paths: &[],
+            local_path: None,
+            has_engine: true,
             pod: &pod,
             placement: &placement,
         };
@@ -307,6 +309,8 @@ mod tests {
             gateway: &gateway,
             tokens: &tokens,
             host_paths: &[],
+            local_path: None,
+            has_engine: true,
             pod: &pod,
             placement: &placement,
         };

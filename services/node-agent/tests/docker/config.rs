@@ -6,8 +6,8 @@ use std::time::Duration;
 use bollard::models::ContainerInspectResponse;
 use futures::StreamExt as _;
 use setpoint_node_agent::runtime::{
-    Console, Hosts, Input, Limits, LogOptions, Output, Runtime as _, SandboxConfig, Security,
-    Streams, TerminationMessage,
+    Console, ContainerConfig, Hosts, Input, Limits, LogOptions, Output, Processes, Runtime as _,
+    SandboxConfig, Security, Streams, TerminationMessage,
 };
 
 use crate::support::docker::{IMAGE, client, fixture};
@@ -265,4 +265,48 @@ async fn a_container_is_stopped_with_the_signal_that_its_pod_names() {
     }
     fixture.runtime.stop(&id(0), TIMEOUT).await.unwrap();
     assert_eq!(fixture.exited(0).await.code, 7);
+}
+
+/// Returns the second container of the Pod, which sees other processes than its own.
+fn beside(processes: Processes, command: &[&str]) -> ContainerConfig {
+    ContainerConfig {
+        processes,
+        ..container(1, command)
+    }
+}
+
+#[tokio::test]
+async fn a_container_sees_the_processes_of_its_target_or_of_its_pod() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.start(0, &["sleep", "1000"]).await;
+    fixture.running(0).await;
+    let read = "exec cat /proc/1/cmdline";
+    let target = beside(Processes::Of(id(0)), &["sh", "-c", read]);
+    fixture.runtime.start(target).await.unwrap();
+    fixture.exited(1).await;
+    let log = fixture.log(1, LogOptions::default()).await;
+    assert_eq!(log, "sleep\01000\0");
+    let mut shared = beside(
+        Processes::OfPod,
+        &["sh", "-c", "echo $$; cat /proc/1/cmdline"],
+    );
+    shared.id.attempt = 2;
+    fixture.runtime.start(shared).await.unwrap();
+    fixture.exited(2).await;
+    let log = fixture.log(2, LogOptions::default()).await;
+    assert!(
+        !log.starts_with("1\n") && log.contains("sleep 1000000"),
+        "{log}"
+    );
+    fixture.runtime.stop(&id(0), Duration::ZERO).await.unwrap();
+    fixture.exited(0).await;
+    let mut late = beside(Processes::Of(id(0)), &["true"]);
+    late.id.attempt = 3;
+    assert!(
+        fixture.runtime.start(late).await.is_err(),
+        "its target has ended"
+    );
+    fixture.clean_up().await;
 }

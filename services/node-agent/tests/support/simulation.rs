@@ -62,6 +62,7 @@ impl Simulation {
                 admission: Ok(Some(IP)),
                 runtime: "fake",
                 runs: Runs::Images,
+                mounts: true,
             }),
             sandboxes: Vec::new(),
             waiting_reasons: BTreeMap::new(),
@@ -203,8 +204,11 @@ impl Simulation {
             let id = ContainerId { uid, name, attempt };
             self.world.post_starts.insert(id, state);
         }
-        let before = self.pod().spec.init_containers.iter();
-        let before = before.take_while(|init| init.name != name);
+        let spec = &self.pod().spec;
+        let mut added = spec.ephemeral_containers.iter();
+        let is_added = added.any(|added| added.ephemeral_container_common.name == name);
+        let before = spec.init_containers.iter();
+        let before = before.take_while(|init| init.name != name && !is_added);
         let init = before.filter(|init| init.restart_policy.is_none());
         let init: Vec<_> = init.map(|init| init.name.clone()).collect();
         let sandbox = self

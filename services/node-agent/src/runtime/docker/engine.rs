@@ -41,6 +41,8 @@ pub struct Engine {
     /// The program that reaches Pods from within their pause containers, if the agent runs in a container that does not
     /// reach their network: its own binary.
     pub(super) helper: Option<PathBuf>,
+    /// Whether the agent runs in a container of the engine, so that their paths differ.
+    pub contained: bool,
     /// Number of CPUs.
     pub(super) cpus: i64,
     /// Confinement of containers, for example `name=seccomp,profile=default` or `name=apparmor`.
@@ -87,6 +89,7 @@ impl Engine {
             cluster: cluster.unwrap_or_default(),
             network,
             address,
+            contained: own_placement.found,
             node_name: own_placement.number.map(|number| format!("node-{number}")),
             cpus: info.ncpu.unwrap_or(1),
             security_options: info.security_options.unwrap_or_default(),
@@ -126,6 +129,7 @@ pub async fn client(settings: &Settings) -> Result<Docker, ConnectError> {
 /// Properties of the agent's own container; empty outside a container.
 #[derive(Default)]
 struct OwnContainer {
+    found: bool,
     project: String,
     number: Option<String>,
     pods: Option<(String, Ipv4Addr)>,
@@ -144,6 +148,7 @@ async fn own_placement(client: &Docker) -> OwnContainer {
     let mut labels = labels.unwrap_or_default();
     let project = labels.remove(COMPOSE_PROJECT).unwrap_or_default();
     OwnContainer {
+        found: true,
         number: labels.remove("com.docker.compose.container-number"),
         pods: pods_network(client, &project).await,
         networks: networks(&container),

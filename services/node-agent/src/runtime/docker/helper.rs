@@ -20,9 +20,9 @@ use tokio_util::io::StreamReader;
 
 use super::exec::Attached;
 use super::identity::{CLUSTER, NODE};
-use super::{Shared, engine_error, layout, volume};
+use super::{Shared, engine_error, volume};
 use crate::runtime::streams::{CHUNK, Unconnected};
-use crate::runtime::{Connection, Error, File, Streams};
+use crate::runtime::{Connection, Error, File, Streams, layout};
 
 /// Directory of the binary in pause containers.
 const FOLDER: &str = "/.setpoint";

@@ -10,7 +10,9 @@ use setpoint_model::Key;
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::state::{EngineState, address, identity};
 use super::{Pause, Shared, create, engine_error, termination, volume};
-use crate::runtime::{ContainerConfig, Error, ImageOrigin, Pull, SandboxConfig, pod_label};
+use crate::runtime::{
+    ContainerConfig, Error, ImageOrigin, Processes, Pull, SandboxConfig, pod_label,
+};
 
 impl Shared {
     /// Creates and starts a Pod's pause container, unless it runs, and fills the Pod's volumes.
@@ -103,9 +105,9 @@ impl Shared {
     /// Creates and starts a container; returns its state in the engine and the origin of its image.
     pub(super) async fn launch(
         &self,
-        config: &ContainerConfig,
+        mut config: ContainerConfig,
     ) -> Result<(ContainerInspectResponse, ImageOrigin), Error> {
-        let id = &config.id;
+        let id = &config.id.clone();
         let pod = self.table.lock().key(&id.uid);
         let pod = pod.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
         let container_key = (id.uid.clone(), id.name.clone());
@@ -115,9 +117,10 @@ impl Shared {
             .await?;
         let pause = self.pauses.lock().get(&id.uid).cloned();
         let pause = pause.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
-        let user = self.image_user(config).await?;
-        self.verify(config, &pod, &user)?;
-        let identity = Identity::of(pod, config);
+        let user = self.image_user(&config).await?;
+        self.verify(&config, &pod, &user)?;
+        let identity = Identity::of(pod, &config);
+        let _bound = self.bind_sub_paths(&mut config).await?;
         let engine = &self.engine;
         let message = &config.termination_message;
         let file = self
@@ -125,15 +128,23 @@ impl Shared {
             .await;
         let file =
             file.map_err(|error| engine_error(format!("create the message file of {id}"), error))?;
-        let body = create::container(
+        let processes = match &config.processes {
+            Processes::Own => None,
+            Processes::OfPod => Some(pause.runtime_id.clone()),
+            Processes::Of(target) => Some(self.table.lock().running(target)?.runtime_id.clone()),
+        };
+        let mut body = create::container(
             engine,
             &self.node,
             &identity,
-            config,
+            &config,
             &pause.runtime_id,
             &user,
             file,
         );
+        if let Some(host) = &mut body.host_config {
+            host.pid_mode = processes.map(|runtime_id| format!("container:{runtime_id}"));
+        }
         let runtime_id = self.create(&identity, body).await?;
         for mount in &config.mounts {
             let copied = volume::copy(&self.engine, &runtime_id, &mount.copies, mount.group).await;

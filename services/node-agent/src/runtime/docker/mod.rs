@@ -13,12 +13,13 @@ mod exec;
 pub mod helper;
 mod identity;
 mod image;
-mod layout;
+mod images;
 mod lifecycle;
 mod refresh;
 mod settings;
 mod state;
 mod stop;
+mod sub_path;
 mod sweep;
 mod termination;
 mod usage;
@@ -35,8 +36,10 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use setpoint_controller::Tasks;
 use setpoint_model::Key;
+use setpoint_proto::core::ContainerImage;
 use tokio::sync::OnceCell;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::warn;
 
 use self::image::Images;
 use super::streams::dial;
@@ -100,6 +103,9 @@ impl Docker {
             pauses: Mutex::default(),
             helper: OnceCell::new(),
         });
+        if let Err(error) = shared.clean_sub_paths() {
+            warn!(%error, "cannot unmount parts of volumes that an earlier agent has left");
+        }
         let listed = shared.relist().await;
         listed.map_err(|error| engine_error("list the containers of this node", error))?;
         let (watch, tasks) = (Arc::clone(&shared), tasks.clone());
@@ -117,6 +123,14 @@ impl Runtime for Docker {
     const NAME: &'static str = "docker";
     const RUNS_COMMANDS: bool = true;
     const RUNS_IMAGES: bool = true;
+
+    async fn images(&self) -> Vec<ContainerImage> {
+        self.shared.list_images().await
+    }
+
+    fn mounts_volumes(&self) -> bool {
+        true
+    }
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().sandboxes_of(pod)
@@ -142,7 +156,7 @@ impl Runtime for Docker {
         if !new {
             return Ok(ImageOrigin::Present);
         }
-        let launched = self.shared.launch(&config).await;
+        let launched = self.shared.launch(config.clone()).await;
         match &launched {
             Ok((container, _)) => self.shared.update(container).await,
             Err(_) => self.shared.table.lock().discard(&config.id),

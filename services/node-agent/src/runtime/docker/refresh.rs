@@ -6,8 +6,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use super::{Shared, engine_error, layout, volume};
-use crate::runtime::{Error, Volume, VolumeKind};
+use super::{Shared, engine_error, volume};
+use crate::runtime::{Error, Volume, VolumeKind, archive, layout};
 
 impl Shared {
     /// Replaces the files of a Pod's volumes.
@@ -22,7 +22,7 @@ impl Shared {
                     what: format!("volume {:?} of Pod {uid}", volume.name),
                     source,
                 };
-                let archive = volume::version_archive(files, volume.group).map_err(failed)?;
+                let archive = archive::of_version(files, volume.group).map_err(failed)?;
                 self.publish(uid, &volume, archive).await?;
             }
         }

@@ -32,7 +32,8 @@ impl Processes {
                 None => remove_dir(&pod)?,
             }
         }
-        Ok(())
+        let known = |uid: &str| self.shared.table.lock().key(uid).is_some();
+        self.shared.volumes.remove_others(known)
     }
 
     fn adopt_sandbox(&self, path: &Path, config: SandboxConfig) -> io::Result<()> {

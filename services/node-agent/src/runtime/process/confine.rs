@@ -16,7 +16,7 @@ use nix::unistd::{Gid, Uid, setgid, setgroups, setsid, setuid};
 use rustix::process::ioctl_tiocsctty;
 
 use super::folder::Folder;
-use super::shim;
+use super::{mounts, shim};
 use crate::runtime::{ContainerConfig, Security};
 
 /// Exit codes of a command that does not exist, and of one that cannot be executed, as shells and runc report them.
@@ -79,8 +79,10 @@ pub fn exec(folder: &Path, tty: bool, command: &[OsString]) -> ExitCode {
         Ok(config) => config,
         Err(error) => return refused("", error),
     };
-    let ready =
-        lead_session(tty).and_then(|()| drop_privileges(&config.security).map_err(io::Error::from));
+    let folder = Folder::new(folder);
+    let ready = lead_session(tty)
+        .and_then(|()| join_mounts(&folder, &config))
+        .and_then(|()| drop_privileges(&config.security).map_err(io::Error::from));
     let error = match ready {
         Ok(()) => Command::new(program).args(arguments).exec(),
         Err(error) => error,
@@ -104,8 +106,11 @@ pub fn main(folder: &Path) -> ExitCode {
     // Opened before privileges are dropped; closed when the program is executed.
     let refused = match (folder.create_start_error(), folder.config()) {
         (Ok(mut file), Ok(config)) => {
-            let error = exec_program(&config);
-            file.write_all(shim::start_error_message(&config, &error).as_bytes())
+            let message = match make_mounts(&folder, &config) {
+                Ok(()) => shim::start_error_message(&config, &exec_program(&config)),
+                Err(error) => error.to_string(),
+            };
+            file.write_all(message.as_bytes())
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     };
@@ -119,6 +124,34 @@ fn exec_program(config: &ContainerConfig) -> io::Error {
     match drop_privileges(&config.security) {
         Ok(()) => shim::command(config).exec(),
         Err(error) => error.into(),
+    }
+}
+
+/// Makes the mounts of the container, in a namespace of their own.
+fn make_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
+    let mounts = folder.mounts()?;
+    if mounts.is_empty() {
+        return Ok(());
+    }
+    mounts::enter_new(&mounts)?;
+    enter_working_dir(folder, config)
+}
+
+/// Joins the container's mounts, if it has any.
+fn join_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
+    if folder.mounts()?.is_empty() {
+        return Ok(());
+    }
+    let started = folder.started()?.ok_or(io::ErrorKind::NotFound)?;
+    mounts::join(started.process.pid)?;
+    enter_working_dir(folder, config)
+}
+
+/// Enters the working directory again, which may be in a volume.
+fn enter_working_dir(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
+    match shim::working_dir(folder, config) {
+        Some(folder) => std::env::set_current_dir(folder),
+        None => Ok(()),
     }
 }
 

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::mounts::Bind;
 use super::process_handle::Process;
 use crate::runtime::{ContainerConfig, Exit};
 
@@ -41,14 +42,20 @@ impl Folder {
     }
 
     /// Creates the directory of a new container.
-    pub fn create(&self, config: &ContainerConfig) -> io::Result<()> {
+    pub fn create(&self, config: &ContainerConfig, mounts: &[Bind]) -> io::Result<()> {
         fs::create_dir_all(&self.0)?;
+        write(&self.0.join("mounts.json"), &mounts)?;
         write(&self.0.join("config.json"), config)
     }
 
     pub fn config(&self) -> io::Result<ContainerConfig> {
         let config = read(&self.0.join("config.json"))?;
         config.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Returns the mounts of the container.
+    pub fn mounts(&self) -> io::Result<Vec<Bind>> {
+        Ok(read(&self.0.join("mounts.json"))?.unwrap_or_default())
     }
 
     /// Claims the container for this shim.

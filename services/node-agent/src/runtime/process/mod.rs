@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! <state>/pods/<uid>/sandbox.json                      the Pod
-//! <state>/pods/<uid>/<container>/<attempt>/            config.json shim.json started.json exit.json pid log log.1 …
+//! <state>/pods/<uid>/<container>/<attempt>/            config.json mounts.json shim.json started.json exit.json pid log log.1 …
 //! ```
 //! The state in memory is a copy of these files. A restarted agent reads them and adopts the shims that still run.
 //! Nothing is started twice, because only one shim can claim a container's directory.
@@ -13,12 +13,14 @@ mod exec;
 pub mod exec_shim;
 mod folder;
 mod log;
+mod mounts;
 mod process_handle;
 mod rotation;
 pub mod shim;
 mod sweep;
 mod terminal;
 mod usage;
+mod volumes;
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -39,13 +41,15 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use self::folder::Folder;
+use self::mounts::Bind;
 use self::process_handle::ProcessHandle;
+use self::volumes::Volumes;
 use super::streams::dial;
 use super::table::Table;
 use super::{
     Connection, Container, ContainerConfig, ContainerId, Error, ImageOrigin, Inputs, Log,
     LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume, Wake,
-    pod_label,
+    pod_label, sub_path,
 };
 
 pub use self::sweep::sweep;
@@ -62,6 +66,9 @@ pub struct Processes {
 struct Shared {
     pods: PathBuf,
     program: PathBuf,
+    /// Whether this agent may mount volumes.
+    mounts: bool,
+    volumes: Volumes,
     /// Held while the runtime exists, because two agents must not manage the same containers.
     _lock: File,
     wake: Wake,
@@ -77,12 +84,13 @@ impl Processes {
     /// If the files cannot be read, or another agent holds their lock.
     pub fn open(state: &Path, program: impl Into<PathBuf>, wake: Wake) -> Result<Self, Error> {
         let lock = lock(state).map_err(|source| state_error(state.display(), source))?;
+        // A shim has another working directory than the agent, so paths must be absolute.
+        let root = std::path::absolute(state).unwrap_or_else(|_| state.into());
         let this = Self {
             shared: Arc::new(Shared {
-                // A shim has another working directory than the agent, so paths must be absolute.
-                pods: std::path::absolute(state)
-                    .unwrap_or_else(|_| state.into())
-                    .join("pods"),
+                pods: root.join("pods"),
+                mounts: nix::unistd::Uid::effective().is_root() && mounts::are_possible(),
+                volumes: Volumes::of(&root),
                 program: program.into(),
                 _lock: lock,
                 wake,
@@ -113,6 +121,27 @@ impl Processes {
         verified.map_err(Error::Config)?;
         confine::unsupported_identity(security)
             .map_or(Ok(()), |message| Err(Error::Config(message)))
+    }
+
+    /// Returns the mounts of a container.
+    fn binds(&self, config: &ContainerConfig) -> Result<Vec<Bind>, Error> {
+        // A placeholder reads no files.
+        if config.line().is_empty() {
+            return Ok(Vec::new());
+        }
+        let binds = self.shared.volumes.binds(config);
+        for bind in binds.iter().filter(|bind| !bind.sub_path.is_empty()) {
+            let made = match bind.create {
+                true => fs::create_dir_all(&bind.source),
+                false => Ok(()),
+            };
+            let opened = made.and_then(|()| sub_path::open(&bind.source, &bind.sub_path));
+            opened.map_err(|error| {
+                let container = &config.id.name;
+                Error::Config(sub_path::refused(&bind.volume, container, &error))
+            })?;
+        }
+        Ok(binds)
     }
 
     /// Returns a function that tells whether a container has exited.
@@ -169,6 +198,10 @@ impl Runtime for Processes {
     const RUNS_COMMANDS: bool = true;
     const RUNS_IMAGES: bool = false;
 
+    fn mounts_volumes(&self) -> bool {
+        self.shared.mounts
+    }
+
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().sandboxes_of(pod)
     }
@@ -180,20 +213,25 @@ impl Runtime for Processes {
     async fn run_sandbox(&self, config: SandboxConfig) -> Result<(), Error> {
         let folder = self.sandbox_folder(&config.uid);
         fs::create_dir_all(&folder)
+            .and_then(|()| self.shared.volumes.create(&config.uid, &config.volumes))
             .and_then(|()| folder::write(&folder.join("sandbox.json"), &config))
             .map_err(|source| state_error(&config.uid, source))?;
         self.shared.table.lock().add(config);
         Ok(())
     }
 
-    async fn update_volumes(&self, _: &str, _: Vec<Volume>) -> Result<(), Error> {
-        Err(Error::Unsupported(
-            "this runtime mounts no volumes".to_owned(),
-        ))
+    async fn update_volumes(&self, uid: &str, volumes: Vec<Volume>) -> Result<(), Error> {
+        for volume in &volumes {
+            let published = self.shared.volumes.publish(uid, volume);
+            let what = || format!("volume {:?} of Pod {uid}", volume.name);
+            published.map_err(|source| state_error(what(), source))?;
+        }
+        Ok(())
     }
 
     async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {
         self.verify(&config)?;
+        let binds = self.binds(&config)?;
         let new = self
             .shared
             .table
@@ -203,7 +241,7 @@ impl Runtime for Processes {
             return Ok(ImageOrigin::Unused);
         }
         let (id, folder) = (&config.id, self.folder(&config.id));
-        let launched = match folder.create(&config) {
+        let launched = match folder.create(&config, &binds) {
             Ok(()) => self.launch(&folder).await,
             Err(error) => Err(error),
         };
@@ -283,6 +321,8 @@ impl Runtime for Processes {
 
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
         self.shared.table.lock().remove_sandbox(uid)?;
+        let removed = self.shared.volumes.remove(uid);
+        removed.map_err(|source| state_error(uid, source))?;
         remove_dir(&self.sandbox_folder(uid)).map_err(|source| state_error(uid, source))
     }
 }

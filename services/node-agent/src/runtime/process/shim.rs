@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{self, PipeReader, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -99,7 +99,8 @@ fn message(folder: &Folder, config: &ContainerConfig, code: i32) -> String {
 /// Starts the container's program; returns its pid and its output.
 fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<(Pid, PipeReader)> {
     let (output, input) = io::pipe()?;
-    let mut command = match confine::is_needed(&config.security) {
+    let mounts = folder.mounts()?;
+    let mut command = match confine::is_needed(&config.security) || !mounts.is_empty() {
         true => confine::command(folder),
         false => command(config),
     };
@@ -119,11 +120,17 @@ pub(super) fn set_surroundings(command: &mut Command, folder: &Folder, config: &
         .env_clear()
         .envs(config.env.iter().map(|(name, value)| (name, value)))
         .env(MARKER, config.id.to_string());
-    let home = folder.path().ancestors().nth(2);
+    if let Some(folder) = working_dir(folder, config) {
+        command.current_dir(folder);
+    }
+}
+
+/// Returns the working directory of the container: that of its Pod, unless it names one.
+pub(super) fn working_dir(folder: &Folder, config: &ContainerConfig) -> Option<PathBuf> {
     match config.working_dir.as_str() {
-        "" => home.map(|home| command.current_dir(home)),
-        named => Some(command.current_dir(named)),
-    };
+        "" => folder.path().ancestors().nth(2).map(Path::to_owned),
+        named => Some(named.into()),
+    }
 }
 
 /// Copies the container's output to its log on a thread; the receiver is notified at the end.

@@ -1,0 +1,83 @@
+//! Mounts of parts of volumes.
+//!
+//! The engine mounts a path of its machine, to which it would follow any link. So the part is mounted by this agent first,
+//! at a path that no container can reach, until the container has started and has a mount of its own.
+
+use std::path::{Path, PathBuf};
+
+use tokio::task::spawn_blocking;
+
+use super::{Shared, engine_error, volume};
+use crate::runtime::sub_path::{Bound, clean, refused};
+use crate::runtime::{ContainerConfig, Error, HostPath, Mount};
+
+/// The directory of these mounts.
+const FOLDER: &str = "/run/setpoint/subpaths";
+
+impl Shared {
+    /// Mounts the parts of volumes that a container mounts, and lets its mounts name them. They are needed until it has
+    /// started.
+    pub(super) async fn bind_sub_paths(
+        &self,
+        config: &mut ContainerConfig,
+    ) -> Result<Vec<Bound>, Error> {
+        let folder = self.sub_paths().join(config.id.to_string());
+        let mut bound = Vec::new();
+        for (index, mount) in config.mounts.iter_mut().enumerate() {
+            if mount.sub_path.is_empty() || !mount.copies.is_empty() {
+                continue;
+            }
+            let volume = self.folder_of(&config.id.uid, mount).await?;
+            let (part, folder) = (mount.sub_path.clone(), folder.clone());
+            let create = mount.host.as_ref().is_some_and(|host| host.create);
+            let made = spawn_blocking(move || {
+                if create {
+                    std::fs::create_dir_all(&volume)?;
+                }
+                Bound::new(&volume, &part, &folder, &index.to_string())
+            });
+            let made = made
+                .await
+                .unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            let made = made
+                .map_err(|error| Error::Config(refused(&mount.volume, &config.id.name, &error)))?;
+            mount.host = Some(HostPath {
+                path: made.path().display().to_string(),
+                create: false,
+            });
+            bound.push(made);
+        }
+        Ok(bound)
+    }
+
+    /// Returns the directory of a volume on this machine.
+    async fn folder_of(&self, uid: &str, mount: &Mount) -> Result<PathBuf, Error> {
+        if let Some(host) = &mount.host {
+            return Ok(host.path.clone().into());
+        }
+        if self.engine.helper.is_some() {
+            return Err(Error::Config(format!(
+                "subPath of volume {:?} is not supported on this node: the node agent runs in a container that does not reach the volumes of the engine",
+                mount.volume
+            )));
+        }
+        let what = format!("find the files of volume {:?}", mount.volume);
+        let name = volume::name(uid, &mount.volume);
+        let inspected = self.engine.client.inspect_volume(&name).await;
+        Ok(inspected
+            .map_err(|error| engine_error(what, error))?
+            .mountpoint
+            .into())
+    }
+
+    /// Unmounts what an agent of this node has left that was killed while it started a container.
+    pub(super) fn clean_sub_paths(&self) -> std::io::Result<()> {
+        clean(&self.sub_paths())
+    }
+
+    fn sub_paths(&self) -> PathBuf {
+        Path::new(FOLDER)
+            .join(&self.engine.cluster)
+            .join(&self.node)
+    }
+}

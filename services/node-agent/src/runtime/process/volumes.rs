@@ -1,0 +1,135 @@
+//! The volumes of Pods as directories of this machine, which the mount namespaces of containers bind to their paths.
+//!
+//! ```text
+//! <state>/volumes/<uid>/<volume>             emptyDir, and files that are not secret
+//! /dev/shm/setpoint-<state>/<uid>/<volume>   in memory: emptyDir of medium Memory, and secrets
+//! ```
+//! Nothing is mounted outside of the namespaces of containers, so that nothing stays mounted when they end.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use setpoint_model::hash::fnv32a;
+
+use super::mounts::Bind;
+use super::remove_dir;
+use crate::runtime::archive::{self, Ownership, RO_MASK, RW_MASK};
+use crate::runtime::{ContainerConfig, Volume, VolumeKind, layout};
+
+/// The machine's file system in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// The directories of all volumes.
+pub struct Volumes {
+    disk: PathBuf,
+    memory: PathBuf,
+}
+
+impl Volumes {
+    /// Returns those of a state directory.
+    pub fn of(state: &Path) -> Self {
+        let disk = state.join("volumes");
+        let hash = fnv32a(disk.as_os_str().as_encoded_bytes());
+        let memory = match Path::new(MEMORY).is_dir() {
+            true => Path::new(MEMORY).join(format!("setpoint-{hash:08x}")),
+            false => state.join("volumes-in-memory"),
+        };
+        Self { disk, memory }
+    }
+
+    /// Creates the volumes of a Pod that do not exist, and fills those that consist of files.
+    pub fn create(&self, uid: &str, volumes: &[Volume]) -> io::Result<()> {
+        for volume in volumes {
+            let ownership = match &volume.kind {
+                VolumeKind::Host(_) => continue,
+                VolumeKind::Files { .. } => Ownership::folder(0o755, RO_MASK, volume.group),
+                _ => Ownership::folder(0o777, RW_MASK, volume.group),
+            };
+            let parent = self.parent(&volume.kind).join(uid);
+            fs::create_dir_all(&parent)?;
+            for private in [parent.parent().unwrap_or(&parent), &parent] {
+                fs::set_permissions(private, Permissions::from_mode(0o700))?;
+            }
+            make(&parent.join(&volume.name), ownership)?;
+            self.publish(uid, volume)?;
+        }
+        Ok(())
+    }
+
+    /// Replaces the files of a volume. Does nothing for one that does not consist of files.
+    pub fn publish(&self, uid: &str, volume: &Volume) -> io::Result<()> {
+        let VolumeKind::Files { files, .. } = &volume.kind else {
+            return Ok(());
+        };
+        let folder = self.parent(&volume.kind).join(uid).join(&volume.name);
+        let archive = archive::of_version(files, volume.group)?;
+        let version = layout::version(Timestamp::now());
+        layout::publish(&folder, &version, archive.as_slice()).map(|_| ())
+    }
+
+    fn parent(&self, kind: &VolumeKind) -> &Path {
+        match kind {
+            VolumeKind::Memory(_) | VolumeKind::Files { secret: true, .. } => &self.memory,
+            _ => &self.disk,
+        }
+    }
+
+    /// Returns the mounts of a container.
+    pub fn binds(&self, config: &ContainerConfig) -> Vec<Bind> {
+        let mounts = config.mounts.iter();
+        let bind = mounts.map(|mount| {
+            let own = |root: &Path| root.join(&config.id.uid).join(&mount.volume);
+            let source = match &mount.host {
+                Some(host) => host.path.clone().into(),
+                None if own(&self.memory).exists() => own(&self.memory),
+                None => own(&self.disk),
+            };
+            Bind {
+                source,
+                create: mount.host.as_ref().is_some_and(|host| host.create),
+                sub_path: mount.sub_path.clone(),
+                target: mount.path.clone(),
+                read_only: mount.read_only,
+                volume: mount.volume.clone(),
+            }
+        });
+        bind.collect()
+    }
+
+    /// Removes the volumes of a Pod.
+    pub fn remove(&self, uid: &str) -> io::Result<()> {
+        remove_dir(&self.disk.join(uid))?;
+        remove_dir(&self.memory.join(uid))
+    }
+
+    /// Removes the volumes of Pods that are not known.
+    pub fn remove_others(&self, known: impl Fn(&str) -> bool) -> io::Result<()> {
+        for root in [&self.disk, &self.memory] {
+            let entries = match fs::read_dir(root) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                entries => entries?,
+            };
+            for entry in entries {
+                let entry = entry?;
+                if !known(&entry.file_name().to_string_lossy()) {
+                    remove_dir(&entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn make(folder: &Path, ownership: Ownership) -> io::Result<()> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        made => made?,
+    }
+    if ownership.group.is_some() {
+        chown(folder, None, ownership.group)?;
+    }
+    fs::set_permissions(folder, Permissions::from_mode(ownership.mode))
+}

@@ -1,0 +1,269 @@
+//! Parts of volumes: opens them without leaving the volume, and binds them to places that nobody can replace.
+//!
+//! A container may replace any part of the path by a link, at any time. The kernel itself keeps the resolution below the
+//! volume (`openat2` with `RESOLVE_BENEATH`), and what it has opened is mounted by its descriptor, never by its path.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::AtFlags;
+use rustix::fs::{
+    Dir, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, mkdirat, open as open_path, openat2,
+};
+use rustix::io::Errno;
+use rustix::mount::{UnmountFlags, mount_bind, unmount};
+
+/// Number of attempts to resolve a path while others rename parts of it.
+const ATTEMPTS: usize = 16;
+
+/// Opens a path of a volume, and creates it as a directory if there is nothing. A new directory has the mode of the
+/// volume. Links may lead anywhere in the volume.
+///
+/// # Errors
+/// If the path leaves the volume, or cannot be created.
+pub fn open(volume: &Path, sub_path: &str) -> io::Result<OwnedFd> {
+    let root = open_path(
+        volume,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let parts = parts(sub_path)?;
+    let mut path = PathBuf::new();
+    let mut last = resolve(&root, Path::new("."))?;
+    for part in parts {
+        path.push(part);
+        last = match resolve(&root, &path) {
+            Err(Errno::NOENT) => {
+                create(&root, &last, Path::new(part))?;
+                resolve(&root, &path).map_err(explained)?
+            }
+            opened => opened.map_err(explained)?,
+        };
+    }
+    Ok(last)
+}
+
+/// Returns the parts of a relative path.
+fn parts(sub_path: &str) -> io::Result<Vec<&std::ffi::OsStr>> {
+    let mut parts = Vec::new();
+    for part in Path::new(sub_path).components() {
+        match part {
+            Component::Normal(name) => parts.push(name),
+            Component::CurDir => {}
+            _ => return Err(explained(Errno::XDEV)),
+        }
+    }
+    Ok(parts)
+}
+
+fn resolve(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let mut attempts = 1..ATTEMPTS;
+    loop {
+        match openat2(root, path, flags, Mode::empty(), beneath) {
+            Err(Errno::AGAIN) if attempts.next().is_some() => {}
+            opened => return opened,
+        }
+    }
+}
+
+fn create(root: &OwnedFd, parent: &OwnedFd, name: &Path) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(fstat(root)?.st_mode & 0o7777);
+    match mkdirat(parent, name, mode) {
+        // Another container of the Pod may have been faster.
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+        // The umask of this process does not apply to volumes.
+        Ok(()) => Ok(chmodat(parent, name, mode, AtFlags::empty())?),
+    }
+}
+
+fn explained(error: Errno) -> io::Error {
+    match error {
+        Errno::XDEV => io::Error::other("the path is not within the volume"),
+        other => other.into(),
+    }
+}
+
+/// Returns the kubelet's message about a part of a volume that cannot be opened, with the cause.
+pub fn refused(volume: &str, container: &str, cause: &io::Error) -> String {
+    format!(
+        "failed to prepare subPath for volumeMount {volume:?} of container {container:?}: {cause}"
+    )
+}
+
+/// Returns whether a descriptor is one of a directory.
+pub fn is_directory(file: impl AsFd) -> io::Result<bool> {
+    Ok(FileType::from_raw_mode(fstat(file)?.st_mode) == FileType::Directory)
+}
+
+/// Mounts what is open at a path of this machine.
+///
+/// # Errors
+/// If there is something at the path that is of another kind, or this process may not mount.
+pub fn bind(opened: &OwnedFd, target: &Path) -> io::Result<()> {
+    Ok(mount_bind(
+        format!("/proc/self/fd/{}", opened.as_raw_fd()),
+        target,
+    )?)
+}
+
+/// A part of a volume, mounted at a path of this machine until it is dropped.
+#[derive(Debug)]
+pub struct Bound {
+    target: PathBuf,
+}
+
+impl Bound {
+    /// Mounts a part of a volume below `folder`.
+    ///
+    /// # Errors
+    /// As [`open`] and [`bind`].
+    pub fn new(volume: &Path, sub_path: &str, folder: &Path, name: &str) -> io::Result<Self> {
+        let opened = open(volume, sub_path)?;
+        fs::create_dir_all(folder)?;
+        let target = folder.join(name);
+        match is_directory(&opened)? {
+            true => fs::create_dir(&target)?,
+            false => drop(fs::File::create_new(&target)?),
+        }
+        let bound = Self { target };
+        bind(&opened, &bound.target)?;
+        Ok(bound)
+    }
+
+    /// Returns the path at which it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.target
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // Containers that use it have mounts of their own by now. What is left is removed when the agent starts.
+        let _ = remove(&self.target);
+        if let Some(folder) = self.target.parent() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+/// Unmounts and removes everything that an earlier agent has left below a directory. Never deletes what is mounted.
+///
+/// # Errors
+/// If something cannot be removed.
+pub fn clean(folder: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => remove(folder),
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    while unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).is_ok() {}
+    if !fs::symlink_metadata(path)?.is_dir() {
+        return match fs::symlink_metadata(path)?.len() {
+            0 => fs::remove_file(path),
+            _ => Err(io::Error::other("a file that is still mounted")),
+        };
+    }
+    let names = {
+        let opened = open_path(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let entries = Dir::read_from(opened)?;
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        names.collect::<Result<Vec<_>, Errno>>()?
+    };
+    for name in names
+        .iter()
+        .filter(|name| ![".", ".."].contains(&name.as_str()))
+    {
+        remove(&path.join(name))?;
+    }
+    fs::remove_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn inode(file: &OwnedFd) -> u64 {
+        fstat(file).unwrap().st_ino
+    }
+
+    #[test]
+    fn a_directory_that_does_not_exist_is_made_with_the_mode_of_the_volume() {
+        let volume = tempfile::tempdir().unwrap();
+        fs::set_permissions(volume.path(), fs::Permissions::from_mode(0o2777)).unwrap();
+        for path in ["a/b", "./a//b/"] {
+            let opened = open(volume.path(), path).unwrap();
+            let made = fs::metadata(volume.path().join("a/b")).unwrap();
+            assert_eq!(inode(&opened), made.ino());
+            assert_eq!(made.mode() & 0o7777, 0o2777);
+        }
+        assert!(is_directory(open(volume.path(), "").unwrap()).unwrap());
+    }
+
+    /// Checks K14.
+    #[test]
+    fn a_path_that_leaves_the_volume_is_refused() {
+        let outside = tempfile::tempdir().unwrap();
+        let volume = outside.path().join("volume");
+        fs::create_dir_all(volume.join("inner")).unwrap();
+        symlink("/etc", volume.join("absolute")).unwrap();
+        symlink("../..", volume.join("up")).unwrap();
+        symlink("inner", volume.join("within")).unwrap();
+        symlink("missing", volume.join("dangling")).unwrap();
+        for path in [
+            "absolute",
+            "absolute/ssl",
+            "up",
+            "up/new",
+            "..",
+            "inner/../..",
+            "/etc",
+        ] {
+            let refused = open(&volume, path).unwrap_err().to_string();
+            assert_eq!(refused, "the path is not within the volume", "{path}");
+        }
+        assert!(open(&volume, "dangling").is_err());
+        assert!(!outside.path().join("new").exists());
+        let within = open(&volume, "within/new").unwrap();
+        let made = fs::metadata(volume.join("inner/new")).unwrap();
+        assert_eq!(inode(&within), made.ino(), "a link within the volume");
+    }
+
+    #[test]
+    fn a_file_is_opened_as_it_is() {
+        let volume = tempfile::tempdir().unwrap();
+        fs::write(volume.path().join("key"), "1").unwrap();
+        let opened = open(volume.path(), "key").unwrap();
+        assert!(!is_directory(&opened).unwrap());
+        assert!(open(volume.path(), "key/below").is_err());
+    }
+
+    #[test]
+    fn what_is_mounted_is_never_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = folder.path().join("volume");
+        fs::create_dir_all(volume.join("sub")).unwrap();
+        fs::write(volume.join("sub/data"), "kept").unwrap();
+        let mounts = folder.path().join("mounts/uid");
+        let bound = match Bound::new(&volume, "sub", &mounts, "0") {
+            Ok(bound) => bound,
+            Err(error) => return eprintln!("SKIPPED: this process may not mount: {error}"),
+        };
+        assert!(bound.path().join("data").exists());
+        // An agent that was killed.
+        std::mem::forget(bound);
+        clean(&folder.path().join("mounts")).unwrap();
+        assert!(!mounts.exists() && volume.join("sub/data").exists());
+        drop(Bound::new(&volume, "sub/data", &mounts, "0").unwrap());
+        assert!(!mounts.exists() && volume.join("sub/data").exists());
+    }
+}
