@@ -9,12 +9,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Ur
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use setpoint_host::unverified_tls;
 use setpoint_proto::core::HttpGetAction;
 use setpoint_task::catch_panic;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{MAX_OUTPUT, Outcome, Target, VERSION, timed_out, tls};
+use super::{MAX_OUTPUT, Outcome, Target, VERSION, timed_out};
 use crate::runtime::{Connection, Runtime};
 
 /// Maximum number of redirects that are followed.
@@ -112,7 +113,7 @@ impl<R: Runtime> Target<R> {
         let connection = self.connect(host, port).await;
         let mut connection = connection.map_err(|error| error.to_string())?;
         if secure {
-            connection = tls::connect(host, connection).await?;
+            connection = Box::pin(unverified_tls::connect(host, connection).await?);
         }
         exchange(connection, uri, headers)
             .await

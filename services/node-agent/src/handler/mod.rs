@@ -3,7 +3,6 @@
 mod exec;
 mod grpc;
 mod http;
-mod tls;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use rand::seq::IndexedRandom as _;
 use setpoint_codec::kind_of;
+use setpoint_host::unverified_tls;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::core::{Node, Pod, Service};
 use setpoint_proto::discovery::{Endpoint, EndpointSlice};
@@ -41,7 +42,7 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
-/// Connects to what a request names.
+/// Connects to what a request names, with TLS if it names the scheme https.
 ///
 /// # Errors
 /// If it does not exist or cannot be reached.
@@ -50,11 +51,24 @@ pub(super) async fn find(
     context: &RequestContext,
     name: &Name,
 ) -> Result<Backend, ApiError> {
-    if name.is_https {
-        let message =
-            "the scheme https is not supported: the gateway has no means to verify the server";
-        return Err(ApiError::new(Reason::BadRequest, message));
+    let backend = connect(request, context, name).await?;
+    if !name.is_https {
+        return Ok(backend);
     }
+    let ip = backend.host.rsplit_once(':').map_or("", |(ip, _)| ip);
+    let secured = unverified_tls::connect(ip.trim_matches(['[', ']']), backend.connection).await;
+    let secured = secured.map_err(|error| unreachable(&error))?;
+    Ok(Backend {
+        connection: Box::new(secured),
+        host: backend.host,
+    })
+}
+
+async fn connect(
+    request: &ConnectRequest,
+    context: &RequestContext,
+    name: &Name,
+) -> Result<Backend, ApiError> {
     let search = Search { request, context };
     let kind = request.route.kind;
     if *kind == *kind_of::<Pod>() {

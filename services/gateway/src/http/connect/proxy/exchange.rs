@@ -19,7 +19,7 @@ use tokio::io::copy_bidirectional;
 use super::super::ConnectRequest;
 use super::super::upgrade::Streams;
 use super::backend::{Backend, unreachable};
-use super::location;
+use super::{links, location};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -67,17 +67,18 @@ pub(super) async fn exchange(
             () = stop.cancelled() => {}
         }
     });
-    let mut response = sender.send_request(outgoing).await.map_err(broken)?;
+    let response = sender.send_request(outgoing).await.map_err(broken)?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return switched(&streams, client, response);
     }
-    let headers = response.headers_mut();
+    let (mut head, body) = response.into_parts();
+    let headers = &mut head.headers;
     remove_hop_by_hop(headers);
     let own = own.as_ref().and_then(|host| host.to_str().ok());
     let place = location::Place {
-        prefix: location::prefix(source.path(), path),
-        backend: &backend.host,
-        own: own.unwrap_or_default(),
+        prefix: location::prefix(source.path(), path).to_owned(),
+        backend: backend.host,
+        own: own.unwrap_or_default().to_owned(),
     };
     let to = headers.get(LOCATION).and_then(|to| to.to_str().ok());
     let to = to.and_then(|to| HeaderValue::try_from(place.rewrite(to)).ok());
@@ -85,7 +86,9 @@ pub(super) async fn exchange(
         headers.insert(LOCATION, to);
     }
     // As a stream of unknown length it is neither kept in memory nor compressed.
-    Ok(response.map(|body| Body::from_stream(body.into_data_stream())))
+    let body = Body::from_stream(body.into_data_stream());
+    let body = links::rewrite(headers, body, place);
+    Ok(Response::from_parts(head, body))
 }
 
 /// Returns the request for the backend.

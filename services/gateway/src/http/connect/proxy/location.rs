@@ -1,15 +1,15 @@
-//! Redirects of backends, which know nothing of the path that they are at.
+//! Links and redirects of backends, which know nothing of the path that they are at.
 
 use http::Uri;
 
 /// The place of a backend.
-pub(super) struct Place<'a> {
+pub(super) struct Place {
     /// The path of its root.
-    pub prefix: &'a str,
+    pub prefix: String,
     /// The host that it knows itself by.
-    pub backend: &'a str,
+    pub backend: String,
     /// The host that the client knows.
-    pub own: &'a str,
+    pub own: String,
 }
 
 /// Returns the path of the root of a backend, of which a request has named `path`.
@@ -20,8 +20,8 @@ pub(super) fn prefix<'a>(source: &'a str, path: &str) -> &'a str {
     trimmed.unwrap_or(source)
 }
 
-impl Place<'_> {
-    /// Returns the place of a redirect as the client has to ask for it. Other hosts and relative paths stay as they are.
+impl Place {
+    /// Returns the place of a redirect or link as the client has to ask for it. Other hosts and relative paths stay as they are.
     pub(super) fn rewrite(&self, to: &str) -> String {
         let Ok(uri) = to.parse::<Uri>() else {
             return to.to_owned();
@@ -38,7 +38,7 @@ impl Place<'_> {
             .query()
             .map(|query| format!("?{query}"))
             .unwrap_or_default();
-        let path = match path.starts_with(self.prefix) {
+        let path = match path.starts_with(&self.prefix) {
             true => path.to_owned(),
             false => format!("{}{path}", self.prefix),
         };
@@ -56,9 +56,9 @@ mod tests {
     #[test]
     fn redirects_stay_below_the_path_of_the_backend() {
         let place = Place {
-            prefix: "/api/v1/namespaces/a/pods/b/proxy",
-            backend: "10.0.0.1:80",
-            own: "localhost:6443",
+            prefix: "/api/v1/namespaces/a/pods/b/proxy".into(),
+            backend: "10.0.0.1:80".into(),
+            own: "localhost:6443".into(),
         };
         for (to, expected) in [
             ("/x/?a=b", "/api/v1/namespaces/a/pods/b/proxy/x/?a=b"),

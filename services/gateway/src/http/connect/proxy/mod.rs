@@ -2,6 +2,7 @@
 
 mod backend;
 mod exchange;
+mod links;
 mod location;
 mod name;
 

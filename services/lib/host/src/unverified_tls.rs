@@ -1,5 +1,5 @@
-//! TLS for handlers, which as in the kubelet do not verify certificates: those of Pods are mostly self-signed, and a probe
-//! asks whether a server answers, not which.
+//! TLS to servers in Pods, whose certificates are not verified, as in Kubernetes: they are mostly self-signed. Requests to
+//! them carry no credentials.
 
 use std::sync::Arc;
 
@@ -7,15 +7,18 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use crate::runtime::Connection;
-
-/// Begins TLS on a connection.
+/// Begins TLS on a connection and accepts any certificate.
 ///
 /// # Errors
 /// If the server does not speak it.
-pub async fn connect(host: &str, connection: Connection) -> Result<Connection, String> {
+pub async fn connect<C>(host: &str, connection: C) -> Result<TlsStream<C>, String>
+where
+    C: AsyncRead + AsyncWrite + Unpin,
+{
     let provider = Arc::new(ring::default_provider());
     let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -26,8 +29,7 @@ pub async fn connect(host: &str, connection: Connection) -> Result<Connection, S
         .with_no_client_auth();
     let connector = TlsConnector::from(Arc::new(config));
     let secured = connector.connect(name, connection).await;
-    let secured = secured.map_err(|error| error.to_string())?;
-    Ok(Box::pin(secured))
+    secured.map_err(|error| error.to_string())
 }
 
 /// Accepts all certificates.
