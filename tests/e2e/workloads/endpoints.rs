@@ -64,3 +64,23 @@ fn addresses(list: &str) -> Vec<String> {
     addresses.sort();
     addresses
 }
+
+#[test]
+fn endpoints_are_hinted_to_the_clients_of_their_zone() {
+    let cluster = cluster(1);
+    let kubectl = cluster.kubectl();
+    create(&kubectl, SERVED);
+    until(&kubectl, OF_WEB, READY, "true true true");
+    let zones = ".items[*].endpoints[*].hints.forZones[*].name";
+    until(&kubectl, OF_WEB, zones, "");
+    kubectl.ok("label nodes --all topology.kubernetes.io/zone=east");
+    until(
+        &kubectl,
+        OF_WEB,
+        ".items[*].endpoints[*].zone",
+        "east east east",
+    );
+    let prefer = r#"{"spec":{"trafficDistribution":"PreferSameZone"}}"#;
+    kubectl.ok(&format!("patch service web -p {prefer}"));
+    until(&kubectl, OF_WEB, zones, "east east east");
+}

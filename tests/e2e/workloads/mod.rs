@@ -1,6 +1,7 @@
 //! Workloads of the controllers that share a process: driven by kubectl, on simulated nodes.
 
 mod autoscaler;
+mod certificates;
 mod cronjob;
 mod daemonset;
 mod disruption;
@@ -9,6 +10,7 @@ mod job;
 mod metrics;
 mod replication_controller;
 mod statefulset;
+mod volumes;
 
 use setpoint_tests::{Cluster, Kubectl, Size, eventually, fast_election};
 

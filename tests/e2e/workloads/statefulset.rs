@@ -25,11 +25,7 @@ spec:
 fn pods_have_stable_names_and_are_updated_from_the_last_one() {
     let cluster = cluster(3);
     let kubectl = cluster.kubectl();
-    // The project binds no volumes yet.
-    let (without_claims, _) = WEB
-        .split_once("  volumeClaimTemplates")
-        .expect("it has them");
-    create(&kubectl, without_claims);
+    create(&kubectl, WEB);
     kubectl.ok("rollout status statefulset/web --timeout=60s");
     let pods = || names(&kubectl, "pods -l app=web");
     assert_eq!(pods(), ["web-0", "web-1", "web-2"]);
