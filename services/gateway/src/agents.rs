@@ -2,6 +2,7 @@
 
 mod container;
 mod port;
+mod secret;
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -9,12 +10,17 @@ use std::time::Duration;
 
 use setpoint_proto::core::Node;
 use setpoint_proto::{ApiError, Reason};
+use tonic::Code;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 
 use crate::peers::Peers;
 
 pub(crate) use container::{ContainerCall, Verb};
 pub(crate) use port::{PortCall, Sink, Source, forward};
+
+/// A connection to an agent, whose calls have the secret of gateways.
+pub(crate) type Agent = InterceptedService<Channel, secret::Secret>;
 
 /// The time within which an agent must begin to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -37,7 +43,7 @@ pub(crate) fn address(node: &Node) -> (&str, i32) {
 ///
 /// # Errors
 /// `InternalError` if the gateway may not call the address, or nothing answers there.
-pub(crate) async fn connect(peers: &Peers, node: &Node) -> Result<Channel, ApiError> {
+pub(crate) async fn connect(peers: &Peers, node: &Node) -> Result<Agent, ApiError> {
     let (host, port) = address(node);
     let unreachable = |cause: String| {
         let name = &node.metadata.name;
@@ -56,8 +62,10 @@ pub(crate) async fn connect(peers: &Peers, node: &Node) -> Result<Channel, ApiEr
         let cause = error.source();
         cause.map_or_else(|| error.to_string(), ToString::to_string)
     };
+    let secret = secret::Secret::read(peers.agent_secret_file()).map_err(unreachable)?;
     let connected = endpoint.connect().await;
-    connected.map_err(|error| unreachable(cause(error)))
+    let channel = connected.map_err(|error| unreachable(cause(error)))?;
+    Ok(Agent::new(channel, secret))
 }
 
 /// Waits until an agent has begun to answer.
@@ -68,6 +76,11 @@ pub(crate) async fn answer<T>(
     answering: impl Future<Output = Result<T, tonic::Status>>,
 ) -> Result<T, ApiError> {
     match tokio::time::timeout(TIMEOUT, answering).await {
+        // The client of the gateway is not the one that the agent does not know.
+        Ok(Err(status)) if status.code() == Code::Unauthenticated => {
+            let message = format!("the node's agent refuses the gateway: {}", status.message());
+            Err(unexpected(&message))
+        }
         Ok(answer) => answer.map_err(ApiError::from),
         Err(_) => Err(unexpected("the node's agent does not answer")),
     }

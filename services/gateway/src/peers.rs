@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::net::{TcpStream, lookup_host};
@@ -20,6 +21,8 @@ const DIAL_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Peers {
     etcd_ports: BTreeSet<u16>,
     own_port: Option<u16>,
+    /// The file with the secret of agents; empty for none.
+    agent_secret_file: PathBuf,
 }
 
 impl Peers {
@@ -28,7 +31,20 @@ impl Peers {
         Self {
             etcd_ports: etcd_ports.into_iter().collect(),
             own_port: Some(own_port),
+            agent_secret_file: PathBuf::new(),
         }
+    }
+
+    /// Sets the file with the secret that agents of nodes require.
+    #[must_use]
+    pub fn with_agent_secret(mut self, path: PathBuf) -> Self {
+        self.agent_secret_file = path;
+        self
+    }
+
+    /// Returns the file with the secret of agents; empty for none.
+    pub fn agent_secret_file(&self) -> &Path {
+        &self.agent_secret_file
     }
 
     /// Returns an endpoint for `host` (a name or an IP) and `port`, with a timeout for connecting.

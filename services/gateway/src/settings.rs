@@ -22,6 +22,7 @@ pub struct Settings {
     #[serde(with = "host::duration")]
     event_ttl: Duration,
     root_ca: PathBuf,
+    agent_secret_file: PathBuf,
     max_requests_inflight: usize,
     max_mutating_requests_inflight: usize,
     etcd: Etcd,
@@ -54,6 +55,7 @@ impl Default for Settings {
             cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
             root_ca: PathBuf::new(),
+            agent_secret_file: PathBuf::new(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             etcd: Etcd {
@@ -87,6 +89,10 @@ impl host::Settings for Settings {
             (
                 "root_ca",
                 "File with the CA certificates that the ConfigMap kube-root-ca.crt of each namespace has; without it, the ConfigMap has none",
+            ),
+            (
+                "agent_secret_file",
+                "File with the secret that agents of nodes require, which they make if it does not exist; empty for agents without one",
             ),
             (
                 "max_requests_inflight",
@@ -164,6 +170,10 @@ impl Settings {
     }
 
     /// Returns the file with the CA certificates; empty if there is none.
+    pub(crate) fn agent_secret_file(&self) -> PathBuf {
+        self.agent_secret_file.clone()
+    }
+
     pub(crate) fn root_ca(&self) -> &Path {
         &self.root_ca
     }

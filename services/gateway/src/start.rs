@@ -43,7 +43,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let checks = CACHE_CHECKS.map(|name| host.health().check(name));
     let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
     let cache = Cache::start(store.clone(), settings.cache());
-    let peers = Peers::except(settings.etcd_ports(), host.address().port());
+    let peers = Peers::except(settings.etcd_ports(), host.address().port())
+        .with_agent_secret(settings.agent_secret_file());
     let server = ServerInfo {
         instance: host.instance().to_owned(),
         port: host.address().port(),

@@ -68,6 +68,9 @@ impl Cluster {
     fn launch(&mut self, mut process: ProcessSpec, environment: &[(&str, PathBuf)]) {
         // An example's program is in a directory of its own.
         process.name = process.name.replace("examples/", "");
+        if ["gateway", "node-agent"].contains(&process.service) {
+            process = process.with_agent_secret(&self.state);
+        }
         let port = process.port.unwrap_or_default();
         let mut command = command(&self.state, &process, port)
             .unwrap_or_else(|error| panic!("build the workspace first: {error:#}"));

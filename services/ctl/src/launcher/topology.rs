@@ -84,6 +84,12 @@ impl ProcessSpec {
         self.arg("--gateway-address", gateways)
     }
 
+    /// Returns a gateway or a node agent with the secret that they share.
+    #[must_use]
+    pub fn with_agent_secret(self, state_dir: &StateDir) -> Self {
+        self.arg("--agent-secret-file", state_dir.agent_secret().display())
+    }
+
     fn with_port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
@@ -125,7 +131,8 @@ pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3]
     let clients: Vec<_> = elected(spec).chain(agents(state_dir)).collect();
     let relays = clients.iter().filter(|_| spec.relays);
     let relays = relays.map(|client| relay_for(client, spec));
-    let middle = gateways(spec).chain(relays).collect();
+    let gateways = gateways(spec).map(|gateway| gateway.with_agent_secret(state_dir));
+    let middle = gateways.chain(relays).collect();
     let clients = clients.into_iter().map(|client| {
         let gateways = addresses(&gateway_ip(&client, spec), &spec.gateways);
         client.client_of(&gateways)
@@ -201,7 +208,9 @@ fn elected(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
 fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
     let real = NODES.into_iter().enumerate();
     let real = real.map(|(index, node)| process_agent(state_dir, index, node));
-    real.chain([simulated_agent(NODES.len(), "simulated", SIMULATED)])
+    let simulated = simulated_agent(NODES.len(), "simulated", SIMULATED);
+    real.chain([simulated])
+        .map(|agent| agent.with_agent_secret(state_dir))
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.

@@ -4,9 +4,8 @@ use setpoint_codec::{Kind, kind_of};
 use setpoint_proto::core::{Container, EphemeralContainer, Node, Pod};
 use setpoint_proto::{ApiError, Reason, Resource};
 use setpoint_store::cache::AtLeast;
-use tonic::transport::Channel;
 
-use crate::agents;
+use crate::agents::{self, Agent};
 use crate::registry::{Registry, RequestContext, Target, errors};
 
 /// Reads an object.
@@ -33,7 +32,7 @@ pub(super) async fn agent_of(
     registry: &Registry,
     context: &RequestContext,
     pod: &Pod,
-) -> Result<Channel, ApiError> {
+) -> Result<Agent, ApiError> {
     let node = pod.spec.node_name.as_str();
     if node.is_empty() {
         let name = &pod.metadata.name;

@@ -8,11 +8,10 @@ use axum::response::Response;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::OpenContainer;
 use setpoint_proto::{ApiError, Reason};
-use tonic::transport::Channel;
 
 use super::upgrade::{self, Upgrade, upgrade};
 use super::{ConnectRequest, options, target};
-use crate::agents::{ContainerCall, Verb};
+use crate::agents::{Agent, ContainerCall, Verb};
 
 /// The streams that a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ pub(super) async fn connect(mut request: ConnectRequest) -> Result<Response, Api
 
 async fn over_websocket(
     request: &mut ConnectRequest,
-    agent: Channel,
+    agent: Agent,
     verb: Verb,
     open: OpenContainer,
 ) -> Result<Response, ApiError> {
@@ -82,7 +81,7 @@ async fn over_websocket(
 
 async fn over_spdy(
     request: &mut ConnectRequest,
-    agent: Channel,
+    agent: Agent,
     verb: Verb,
     open: OpenContainer,
 ) -> Result<Response, ApiError> {
@@ -109,7 +108,7 @@ async fn over_spdy(
 }
 
 /// Lets the agent connect the streams.
-async fn start(agent: Channel, verb: Verb, open: OpenContainer) -> Result<ContainerCall, ApiError> {
+async fn start(agent: Agent, verb: Verb, open: OpenContainer) -> Result<ContainerCall, ApiError> {
     let call = ContainerCall::open(agent, verb, open).await;
     call.map_err(|error| {
         let message = format!("unable to upgrade connection: {}", error.message);
