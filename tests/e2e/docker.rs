@@ -44,6 +44,7 @@ fn a_pod_runs_as_containers_that_are_restarted_after_kills_and_kept_by_a_restart
     a_pod_runs_in_three_containers(&engine, &kubectl);
     a_killed_container_is_restarted(&engine, &kubectl);
     kubectl_reads_logs(&kubectl);
+    kubectl_debugs_a_container_from_beside_it(&kubectl);
     containers_have_the_files_of_their_account(&kubectl);
     a_killed_pause_container_is_replaced_by_a_new_sandbox(&engine, &kubectl);
     a_restarted_agent_keeps_running_containers(&engine, &mut cluster, &kubectl);
@@ -160,6 +161,38 @@ fn kubectl_reads_logs(kubectl: &Kubectl) {
         stamped.starts_with("20") && stamped.ends_with("Z hello $(NAME)\n"),
         "{stamped}"
     );
+}
+
+fn kubectl_debugs_a_container_from_beside_it(kubectl: &Kubectl) {
+    let look = "-- sh -c cat</proc/1/cmdline";
+    kubectl.ok(&format!(
+        "debug web --image={IMAGE} --target=main --container=debugger --attach=false {look}"
+    ));
+    eventually(
+        "the ephemeral container has read the command of its target",
+        || {
+            let log = kubectl.run("logs web -c debugger");
+            let found = log.stdout.contains("sleep 1000000");
+            found.then_some(()).ok_or(log.stdout + &log.stderr)
+        },
+    );
+    eventually("the status has the end of the ephemeral container", || {
+        let output = kubectl.run("get pod web -o json");
+        let pod: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
+        let code = "/status/ephemeralContainerStatuses/0/state/terminated/exitCode";
+        let ended = pod.pointer(code).and_then(Value::as_i64) == Some(0) && is_ready(&pod);
+        ended.then_some(()).ok_or(output.stdout)
+    });
+    kubectl.ok(&format!(
+        "debug web --image={IMAGE} --copy-to=copy --share-processes --container=debugger --attach=false {look}"
+    ));
+    eventually("a copy of the Pod runs with a further container", || {
+        let output = kubectl.run("logs copy -c debugger");
+        // The first process of a Pod is that of its pause container, whose image is the same.
+        let found = output.stdout.contains("sleep 1000000");
+        found.then_some(()).ok_or(output.stdout + &output.stderr)
+    });
+    kubectl.ok("delete pod copy --now");
 }
 
 fn a_killed_pause_container_is_replaced_by_a_new_sandbox(engine: &Engine, kubectl: &Kubectl) {

@@ -34,6 +34,7 @@ mod soak;
 mod succession;
 mod trace;
 mod usage;
+mod volumes;
 mod web;
 mod why;
 mod workloads;
