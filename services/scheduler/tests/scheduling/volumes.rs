@@ -22,8 +22,10 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 impl PodB {
     fn uses(self, claim: &str) -> Self {
         self.with(|spec| {
-            let mut volume = Volume::default();
-            volume.name = claim.into();
+            let mut volume = Volume {
+                name: claim.into(),
+                ..Default::default()
+            };
             volume.volume_source.persistent_volume_claim =
                 Some(PersistentVolumeClaimVolumeSource {
                     claim_name: claim.into(),
