@@ -12,6 +12,7 @@ on_every_runtime_that_runs! {
     the_files_of_a_volume_change_at_once_while_a_container_reads_them
     a_volume_of_the_machine_outlives_its_pod
     the_group_of_a_volume_may_read_and_write_it
+    a_container_works_in_a_volume
 }
 
 /// Returns a path of this test in containers. Those that are processes share it with the machine.
@@ -233,6 +234,23 @@ async fn a_volume_of_the_machine_outlives_its_pod<R: Runtime>(fixture: Fixture<R
     fixture.runtime.remove_sandbox(&uid()).await.unwrap();
     let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap();
     assert_eq!([read("new"), read("sub/new")], ["kept\n", "part\n"]);
+    end(fixture).await;
+}
+
+async fn a_container_works_in_a_volume<R: Runtime>(fixture: Fixture<R>) {
+    if !mounts(&fixture) {
+        return;
+    }
+    let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    let mut config = container(0, &["sh", "-c", "echo one >file; exec sleep 1000"]);
+    config.mounts = vec![mount("scratch")];
+    config.working_dir = at("scratch");
+    fixture.runtime.start(config).await.unwrap();
+    fixture.running(0).await;
+    let script = "until [ -s file ]; do sleep 0.01; done; cat file";
+    let ended = fixture.run(&["sh", "-c", script], ALL_OUTPUT, &[]).await;
+    assert_eq!(ended, ("one\n".into(), String::new(), 0));
     end(fixture).await;
 }
 

@@ -134,7 +134,9 @@ fn make_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
         return Ok(());
     }
     mounts::enter_new(&mounts)?;
-    enter_working_dir(folder, config)
+    enter_working_dir(folder, config).map_err(|error| {
+        io::Error::other(shim::exec_error_message("", &config.working_dir, &error))
+    })
 }
 
 /// Joins the container's mounts, if it has any.

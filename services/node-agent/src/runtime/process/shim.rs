@@ -120,7 +120,9 @@ pub(super) fn set_surroundings(command: &mut Command, folder: &Folder, config: &
         .env_clear()
         .envs(config.env.iter().map(|(name, value)| (name, value)))
         .env(MARKER, config.id.to_string());
-    if let Some(folder) = working_dir(folder, config) {
+    // The working directory may be in a volume, which only the next step mounts.
+    let mounts = folder.mounts().is_ok_and(|mounts| !mounts.is_empty());
+    if let Some(folder) = working_dir(folder, config).filter(|_| !mounts) {
         command.current_dir(folder);
     }
 }
