@@ -321,18 +321,6 @@ async fn the_dependants_of_a_custom_object_are_deleted_after_it() {
 }
 
 #[tokio::test]
-async fn a_namespace_is_deleted_with_its_custom_objects() {
-    let (api, _background) = with_tabs().await;
-    let namespace = json!({ "metadata": { "name": "short" } });
-    api.post("/api/v1/namespaces", namespace).await.ok();
-    let tabs = "/apis/example.com/v1/namespaces/short/tabs";
-    api.post(tabs, tab("a")).await.ok();
-    api.delete("/api/v1/namespaces/short").await.ok();
-    api.eventually("/api/v1/namespaces/short", is_missing).await;
-    assert_eq!(api.get(tabs).await.ok()["items"], json!([]));
-}
-
-#[tokio::test]
 async fn every_version_that_is_served_has_an_apiservice() {
     let (api, _background) = start().await;
     let services = "/apis/apiregistration.k8s.io/v1/apiservices";
