@@ -27,6 +27,7 @@ use crate::runtime::{
     self, ContainerConfig, ContainerId, LogLimits, Processes, Runtime, SandboxConfig, Wake,
 };
 use crate::status::status;
+use crate::sysctls;
 use crate::volumes::{Tokens, Updates};
 use crate::world::{AssignedPod, WaitingReason, World};
 
@@ -133,7 +134,7 @@ impl<R: Runtime> Executor<R> {
                 let meta = &pod.object.metadata;
                 let volumes = self.volumes(world, pod).await?;
                 self.updates.record(&meta.uid, &volumes);
-                self.updates.checked(&meta.uid, world.instant);
+                self.updates.checked(meta, world.instant);
                 let config = SandboxConfig {
                     namespace: meta.namespace.clone(),
                     name: meta.name.clone(),
@@ -141,6 +142,7 @@ impl<R: Runtime> Executor<R> {
                     ip: *ip,
                     hostname: hostname(&pod.object).to_owned(),
                     hosts: container_config::hosts(&pod.object),
+                    sysctls: sysctls::values(&pod.object.spec),
                     volumes,
                 };
                 self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;

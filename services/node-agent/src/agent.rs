@@ -20,6 +20,7 @@ use crate::plan::{Action, plan};
 use crate::pod::PodView;
 use crate::runtime::Runtime;
 use crate::status::status;
+use crate::sysctls;
 use crate::world::{AssignedPod, Runs, WaitingReason, World};
 
 /// The requeue delay of a Pod with a container that cannot be started as configured, for example because a ConfigMap is
@@ -81,16 +82,18 @@ impl<R: Runtime> Reconciler for Agent<R> {
             .as_ref()
             .map(|meta| meta.uid.as_str())
             .unwrap_or_default();
+        let pod = ours.map(|(view, node)| self.assigned(view.pod(), node));
+        let metadata = pod.as_ref().map(|pod| &pod.object.metadata);
         let world = World {
             now: inputs.now,
             instant: inputs.instant,
-            pod: ours.map(|(view, node)| self.assigned(view.pod(), node)),
+            volumes_checked: metadata.and_then(|metadata| self.executor.updates.last(metadata)),
+            pod,
             sandboxes,
             waiting_reasons: BTreeMap::new(),
             probes: self.executor.probes.results(uid),
             post_starts: self.executor.hooks.post_starts(uid),
             held: self.executor.hooks.held(uid),
-            volumes_checked: self.executor.updates.last(uid),
         };
         let meta = meta.unwrap_or_else(gone);
         Some(Observed { meta, world })
@@ -167,7 +170,8 @@ impl<R: Runtime> Agent<R> {
         let (key, uid) = (Key::of(&object.metadata), &object.metadata.uid);
         let demand = Demand::of(&object.spec);
         AssignedPod {
-            admission: self.admission.check(&key, uid, &node.name, &demand),
+            admission: sysctls::check(&object.spec)
+                .and_then(|()| self.admission.check(&key, uid, &node.name, &demand)),
             object,
             host_ip: node.ip.to_string(),
             allocatable: Arc::clone(&node.resources),

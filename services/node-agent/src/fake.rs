@@ -1,6 +1,6 @@
 //! A runtime for tests, whose containers run whatever the test says.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +49,7 @@ impl Fake {
             ip: Ipv4Addr::LOCALHOST,
             hostname: String::new(),
             hosts: Hosts::default(),
+            sysctls: BTreeMap::new(),
             volumes: Vec::new(),
         };
         let started = ContainerConfig {

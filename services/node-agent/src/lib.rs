@@ -37,6 +37,7 @@ mod settings;
 mod start;
 mod status;
 mod subcommand;
+mod sysctls;
 mod usage;
 mod volumes;
 mod world;

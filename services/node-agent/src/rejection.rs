@@ -7,6 +7,8 @@ pub enum Rejection {
     Insufficient(InsufficientResource),
     /// Another Pod of the node has a host port of the Pod.
     HostPort,
+    /// The Pod sets a kernel parameter that it may not set; with the message.
+    Sysctl(String),
 }
 
 /// The resource that a node lacks for a Pod.
@@ -28,6 +30,7 @@ impl Rejection {
         match self {
             Self::Insufficient(lack) => format!("OutOf{}", lack.resource),
             Self::HostPort => "NodePorts".to_owned(),
+            Self::Sysctl(_) => "SysctlForbidden".to_owned(),
         }
     }
 
@@ -35,6 +38,7 @@ impl Rejection {
     pub fn message(&self) -> String {
         match self {
             Self::Insufficient(lack) => lack.message(),
+            Self::Sysctl(message) => message.clone(),
             Self::HostPort => {
                 "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
                     .to_owned()

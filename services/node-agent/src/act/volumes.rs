@@ -57,7 +57,7 @@ impl<R: Runtime> Executor<R> {
             let message = format!("the files of volumes could not be updated: {message}");
             self.events.failed_mount(&pod.object, &message);
         }
-        self.updates.checked(uid, world.instant);
+        self.updates.checked(&pod.object.metadata, world.instant);
     }
 
     fn sources<'a>(&'a self, pod: &'a AssignedPod, placement: &'a Placement) -> Sources<'a> {

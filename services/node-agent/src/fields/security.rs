@@ -89,7 +89,7 @@ pub const POD: &[Row<PodSecurityContext>] = &[
         Support::Refused,
         Support::Supported,
     ),
-    Row::ignored("sysctls", |context| !context.sysctls.is_empty()),
+    Row::docker_only("sysctls", |context| !context.sysctls.is_empty()),
     Row::ignored("seLinuxChangePolicy", |context| {
         context.se_linux_change_policy.is_some()
     }),

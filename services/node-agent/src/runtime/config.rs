@@ -1,5 +1,6 @@
 //! The configurations of sandboxes and containers.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -25,6 +26,9 @@ pub struct SandboxConfig {
     /// The additional entries of the file /etc/hosts of the containers.
     #[serde(default)]
     pub hosts: Hosts,
+    /// The kernel parameters of the Pod's namespaces.
+    #[serde(default)]
+    pub sysctls: BTreeMap<String, String>,
     /// The volumes of the Pod. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub volumes: Vec<Volume>,

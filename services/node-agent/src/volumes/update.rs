@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use setpoint_proto::meta::ObjectMeta;
 
 use crate::runtime::{Volume, VolumeKind};
 
@@ -20,14 +21,20 @@ pub struct Updates {
 #[derive(Default)]
 struct Checked {
     at: Option<Instant>,
+    /// The hash of the labels and annotations, which volumes may have in files.
+    metadata: u64,
     /// Hashes of the files, by the name of their volume.
     files: HashMap<String, u64>,
 }
 
 impl Updates {
-    /// Returns when the volumes of a Pod were last compared with their objects by this process.
-    pub fn last(&self, uid: &str) -> Option<Instant> {
-        self.pods.lock().get(uid).and_then(|pod| pod.at)
+    /// Returns when the volumes of a Pod were last compared with their objects by this process; `None` if the Pod has other
+    /// labels or annotations since.
+    pub fn last(&self, metadata: &ObjectMeta) -> Option<Instant> {
+        let pods = self.pods.lock();
+        let checked = pods.get(&metadata.uid);
+        let checked = checked.filter(|checked| checked.metadata == hash_metadata(metadata));
+        checked.and_then(|checked| checked.at)
     }
 
     /// Returns those of a Pod's volumes that have other files now.
@@ -54,14 +61,23 @@ impl Updates {
     }
 
     /// Records that the volumes of a Pod were compared with their objects.
-    pub fn checked(&self, uid: &str, at: Instant) {
-        self.pods.lock().entry(uid.to_owned()).or_default().at = Some(at);
+    pub fn checked(&self, metadata: &ObjectMeta, at: Instant) {
+        let mut pods = self.pods.lock();
+        let checked = pods.entry(metadata.uid.clone()).or_default();
+        checked.at = Some(at);
+        checked.metadata = hash_metadata(metadata);
     }
 
     /// Forgets a Pod.
     pub fn forget(&self, uid: &str) {
         self.pods.lock().remove(uid);
     }
+}
+
+fn hash_metadata(metadata: &ObjectMeta) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (&metadata.labels, &metadata.annotations).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn hash(volume: &Volume) -> Option<u64> {
@@ -79,6 +95,20 @@ fn hash(volume: &Volume) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::runtime::File;
+
+    #[test]
+    fn volumes_of_a_pod_with_other_labels_have_not_been_compared() {
+        let (updates, now) = (Updates::default(), Instant::now());
+        let mut metadata = ObjectMeta {
+            uid: "uid".into(),
+            ..ObjectMeta::default()
+        };
+        assert_eq!(updates.last(&metadata), None);
+        updates.checked(&metadata, now);
+        assert_eq!(updates.last(&metadata), Some(now));
+        metadata.labels.insert("app".into(), "web".into());
+        assert_eq!(updates.last(&metadata), None);
+    }
 
     #[test]
     fn only_volumes_with_other_files_are_written() {

@@ -20,11 +20,12 @@ async fn a_container_runs_as_its_pod_describes_it() {
     };
     let named = SandboxConfig {
         hostname: "web-0".into(),
+        sysctls: [("kernel.shm_rmid_forced".into(), "1".into())].into(),
         ..sandbox()
     };
     fixture.runtime.run_sandbox(named).await.unwrap();
     let mut config = container(0, &["sh", "-c"]);
-    let script = "echo $GREETING; hostname; ls hosts; grep -E 'CapPrm|CapBnd|NoNewPrivs|Uid|Groups' /proc/self/status; touch /x";
+    let script = "echo $GREETING; hostname; cat /proc/sys/kernel/shm_rmid_forced; ls hosts; grep -E 'CapPrm|CapBnd|NoNewPrivs|Uid|Groups' /proc/self/status; touch /x";
     config.args = vec![script.into()];
     config.working_dir = "/etc".into();
     config.security = Security {
@@ -43,7 +44,7 @@ async fn a_container_runs_as_its_pod_describes_it() {
     fixture.exited(0).await;
     let log = fixture.log(0, LogOptions::default()).await;
     for expected in [
-        "hello\nweb-0\n",
+        "hello\nweb-0\n1\n",
         "hosts\n",
         "4242",
         "Uid:\t1000\t1000\t1000\t1000\n",

@@ -4,6 +4,7 @@
 
 pub mod docker;
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
@@ -118,6 +119,7 @@ pub fn sandbox() -> SandboxConfig {
         ip: Ipv4Addr::new(127, 9, 9, 2),
         hostname: String::new(),
         hosts: Hosts::default(),
+        sysctls: BTreeMap::new(),
         volumes: Vec::new(),
     }
 }

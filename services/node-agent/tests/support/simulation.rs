@@ -182,6 +182,7 @@ impl Simulation {
             ip,
             hostname: String::new(),
             hosts: runtime::Hosts::default(),
+            sysctls: BTreeMap::new(),
             volumes: Vec::new(),
         };
         let containers = Vec::new();

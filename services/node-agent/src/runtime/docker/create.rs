@@ -61,6 +61,7 @@ pub fn pause(
             extra_hosts: Some(extra_hosts(&sandbox.hosts)),
             mounts: Some(mounts.collect()),
             cpu_shares: Some(2),
+            sysctls: Some(sandbox.sysctls.clone().into_iter().collect()),
             ..HostConfig::default()
         }),
         networking_config: Some(NetworkingConfig {

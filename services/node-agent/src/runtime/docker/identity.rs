@@ -1,6 +1,6 @@
 //! Maps containers of the engine to Pods: by labels, and readably by name.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
@@ -73,6 +73,7 @@ impl Identity {
             ip: Ipv4Addr::UNSPECIFIED,
             hostname: String::new(),
             hosts: Hosts::default(),
+            sysctls: BTreeMap::new(),
             volumes: Vec::new(),
         }
     }
