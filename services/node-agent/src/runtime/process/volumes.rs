@@ -102,7 +102,10 @@ impl Volumes {
     /// Removes the volumes of a Pod.
     pub fn remove(&self, uid: &str) -> io::Result<()> {
         remove_dir(&self.disk.join(uid))?;
-        remove_dir(&self.memory.join(uid))
+        remove_dir(&self.memory.join(uid))?;
+        // Fails as long as another Pod has volumes in memory.
+        let _ = fs::remove_dir(&self.memory);
+        Ok(())
     }
 
     /// Removes the volumes of Pods that are not known.
