@@ -303,7 +303,10 @@ mod tests {
     fn every_client_gets_the_addresses_of_all_gateways() {
         let [_, gateways, rest] = topology(Profile::Standard);
         for gateway in gateways {
-            assert_eq!(gateway.args, ["--etcd-endpoints", "http://127.0.0.1:7379"]);
+            assert_eq!(
+                gateway.args[..2],
+                ["--etcd-endpoints", "http://127.0.0.1:7379"]
+            );
         }
         for process in rest {
             let has_addresses = process
@@ -311,6 +314,18 @@ mod tests {
                 .iter()
                 .any(|arg| arg == "http://127.0.0.1:7443,http://127.0.0.1:7444");
             assert!(has_addresses, "{}", process.name);
+        }
+    }
+
+    /// Checks F21.
+    #[test]
+    fn gateways_and_agents_share_a_secret() {
+        let [_, gateways, rest] = topology(Profile::Standard);
+        for process in gateways.iter().chain(&rest) {
+            let mut args = process.args.iter();
+            let secret = args.find(|arg| arg.ends_with("/agent-secret"));
+            let shares = ["gateway", "node-agent"].contains(&process.service);
+            assert_eq!(secret.is_some(), shares, "{}", process.name);
         }
     }
 

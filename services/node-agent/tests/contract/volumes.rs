@@ -20,9 +20,11 @@ fn at(path: &str) -> String {
     format!("/tmp/setpoint-test-{}/{path}", uid())
 }
 
-/// Removes the paths that were made on the machine.
+/// Removes the Pod, its volumes in memory, and the paths that were made on the machine.
 async fn end<R: Runtime>(fixture: Fixture<R>) {
+    let runtime = fixture.runtime.clone();
     fixture.clean_up().await;
+    runtime.remove_sandbox(&uid()).await.unwrap();
     let _ = std::fs::remove_dir_all(format!("/tmp/setpoint-test-{}", uid()));
 }
 
