@@ -108,10 +108,13 @@ fn rewritten(
     })
 }
 
+/// What takes the rewritten bytes.
+type Sink = Box<dyn FnMut(&[u8]) + Send>;
+
 /// A page that is being rewritten.
 struct Page {
     decoder: Option<MultiGzDecoder<Vec<u8>>>,
-    rewriter: HtmlRewriter<'static, Box<dyn FnMut(&[u8]) + Send>>,
+    rewriter: HtmlRewriter<'static, Sink>,
     /// What the rewriter has written.
     written: Arc<Mutex<Vec<u8>>>,
 }
