@@ -125,13 +125,14 @@ mod tests {
     #[test]
     fn kubelets_get_certificates_of_their_own_names_only() {
         let allowed = usages(&["key encipherment", "digital signature", "client auth"]);
-        let check = |change: fn(&mut Request)| {
+        type Change = fn(&mut Request);
+        let check = |change: Change| {
             let mut request = node();
             change(&mut request);
             Signer::KubeletClient.check(&request, &allowed).err()
         };
         assert_eq!(check(|_| {}), None);
-        let refused: [(fn(&mut Request), &str); 6] = [
+        let refused: [(Change, &str); 6] = [
             (
                 |request| request.organizations.push("admins".into()),
                 "subject organization is not system:nodes",

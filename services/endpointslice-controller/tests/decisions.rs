@@ -318,8 +318,11 @@ proptest! {
     }
 }
 
-/// The zones and nodes of the hints of each endpoint, by the Pod's name.
-fn hints(cluster: &Cluster) -> BTreeMap<String, (Option<String>, Vec<String>, Vec<String>)> {
+/// The zone of an endpoint, and the zones and nodes of its hints.
+type Hinted = (Option<String>, Vec<String>, Vec<String>);
+
+/// The zone and the hints of each endpoint, by the Pod's name.
+fn hints(cluster: &Cluster) -> BTreeMap<String, Hinted> {
     let endpoints = cluster.slices.values().flat_map(|slice| &slice.endpoints);
     let hinted = endpoints.map(|endpoint| {
         let hints = endpoint.hints.clone().unwrap_or_default();

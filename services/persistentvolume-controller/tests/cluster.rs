@@ -1,5 +1,4 @@
 //! Tests of both controllers against a gateway in this process.
-#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod fixture;
 

@@ -15,11 +15,7 @@ impl Client {
     ///
     /// # Errors
     /// `Conflict` if the volume has changed or another claim has the name, `NotFound` if none has.
-    pub async fn reserve_volume(
-        &self,
-        volume: &Volume,
-        claim: &Meta,
-    ) -> Result<Receipt, ApiError> {
+    pub async fn reserve_volume(&self, volume: &Volume, claim: &Meta) -> Result<Receipt, ApiError> {
         let newest = self.get::<PersistentVolumeClaim>(&claim.key).await?;
         if newest.metadata.uid != claim.uid {
             let message = format!("claim {} with uid {} is gone", claim.key, claim.uid);

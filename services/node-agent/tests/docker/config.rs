@@ -288,7 +288,7 @@ async fn a_container_sees_the_processes_of_its_target_or_of_its_pod() {
     fixture.runtime.start(target).await.unwrap();
     fixture.exited(1).await;
     let log = fixture.log(1, LogOptions::default()).await;
-    assert_eq!(log, "sleep\01000\0");
+    assert_eq!(log, "sleep\x001000\0");
     let mut shared = beside(
         Processes::OfPod,
         &["sh", "-c", "echo $$; cat /proc/1/cmdline"],

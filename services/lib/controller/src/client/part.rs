@@ -3,8 +3,8 @@
 use prost::Message as _;
 use setpoint_model::Verb;
 use setpoint_proto::authorization::{SubjectAccessReview, SubjectAccessReviewSpec};
-use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::CreateRequest;
+use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::{Any, ApiError, Reason, Resource};
 use tonic::transport::Channel;
 
