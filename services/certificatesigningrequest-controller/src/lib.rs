@@ -6,7 +6,7 @@
 //!          └─ kubectl certificate approve ──────────▶ Approved ┘
 //!          └─ kubectl certificate deny ─▶ Denied ─▶ removed after 1 h              (pending for 24 h: removed)
 //! ```
-//! What a signer does not allow is written as the condition `Failed`. Certificates for `kubernetes.io/legacy-unknown` are signed
+//! A request that its signer does not allow gets the condition `Failed`. Certificates for `kubernetes.io/legacy-unknown` are signed
 //! if somebody approves them, and never approved here.
 
 mod act;

@@ -7,7 +7,7 @@ use x509_parser::prelude::FromDer as _;
 
 use crate::pem;
 
-/// What a request says about the subject of the certificate.
+/// The parts of a PKCS #10 request that decide whether a signer accepts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The common name of the subject.

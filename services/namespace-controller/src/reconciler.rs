@@ -21,7 +21,7 @@ pub struct Namespaces {
     memory: Mutex<HashMap<Key, Memory>>,
 }
 
-/// What is known about a namespace beside the cache.
+/// The facts about a namespace that are in no cache.
 #[derive(Clone, Default)]
 struct Memory {
     content: Content,

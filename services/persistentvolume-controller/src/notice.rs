@@ -1,4 +1,4 @@
-//! What a user is told in an Event.
+//! The Events about claims and volumes.
 
 use setpoint_controller::Recorder;
 use setpoint_proto::core::ObjectReference;

@@ -137,7 +137,7 @@ impl View for ClassView {
     }
 }
 
-/// What the claims of waiting Pods depend on.
+/// The claims, volumes and classes that decide where Pods with claims fit.
 #[derive(Clone, Debug, Default)]
 pub struct Storage {
     /// The claims, with the volumes that they may be bound to.

@@ -17,7 +17,7 @@ use crate::{ClassView, Notice};
 /// Returns the volume for a claim, or, if the selected node cannot have it, the wish for another node.
 ///
 /// # Errors
-/// What the claim or its class asks for and folders of nodes do not have.
+/// A demand of the claim or its class that folders of nodes do not meet.
 pub fn provision(world: &World, class: &ClassView) -> Result<Action, Notice> {
     let name = &class.meta.key.name;
     let failed = |problem: &str| {

@@ -57,7 +57,7 @@ pub enum Action {
     },
 }
 
-/// What becomes of a volume.
+/// The change of its binding that a volume needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It keeps its binding, or waits for one.

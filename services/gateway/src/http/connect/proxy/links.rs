@@ -108,14 +108,14 @@ fn rewritten(
     })
 }
 
-/// What takes the rewritten bytes.
+/// The receiver of the rewritten bytes.
 type Sink = Box<dyn FnMut(&[u8]) + Send>;
 
 /// A page that is being rewritten.
 struct Page {
     decoder: Option<MultiGzDecoder<Vec<u8>>>,
     rewriter: HtmlRewriter<'static, Sink>,
-    /// What the rewriter has written.
+    /// The output of the rewriter that is not yet sent.
     written: Arc<Mutex<Vec<u8>>>,
 }
 
