@@ -9,6 +9,8 @@ use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use nix::sys::prctl::set_no_new_privs;
 use nix::sys::signal::SigSet;
@@ -22,6 +24,10 @@ use crate::runtime::{ContainerConfig, Security};
 /// Exit codes of a command that does not exist, and of one that cannot be executed, as shells and runc report them.
 const NOT_FOUND: u8 = 127;
 const CANNOT_RUN: u8 = 126;
+/// The time in which a container that was started makes its mounts.
+const MOUNT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The interval of looks for them.
+const MOUNT_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Returns whether the container needs this step.
 pub fn is_needed(security: &Security) -> bool {
@@ -134,15 +140,24 @@ fn make_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
         return Ok(());
     }
     mounts::enter_new(&mounts)?;
+    folder.write_mounted()?;
     enter_working_dir(folder, config).map_err(|error| {
         io::Error::other(shim::exec_error_message("", &config.working_dir, &error))
     })
 }
 
-/// Joins the container's mounts, if it has any.
+/// Joins the container's mounts, if it has any. A container counts as started before it has made them: without the wait the
+/// command would see the file system of the machine.
 fn join_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
     if folder.mounts()?.is_empty() {
         return Ok(());
+    }
+    let deadline = Instant::now() + MOUNT_TIMEOUT;
+    while !folder.is_mounted() {
+        if folder.exit()?.is_some() || Instant::now() >= deadline {
+            return Err(io::Error::other("the container has no mounts"));
+        }
+        sleep(MOUNT_INTERVAL);
     }
     let started = folder.started()?.ok_or(io::ErrorKind::NotFound)?;
     mounts::join(started.process.pid)?;

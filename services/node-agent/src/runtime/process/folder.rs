@@ -58,6 +58,15 @@ impl Folder {
         Ok(read(&self.0.join("mounts.json"))?.unwrap_or_default())
     }
 
+    /// Records that the mounts are made, before the program of the container is executed.
+    pub fn write_mounted(&self) -> io::Result<()> {
+        fs::write(self.0.join("mounted"), [])
+    }
+
+    pub fn is_mounted(&self) -> bool {
+        self.0.join("mounted").exists()
+    }
+
     /// Claims the container for this shim.
     ///
     /// # Errors
