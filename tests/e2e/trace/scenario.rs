@@ -264,7 +264,9 @@ fn actions_have_reasons(trace: &Trace) {
             ("gateway", name) if name.starts_with("POST") || name.starts_with("PUT") => {
                 assert_eq!(
                     tag("span.kind").len() + tag("k8s.namespace.name").len(),
-                    "production".len()
+                    "production".len(),
+                    "{name}: {:?}",
+                    span.tags
                 );
             }
             (_, "reconcile") => {

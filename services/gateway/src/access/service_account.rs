@@ -91,6 +91,7 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
+        target.set_span_attributes();
         let chain = self.mutate_body(context, target, &mut object).await?;
         let mut request = expect_request(object)?;
         let kind = Object::kind(&*request);
