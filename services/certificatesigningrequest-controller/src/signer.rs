@@ -33,7 +33,7 @@ impl Signer {
     /// Checks whether the signer signs a request.
     ///
     /// # Errors
-    /// What it does not allow, in upstream's words.
+    /// The first violation of its rules, in upstream's words.
     pub fn check(self, request: &Request, usages: &[String]) -> Result<(), String> {
         match self {
             Self::LegacyUnknown => Ok(()),

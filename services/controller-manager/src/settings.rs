@@ -36,7 +36,7 @@ pub struct Settings {
     /// The interval at which all objects are reconciled without a change; zero for never.
     #[serde(with = "duration")]
     pub resync: Duration,
-    /// How the certificatesigningrequest-controller signs.
+    /// Settings of the certificatesigningrequest-controller.
     pub certificatesigningrequest: Signing,
     /// How the horizontalpodautoscaler-controller computes replicas.
     pub horizontalpodautoscaler: Autoscaling,

@@ -1,8 +1,8 @@
 //! Act: executes actions.
 
 use setpoint_controller::{Client, Receipt};
+use setpoint_proto::ApiError;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
-use setpoint_proto::{ApiError, Reason};
 
 use crate::plan::CONTENT;
 use crate::{Action, Item, World};
@@ -12,14 +12,10 @@ pub(crate) async fn act(
     world: &World,
     action: &Action,
 ) -> Result<Receipt, ApiError> {
-    let written = match action {
+    Receipt::unless_gone(match action {
         Action::Delete(item) => delete(client, item).await,
         Action::Finalize => finalize(client, world).await,
-    };
-    match written {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        written => written,
-    }
+    })
 }
 
 /// Deletes an object, if it is still that object. Its dependants are in the namespace as well.
@@ -42,5 +38,5 @@ async fn delete(client: &Client, item: &Item) -> Result<Receipt, ApiError> {
 async fn finalize(client: &Client, world: &World) -> Result<Receipt, ApiError> {
     let mut namespace = world.namespace.object.clone();
     namespace.spec.finalizers.retain(|held| held != CONTENT);
-    Ok(client.finalize(&namespace).await?.receipt())
+    Ok(client.update_part(&namespace, "finalize").await?.receipt())
 }

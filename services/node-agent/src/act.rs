@@ -377,7 +377,7 @@ impl<R: Runtime> Executor<R> {
             .gateway
             .update_status(&status_update(pod, status))
             .await;
-        ignore_not_found(written.map(|written| written.receipt()))
+        Receipt::unless_gone(written.map(|written| written.receipt()))
     }
 
     async fn delete(&self, pod: &Pod) -> Result<Receipt, ApiError> {
@@ -389,7 +389,7 @@ impl<R: Runtime> Executor<R> {
         match deleted {
             // The precondition on the uid failed: this Pod is gone and another has its name.
             Err(error) if error.reason == Reason::Conflict => Ok(Receipt::none()),
-            deleted => ignore_not_found(deleted.map(|written| written.receipt())),
+            deleted => Receipt::unless_gone(deleted.map(|written| written.receipt())),
         }
     }
 }
@@ -420,12 +420,5 @@ fn status_update(pod: &Pod, status: PodStatus) -> Pod {
         metadata,
         status,
         ..Pod::default()
-    }
-}
-
-fn ignore_not_found(written: Result<Receipt, ApiError>) -> Result<Receipt, ApiError> {
-    match written {
-        Err(error) if error.reason == Reason::NotFound => Ok(Receipt::none()),
-        written => written,
     }
 }

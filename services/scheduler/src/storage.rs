@@ -45,7 +45,7 @@ impl ClaimUse {
 /// A view of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimView {
-    /// What its binding depends on.
+    /// The fields that decide on its binding.
     pub claim: Claim,
 }
 
@@ -73,7 +73,7 @@ impl ClaimView {
 /// A view of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeView {
-    /// What its binding depends on.
+    /// The fields that decide on its binding.
     pub volume: Volume,
     tag: String,
 }

@@ -82,7 +82,11 @@ async fn a_namespace_waits_for_finalizers_of_others() {
     let fixture = Fixture::running().await;
     let mut namespace: Namespace = fixture.namespace().await.unwrap();
     namespace.spec.finalizers.push("example.com/a".into());
-    fixture.client.finalize(&namespace).await.unwrap();
+    fixture
+        .client
+        .update_part(&namespace, "finalize")
+        .await
+        .unwrap();
     fixture.end().await;
     let emptied = fixture
         .until(|namespace| namespace.spec.finalizers == ["example.com/a"])
@@ -90,7 +94,11 @@ async fn a_namespace_waits_for_finalizers_of_others() {
     assert_eq!(emptied.status.phase, "Terminating");
     let mut released = fixture.namespace().await.unwrap();
     released.spec.finalizers.clear();
-    fixture.client.finalize(&released).await.unwrap();
+    fixture
+        .client
+        .update_part(&released, "finalize")
+        .await
+        .unwrap();
     fixture.until_gone().await;
 }
 

@@ -90,7 +90,7 @@ pub struct ContainerConfig {
     /// Where its termination message is.
     #[serde(default)]
     pub termination_message: TerminationMessage,
-    /// Whose processes it sees.
+    /// The processes that it sees.
     #[serde(default)]
     pub processes: Processes,
     /// The mounts. Never persisted, because they contain secrets.

@@ -12,7 +12,7 @@ pub(super) const UNBOUND: &str = "unbound";
 /// The fields of a claim that the controllers read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimView {
-    /// What its binding depends on.
+    /// The fields that decide on its binding.
     pub claim: Claim,
     /// All finalizers.
     pub finalizers: Vec<String>,

@@ -9,7 +9,7 @@ use setpoint_proto::meta::Quantity;
 /// The fields of a volume that the controllers read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeView {
-    /// What its binding depends on.
+    /// The fields that decide on its binding.
     pub volume: Volume,
     /// The size, as the user wrote it.
     pub capacity: Option<Quantity>,

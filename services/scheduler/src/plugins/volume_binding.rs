@@ -16,7 +16,7 @@ use crate::storage::{ClaimUse, ClaimView, ClassView, VolumeView};
 /// The claims of a Pod.
 #[derive(Debug, Default)]
 pub struct State {
-    /// What rejects all nodes.
+    /// The reason for which all nodes are rejected, if there is one.
     problem: Option<FilterReason>,
     /// The volumes of bound claims.
     bound: Vec<Arc<VolumeView>>,

@@ -43,7 +43,7 @@ impl Client {
         Ok(review.status.allowed)
     }
 
-    /// Replaces a subresource other than `status`, such as `approval`.
+    /// Replaces a subresource other than `status`, such as `approval` or `finalize`.
     ///
     /// # Errors
     /// As [`Self::update`].

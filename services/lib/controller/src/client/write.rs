@@ -170,14 +170,6 @@ impl Client {
         self.replace(object, "status").await
     }
 
-    /// Replaces the finalizers in the spec of a Namespace and nothing else.
-    ///
-    /// # Errors
-    /// As [`Self::update`].
-    pub async fn finalize(&self, namespace: &Namespace) -> Result<Written<Namespace>, ApiError> {
-        self.replace(namespace, "finalize").await
-    }
-
     /// Applies a JSON merge patch (RFC 7386) to an object, or to a subresource of it.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub struct Volume {
     pub claim: Option<ClaimRef>,
     /// The terms of the nodes that it can be used on; `None` for all nodes.
     pub nodes: Option<Vec<NodeSelectorTerm>>,
-    /// What becomes of it when its claim is gone: `Retain`, `Delete` or `Recycle`.
+    /// The policy for when its claim is gone: `Retain`, `Delete` or `Recycle`.
     pub reclaim_policy: String,
     /// The phase in its status.
     pub phase: String,
