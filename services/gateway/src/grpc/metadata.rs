@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use prost::Message as _;
 use setpoint_codec::{Kind, kind_of};
 use setpoint_model::Verb;
@@ -39,7 +40,7 @@ impl Service {
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
         let content = content(&self.registry, &context, &request.namespace);
         let items = Call::new(Verb::List, &target)
-            .observe(&extensions, &context, content)
+            .observe(&extensions, &context, content.boxed())
             .await?;
         Ok(ListMetadataResponse { items })
     }

@@ -56,8 +56,7 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
         .add_service(described().build_v1alpha().expect(built))
         .prepare()
         .into_axum_router()
-        .layer(authenticated)
-        .layer(loaded)
+        .layer((loaded, authenticated))
 }
 
 /// Waits until the definitions of custom kinds have been read; until then, a custom kind would be an unknown one.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use setpoint_codec::{Kind, KindTable};
 use setpoint_model::Verb;
 use setpoint_proto::setpoint::objects_server::Objects;
@@ -61,7 +62,9 @@ impl Service {
             list.items = registry.list_in_version(&params.filter, list.items).await?;
             Ok(list)
         };
-        let list = call.observe(&extensions, &context, converted).await?;
+        let list = call
+            .observe(&extensions, &context, converted.boxed())
+            .await?;
         listed(list, served)
     }
 
@@ -79,7 +82,7 @@ impl Service {
             .registry
             .get(&context, &target, at_least(&request.revision)?);
         Call::new(Verb::Get, &target)
-            .observe(&extensions, &context, found)
+            .observe(&extensions, &context, found.boxed())
             .await
     }
 
@@ -105,7 +108,7 @@ impl Service {
         );
         Call::new(Verb::Create, &target)
             .dry(request.dry_run)
-            .observe(&extensions, &context, created)
+            .observe(&extensions, &context, created.boxed())
             .await
     }
 
@@ -133,7 +136,7 @@ impl Service {
         };
         Call::new(Verb::Update, &target)
             .dry(request.dry_run)
-            .observe(&extensions, &context, updated)
+            .observe(&extensions, &context, updated.boxed())
             .await
     }
 
@@ -168,7 +171,7 @@ impl Service {
         let patched = self.registry.patch(&context, &target, &patch);
         Call::new(Verb::Patch, &target)
             .dry(request.dry_run)
-            .observe(&extensions, &context, patched)
+            .observe(&extensions, &context, patched.boxed())
             .await
     }
 
@@ -188,7 +191,7 @@ impl Service {
         let options = request.options.unwrap_or_default();
         let deleted = self.registry.delete(&context, &target, &options);
         let deleted = Call::new(Verb::Delete, &target)
-            .observe(&extensions, &context, deleted)
+            .observe(&extensions, &context, deleted.boxed())
             .await?;
         let registry = &self.registry;
         let stored = deleted.response.encoded();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_host::serve::Peer;
@@ -41,7 +42,7 @@ impl<'a> Call<'a> {
         self,
         extensions: &Extensions,
         context: &RequestContext,
-        work: impl Future<Output = Result<T, ApiError>>,
+        work: BoxFuture<'_, Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         let counted = metrics::Request::begin(self.info());
         let span = self.span(context);

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt as _};
+use futures::{FutureExt as _, Stream, StreamExt as _};
 use prost::Message as _;
 use setpoint_codec::Kind;
 use setpoint_model::Verb;
@@ -43,7 +43,11 @@ pub(super) async fn begin(
         bookmarks: true,
     };
     let events = call
-        .observe(&extensions, &context, registry.watch(&context, spec))
+        .observe(
+            &extensions,
+            &context,
+            registry.watch(&context, spec).boxed(),
+        )
         .await?;
     let events = open.over(registry.watch_in_version(converted, events));
     Ok(Box::pin(events.map(|event| Ok(message(event?, served)?))))

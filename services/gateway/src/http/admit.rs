@@ -1,11 +1,9 @@
-//! Middleware before the handler: sets the deadline, reads the body, and takes a seat of flow control.
+//! Admits requests: sets the deadline, reads the body, and takes a seat of flow control.
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, ORIGIN, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
@@ -25,18 +23,21 @@ use crate::flow_control::{Flow, FlowControl, Seat};
 
 /// Calls the handler with the body in memory, while holding a seat. Watches, logs and connections have neither a
 /// seat nor a deadline.
-pub(super) async fn admit(
-    Extension(control): Extension<Arc<FlowControl>>,
+pub(super) async fn admit<F: Future<Output = Response>>(
     request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> F,
 ) -> Response {
-    match handle(&control, request, next).await {
+    match handle(request, next).await {
         Ok(response) => response,
         Err(error) => ErrorResponse(error).into_response(),
     }
 }
 
-async fn handle(control: &FlowControl, request: Request, next: Next) -> Result<Response, ApiError> {
+async fn handle<F: Future<Output = Response>>(
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Result<Response, ApiError> {
+    let control = request.extensions().get::<Arc<FlowControl>>().cloned();
     let route = request.extensions().get::<Route>().cloned();
     let verb = route
         .as_ref()
@@ -45,15 +46,18 @@ async fn handle(control: &FlowControl, request: Request, next: Next) -> Result<R
         .as_ref()
         .is_some_and(|route| route.subresource == "log" || is_connect(&route.subresource));
     if verb == Some(Verb::Watch) || streams {
-        return Ok(next.run(request).await);
+        return Ok(next(request).await);
     }
     let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
     let flow = Flow::of(peer, request.headers());
     let deadline = timeout::timeout(&Query::parse(request.uri().query().unwrap_or_default()))?;
     let work = async {
         let request = read_body(request).await?;
-        let _seat = seat(control, route.as_ref(), verb, flow).await?;
-        Ok(next.run(request).await)
+        let _seat = match &control {
+            Some(control) => seat(control, route.as_ref(), verb, flow).await?,
+            None => None,
+        };
+        Ok(next(request).await)
     };
     match deadline {
         None => work.await,

@@ -1,10 +1,9 @@
-//! Middleware that authenticates requests, and the documents by which others verify tokens (OpenID Connect discovery).
+//! Authenticates requests, and serves the documents by which others verify tokens (OpenID Connect discovery).
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::header::HOST;
@@ -20,13 +19,13 @@ use crate::registry::Registry;
 const KEYS: &str = "/openid/v1/jwks";
 
 /// Sets the user of a request as an extension.
-pub(super) async fn authenticate(
-    State(registry): State<Arc<Registry>>,
+pub(super) async fn authenticate<F: Future<Output = Response>>(
+    registry: &Registry,
     request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> F,
 ) -> Response {
-    match authentication::identify(&registry, request).await {
-        Ok(request) => next.run(request).await,
+    match authentication::identify(registry, request).await {
+        Ok(request) => next(request).await,
         Err(error) => ErrorResponse(error).into_response(),
     }
 }

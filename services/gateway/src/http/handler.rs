@@ -63,7 +63,7 @@ pub(super) async fn serve(
                 user,
                 streams: streams.unwrap_or_default(),
             };
-            return connect(request, body).await;
+            return Box::pin(connect(request, body)).await;
         }
         let verb = verb.ok_or_else(not_allowed)?;
         let request = ObjectRequest {
@@ -76,7 +76,8 @@ pub(super) async fn serve(
             streams: streams.unwrap_or_default(),
             body,
         };
-        respond(verb, request).await
+        // Boxed once, since it is moved several times.
+        Box::pin(respond(verb, request)).await
     };
     let response = response.await;
     let mut response =

@@ -1,29 +1,22 @@
-//! Middleware that holds requests back while the gateway does not know the custom kinds yet.
+//! Holds requests back while the gateway does not know the custom kinds yet.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::{ApiError, Reason};
 
-use super::response::ErrorResponse;
 use super::route::Route;
 use crate::registry::Registry;
 
 /// Waits until the definitions have been read, if the response depends on them. A client of a gateway that has just started would
 /// take `NotFound` for the end of its kind, and stop watching it.
-pub(super) async fn wait(
-    State(registry): State<Arc<Registry>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let cache = registry.cache();
-    if depends_on_definitions(&registry, request.uri().path()) && cache.loaded().await.is_err() {
-        return ErrorResponse(not_installed()).into_response();
+///
+/// # Errors
+/// `ServiceUnavailable` if they cannot be read in time.
+pub(super) async fn wait(registry: &Registry, path: &str) -> Result<(), ApiError> {
+    let waits = depends_on_definitions(registry, path);
+    match waits && registry.cache().loaded().await.is_err() {
+        true => Err(not_installed()),
+        false => Ok(()),
     }
-    next.run(request).await
 }
 
 /// Returns whether a path can be one of a custom kind, or of a document that lists them.

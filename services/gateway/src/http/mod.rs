@@ -37,7 +37,9 @@ mod yaml;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
@@ -60,15 +62,20 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .merge(metrics::router(registry.adapter()))
         .method_not_allowed_fallback(async || ErrorResponse(not_allowed()))
         .fallback(handler::serve)
-        .layer(from_fn(compression::compress))
-        .layer(from_fn(admit::admit))
-        .layer(from_fn_with_state(
-            registry.clone(),
-            authenticate::authenticate,
-        ))
-        .layer(from_fn_with_state(registry.clone(), telemetry::observe))
-        .layer(from_fn_with_state(registry.clone(), loading::wait))
+        .layer(from_fn_with_state(registry.clone(), prepare))
         .with_state(registry)
+}
+
+/// Does what precedes and follows the handler of every request, the outermost first. One middleware, since each clones those within
+/// it for every request.
+async fn prepare(State(registry): State<Arc<Registry>>, request: Request, next: Next) -> Response {
+    if let Err(error) = loading::wait(&registry, request.uri().path()).await {
+        return ErrorResponse(error).into_response();
+    }
+    let compress = |request| compression::compress(request, next);
+    let admit = |request| admit::admit(request, compress);
+    let authenticate = |request| authenticate::authenticate(&registry, request, admit);
+    telemetry::observe(&registry, request, authenticate).await
 }
 
 async fn version(query: Query, headers: HeaderMap) -> ApiResponse {

@@ -1,9 +1,6 @@
-//! Middleware that records a span and the metrics of each request.
+//! Records a span and the metrics of each request.
 
-use std::sync::Arc;
-
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
@@ -20,10 +17,10 @@ use crate::metrics;
 use crate::registry::Registry;
 
 /// Runs a request in its span, and counts it when the response begins.
-pub(super) async fn observe(
-    State(registry): State<Arc<Registry>>,
+pub(super) async fn observe<F: Future<Output = Response>>(
+    registry: &Registry,
     mut request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> F,
 ) -> Response {
     let route = Route::of(registry.cache().kinds(), request.uri().path());
     let verb = route
@@ -51,7 +48,7 @@ pub(super) async fn observe(
         ..request_info(route.as_ref())
     });
     let response = async {
-        let mut response = next.run(request).await;
+        let mut response = next(request).await;
         if writes {
             set_traceparent(response.headers_mut(), parent);
         }

@@ -130,6 +130,7 @@ fn lines() -> Box<dyn Layer<Registry> + Send + Sync> {
             .boxed(),
         false => layer
             .json()
+            .fmt_fields(log_format::JsonFields)
             .map_event_format(|_| {
                 log_format::json(
                     fmt::format()

@@ -4,11 +4,15 @@ use std::fmt::{self, Write as _};
 
 use opentelemetry::Context;
 use opentelemetry::trace::{SpanContext, TraceContextExt};
+use serde::Serialize;
 use tracing::dispatcher::get_default;
+use tracing::field::{Field, Visit};
+use tracing::span::Record;
 use tracing::{Event, Subscriber};
 use tracing_opentelemetry::get_otel_context;
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
 /// The initial capacity of a line, enough for most.
@@ -74,6 +78,74 @@ where
     trace.is_valid().then_some(trace)
 }
 
+/// The fields of a span as a JSON object. Those recorded later are appended: `tracing_subscriber` would parse and write all of them
+/// again, for every request.
+pub(super) struct JsonFields;
+
+impl<'w> FormatFields<'w> for JsonFields {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
+        let mut object = String::from("{}");
+        append_fields(&mut object, fields);
+        writer.write_str(&object)
+    }
+
+    fn add_fields(
+        &self,
+        current: &'w mut FormattedFields<Self>,
+        fields: &Record<'_>,
+    ) -> fmt::Result {
+        append_fields(&mut current.fields, fields);
+        Ok(())
+    }
+}
+
+/// Appends fields to a JSON object. Of two with the same name, readers take the last.
+fn append_fields(object: &mut String, fields: impl RecordFields) {
+    object.pop();
+    fields.record(&mut JsonVisitor(object));
+    object.push('}');
+}
+
+/// Appends fields to an open JSON object.
+struct JsonVisitor<'a>(&'a mut String);
+
+impl JsonVisitor<'_> {
+    fn append(&mut self, field: &Field, value: impl Serialize) {
+        let name = field.name();
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        let comma = if self.0.ends_with('{') { "" } else { "," };
+        if let Ok(value) = serde_json::to_string(&value) {
+            self.0.extend([comma, "\"", name, "\":", &value]);
+        }
+    }
+}
+
+impl Visit for JsonVisitor<'_> {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.append(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.append(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.append(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.append(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.append(field, value);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.append(field, format!("{value:?}"));
+    }
+}
+
 impl Style {
     fn append(self, line: &mut String, trace: &SpanContext) -> fmt::Result {
         line.truncate(line.trim_end().len());
@@ -93,7 +165,12 @@ impl Style {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::Mutex;
+
     use opentelemetry::trace::{SpanId, TraceFlags, TraceId, TraceState};
+    use tracing::field;
+    use tracing_subscriber::layer::SubscriberExt as _;
 
     use super::*;
 
@@ -112,6 +189,24 @@ mod tests {
         assert_eq!(json["message"], "bound");
         assert_eq!(json["trace_id"], "00000000000000000000000000000007");
         assert_eq!(json["span_id"], "0000000000000009");
+    }
+
+    #[test]
+    fn fields_of_a_span_that_are_recorded_later_are_in_its_lines() {
+        let (lines, writer) = io::pipe().unwrap();
+        let layer = tracing_subscriber::fmt::layer()
+            .json()
+            .fmt_fields(JsonFields)
+            .with_writer(Mutex::new(writer));
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let span = tracing::info_span!("request", path = "/a\"{", code = field::Empty);
+            span.record("code", 201);
+            span.record("path", "/b");
+            span.in_scope(|| tracing::info!("created"));
+        });
+        let line: serde_json::Value = serde_json::from_reader(lines).unwrap();
+        let expected = serde_json::json!({"name": "request", "path": "/b", "code": 201});
+        assert_eq!(line["span"], expected);
     }
 
     #[test]

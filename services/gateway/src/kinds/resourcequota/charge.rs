@@ -50,7 +50,8 @@ impl QuotaLocks {
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             locks.entry(namespace.to_owned()).or_default().clone()
         };
-        let guard = timeout(LOCK_TIMEOUT, lock.lock_owned()).await;
+        // Boxed, since a timer would make the future of every create large.
+        let guard = Box::pin(timeout(LOCK_TIMEOUT, lock.lock_owned())).await;
         Ok(guard.map_err(|_| store::Error::Timeout)?)
     }
 }

@@ -47,7 +47,7 @@ impl Registry {
             if target.subresource != Subresource::None {
                 return Err(missing);
             }
-            match self.create_applied(context, target, patch).await {
+            match Box::pin(self.create_applied(context, target, patch)).await {
                 // Another request has just created it.
                 Err(error) if error.reason == Reason::AlreadyExists => retry.wait().await?,
                 result => return result,

@@ -72,12 +72,13 @@ impl Registry {
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Create, target)?;
         if target.served.is_review {
-            return self.review(context, target, object).await;
+            return Box::pin(self.review(context, target, object)).await;
         }
+        // Boxed, since the future of every create would be as large as that of an eviction.
         match target.subresource {
-            Subresource::Binding => return self.bind(context, target, object).await,
-            Subresource::Eviction => return self.evict(context, target, object).await,
-            Subresource::Token => return self.issue_token(context, target, object).await,
+            Subresource::Binding => return Box::pin(self.bind(context, target, object)).await,
+            Subresource::Eviction => return Box::pin(self.evict(context, target, object)).await,
+            Subresource::Token => return Box::pin(self.issue_token(context, target, object)).await,
             Subresource::None => object = expect_kind(object, target)?,
             _ => return Err(errors::not_allowed()),
         }

@@ -1,7 +1,7 @@
 //! Refuses new objects in namespaces that do not exist or are being deleted (upstream: the admission plugin NamespaceLifecycle).
 
 use setpoint_codec::kind_of;
-use setpoint_model::Key;
+use setpoint_model::{Key, Revision};
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, NAMESPACE_TERMINATING};
@@ -24,14 +24,11 @@ impl Registry {
             return Ok(None);
         }
         let namespace = Target::whole(kind_of::<Namespace>(), &Key::new("", &target.namespace));
-        let current = match at {
-            AtLeast::Newest => self.live(&namespace).await?,
-            _ => self.cached(&namespace).await?,
-        };
-        if current.object.meta().deletion_timestamp.is_none() {
+        let (revision, is_terminating) = self.state_of(&namespace, at).await?;
+        if !is_terminating {
             return Ok(Some(Precondition {
                 key: namespace.path(),
-                expect: Expect::At(current.revision),
+                expect: Expect::At(revision),
                 put: None,
             }));
         }
@@ -45,5 +42,22 @@ impl Registry {
             field: "metadata.namespace".into(),
         };
         Err(errors::forbidden(target, &why, Some(cause)))
+    }
+
+    /// Returns the revision of a namespace, and whether it is being deleted. One from the cache is not decoded as a whole.
+    async fn state_of(
+        &self,
+        namespace: &Target,
+        at: AtLeast,
+    ) -> Result<(Revision, bool), ApiError> {
+        if at == AtLeast::Any {
+            let key = namespace.key();
+            if let Some(cached) = self.cache.get(namespace.kind, &key, at).await? {
+                return Ok((cached.revision, cached.is_terminating()));
+            }
+        }
+        let current = self.live(namespace).await?;
+        let is_terminating = current.object.meta().deletion_timestamp.is_some();
+        Ok((current.revision, is_terminating))
     }
 }

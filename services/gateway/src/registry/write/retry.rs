@@ -35,7 +35,8 @@ impl Retry {
             let message = "Timeout: request did not complete within requested timeout - too many conflicting writes to the object";
             return Err(ApiError::new(Reason::Timeout, message));
         }
-        sleep(self.backoff.next_delay()).await;
+        // Boxed, since a timer would make the future of every write large.
+        Box::pin(sleep(self.backoff.next_delay())).await;
         Ok(())
     }
 }

@@ -113,10 +113,13 @@ impl Edit<'_> {
     }
 
     /// Returns the fields of a set that the manager can own.
-    fn owned(&self, set: &FieldSet) -> FieldSet {
-        let set = set.recursive_difference(self.reset);
+    fn owned(&self, mut set: FieldSet) -> FieldSet {
         static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(NOT_OWNED));
-        set.difference(&UNOWNED)
+        if !self.reset.is_empty() {
+            set = set.recursive_difference(self.reset);
+        }
+        set.remove(&UNOWNED);
+        set
     }
 }
 
@@ -203,14 +206,14 @@ impl Managers {
         let others = self.take_other_versions(edit.kind);
         let comparison = Comparison::of(edit.structure().shape(), live, new)?.without(edit.reset);
         self.disown(&comparison, None);
-        self.own(edit, &comparison.added.union(&comparison.modified));
+        self.own(edit, comparison.added.union(&comparison.modified));
         self.merge_oldest_updaters();
         self.put_back(others);
         Ok(())
     }
 
     /// Adds the fields that an update has set to those of its manager.
-    fn own(&mut self, edit: &Edit<'_>, changed: &FieldSet) {
+    fn own(&mut self, edit: &Edit<'_>, changed: FieldSet) {
         let changed = edit.owned(changed);
         if changed.is_empty() {
             return;
@@ -243,7 +246,7 @@ impl Managers {
     pub(super) fn created(edit: &Edit<'_>, json: &[u8]) -> Result<Self, String> {
         let mut managers = Self::default();
         match added::of_json(edit.kind, json) {
-            Some(added) => managers.own(edit, &added),
+            Some(added) => managers.own(edit, added),
             None => {
                 let new = serde_json::from_slice(json).map_err(|error| error.to_string())?;
                 managers.create(edit, &new)?;
@@ -308,7 +311,7 @@ impl Managers {
         let Some(owned) = self.all.get_mut(id) else {
             return;
         };
-        owned.set = edit.owned(&owned.set);
+        owned.set = edit.owned(std::mem::take(&mut owned.set));
         if is_changed || former.is_none_or(|former| former.set != owned.set) {
             owned.time = Some(edit.now);
         }

@@ -159,14 +159,20 @@ impl FieldSet {
     /// Returns the paths that are not in the other set.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.join(other, |pair| match pair {
-            Pair::Left(node) => Some(node.clone()),
-            Pair::Right(_) => None,
-            Pair::Both(one, two) => one.with(
-                one.is_member && !two.is_member,
-                one.below.difference(&two.below),
-            ),
-        })
+        let mut left = self.clone();
+        left.remove(other);
+        left
+    }
+
+    /// Removes the paths of the other set.
+    pub(super) fn remove(&mut self, other: &Self) {
+        self.nodes.retain_mut(|node| {
+            if let Some(removed) = other.node(&node.element) {
+                node.is_member &= !removed.is_member;
+                node.below.remove(&removed.below);
+            }
+            node.is_member || !node.below.is_empty()
+        });
     }
 
     /// Returns the paths that are not in the other set and not below one of its paths.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use prost::Message;
 use setpoint_codec::{Error, Kind, Object, envelope};
 use setpoint_model::{Key, Revision};
-use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::meta::{ObjectMeta, Time};
 use setpoint_proto::{Any, Cause, setpoint};
 
 use crate::Entry;
@@ -53,6 +53,19 @@ struct WithCause {
 struct WithMetadata {
     #[prost(message, optional, tag = "1")]
     metadata: Option<ObjectMeta>,
+}
+
+/// The part of any object that says whether it is being deleted.
+#[derive(Message)]
+struct WithDeletion {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Deletion>,
+}
+
+#[derive(Message)]
+struct Deletion {
+    #[prost(message, optional, tag = "9")]
+    deletion_timestamp: Option<Time>,
 }
 
 /// The annotation of the bookmark at the end of the initial state, for clients of Kubernetes.
@@ -151,6 +164,13 @@ impl Cached {
             let read = WithLabels::decode(self.raw.as_ref()).unwrap_or_default();
             read.metadata.unwrap_or_default().labels
         })
+    }
+
+    /// Returns whether the object is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        let read = WithDeletion::decode(self.raw.as_ref()).unwrap_or_default();
+        let metadata = read.metadata.unwrap_or_default();
+        metadata.deletion_timestamp.is_some()
     }
 
     /// Returns the cause of the last write, if it is known.

@@ -102,9 +102,14 @@ impl Cache {
 
     async fn reach_revision(&self, revision: Revision) -> Result<(), ApiError> {
         let revision = revision.max(Revision::from_raw(1));
-        if self.reached() >= revision {
-            return Ok(());
+        match self.reached() >= revision {
+            true => Ok(()),
+            // Boxed, since a timer would make the future of every read and write large.
+            false => Box::pin(self.await_revision(revision)).await,
         }
+    }
+
+    async fn await_revision(&self, revision: Revision) -> Result<(), ApiError> {
         let mut reached = self.shared.reached.subscribe();
         let deadline = Instant::now() + self.shared.settings.read_timeout;
         let waited = timeout_at(deadline, reached.wait_for(|reached| *reached >= revision)).await;

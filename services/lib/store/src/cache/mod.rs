@@ -179,7 +179,7 @@ impl Cache {
         let state = self.shared.state.read();
         let mut all = Vec::new();
         for kind in kinds {
-            all.append(&mut state.kind_store(kind)?.select(&Filter::all(kind, "")));
+            all.extend(state.kind_store(kind)?.all().cloned());
         }
         Ok(all)
     }

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse, TxnResponse};
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use prost::Message as _;
 use setpoint_model::Revision;
 use setpoint_task::catch_panic;
@@ -25,7 +27,7 @@ impl Etcd {
         let Ok(Ok(permit)) = timeout_at(deadline, waiting).await else {
             return Err(Error::Timeout);
         };
-        detached(self.clone().transact(write, permit, deadline)).await
+        detached(self.clone().transact(write, permit, deadline).boxed()).await
     }
 
     /// Sends a write until etcd has received it. The permit is held until the outcome is known, so that writes with
@@ -52,10 +54,8 @@ impl Etcd {
     }
 }
 
-/// Runs a write in a task of its own. After a panic its outcome is unknown.
-async fn detached(
-    write: impl Future<Output = Result<Revision, Error>> + Send + 'static,
-) -> Result<Revision, Error> {
+/// Runs a write in a task of its own. After a panic its outcome is unknown. Boxed, since a task is moved several times.
+async fn detached(write: BoxFuture<'static, Result<Revision, Error>>) -> Result<Revision, Error> {
     match tokio::spawn(catch_panic("etcd-commit", write)).await {
         Ok(Ok(outcome)) => outcome,
         // `catch_panic` has counted and logged a panic; otherwise the runtime is shutting down.
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_that_panics_has_an_unknown_outcome_and_is_counted() {
-        let outcome = detached(async { panic!("thrown by a test") }).await;
+        let outcome = detached(async { panic!("thrown by a test") }.boxed()).await;
         assert_eq!(outcome, Err(Error::Unknown));
         let families = prometheus::gather();
         let panics = families
