@@ -1,5 +1,6 @@
 //! Executes actions: calls to the runtime and to the gateway.
 
+mod resize;
 mod supervision;
 mod volumes;
 
@@ -40,6 +41,9 @@ pub enum Error {
     /// The runtime returned an error.
     #[error("the runtime returned an error")]
     Runtime(#[from] runtime::Error),
+    /// A container cannot be resized; with the reason.
+    #[error("{0}")]
+    Resize(String),
     /// A container cannot be started as its Pod configures it.
     #[error("container {container} cannot be started: {}", .waiting.message)]
     Config {
@@ -53,6 +57,9 @@ pub enum Error {
 /// The kind in the details of an error that keeps a container from starting.
 const CONTAINER: &str = "Container";
 
+/// The kind in the details of an error of a resize.
+const RESIZE: &str = "Resize";
+
 impl From<Error> for ApiError {
     /// Keeps the waiting state of a container in the error's details; see [`WaitingReason::of_error`].
     fn from(error: Error) -> Self {
@@ -61,6 +68,13 @@ impl From<Error> for ApiError {
             Error::Gateway(error) => error,
             Error::Runtime(error) => {
                 Self::new(Reason::InternalError, format!("{message}: {error}"))
+            }
+            Error::Resize(_) => {
+                let kind = RESIZE.to_owned();
+                Self::new(Reason::InternalError, message).with_details(StatusDetails {
+                    kind,
+                    ..StatusDetails::default()
+                })
             }
             Error::Config { container, waiting } => {
                 let cause = StatusCause {
@@ -78,6 +92,13 @@ impl From<Error> for ApiError {
             }
         }
     }
+}
+
+/// Returns why a container cannot be resized, if this is such an error.
+pub fn resize_error(error: &ApiError) -> Option<String> {
+    let details = error.details.as_ref();
+    let resizing = details.is_some_and(|details| details.kind == RESIZE);
+    resizing.then(|| error.message.clone())
 }
 
 impl WaitingReason {
@@ -183,6 +204,7 @@ impl<R: Runtime> Executor<R> {
                 }
                 self.stop(world, pod, id, *grace).await?;
             }
+            (Action::Resize(id), Some(pod)) => self.resize(world, pod, id).await?,
             (Action::Remove(id), _) => {
                 self.runtime.remove(id).await?;
                 self.probes.forget(id);
@@ -199,10 +221,10 @@ impl<R: Runtime> Executor<R> {
                 let Some(status) = status(world) else {
                     return Ok(Receipt::none());
                 };
-                return Ok(self.update_status(&pod.object, status).await?);
+                return Ok(self.update_status(pod, status).await?);
             }
             (Action::Delete, Some(pod)) => return Ok(self.delete(&pod.object).await?),
-            (Action::Admit, _) | (_, None) => {}
+            (Action::Admit | Action::Allocate, _) | (_, None) => {}
         }
         Ok(Receipt::none())
     }
@@ -240,10 +262,11 @@ impl<R: Runtime> Executor<R> {
             working_dir: container.working_dir.clone(),
             backoff,
             pull: container_config::pull(container),
-            limits: container_config::limits(container),
+            resources: container.resources.clone(),
             security: container_config::security(spec, container),
             log: self.log,
             console: container_config::console(container),
+            dns: container_config::dns(spec),
             stop_signal: container_config::stop_signal(container),
             termination_message: container_config::termination_message(container),
             mounts: self.mounts(world, pod, container, &env).await?,
@@ -371,12 +394,15 @@ impl<R: Runtime> Executor<R> {
     ///
     /// # Errors
     /// If the gateway refuses the write. A Pod that no longer exists is not an error.
-    pub async fn update_status(&self, pod: &Pod, status: PodStatus) -> Result<Receipt, ApiError> {
-        self.events.status_updated(pod, &status);
-        let written = self
-            .gateway
-            .update_status(&status_update(pod, status))
-            .await;
+    pub async fn update_status(
+        &self,
+        pod: &AssignedPod,
+        status: PodStatus,
+    ) -> Result<Receipt, ApiError> {
+        self.events.status_updated(&pod.object, &status);
+        self.events.resized(pod, &status);
+        let update = status_update(&pod.object, status);
+        let written = self.gateway.update_status(&update).await;
         Receipt::unless_gone(written.map(|written| written.receipt()))
     }
 

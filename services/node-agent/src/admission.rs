@@ -12,17 +12,20 @@ use setpoint_proto::core::PodSpec;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::rejection::{InsufficientResource, Rejection};
+use crate::resize::{Allocation, Pending, Resize};
 
 /// The address of an admitted Pod, `None` of one that fits and is to be admitted, or the reason of its rejection.
 pub type AdmitResult = Result<Option<Ipv4Addr>, Rejection>;
 
 /// What a Pod takes from its node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
     /// CPU and memory.
     pub requests: Requests,
     /// Host ports.
     pub ports: Vec<HostPort>,
+    /// The resources of its containers.
+    pub allocation: Allocation,
 }
 
 impl Demand {
@@ -31,6 +34,7 @@ impl Demand {
         Self {
             requests: pod::requests(spec),
             ports: HostPort::of_pod(spec),
+            allocation: Allocation::of(spec),
         }
     }
 }
@@ -56,6 +60,8 @@ pub struct Admission {
 struct Allocations {
     nodes: HashMap<String, NodeAllocation>,
     pods: HashMap<Key, AdmittedPod>,
+    /// The Pods whose resize did not fit.
+    deferred: BTreeSet<Key>,
 }
 
 struct NodeAllocation {
@@ -106,9 +112,11 @@ impl Admission {
             .into_iter()
             .map(|(name, capacity)| (name, allocation(capacity)))
             .collect();
-        let pods = HashMap::new();
         Self {
-            allocations: Mutex::new(Allocations { nodes, pods }),
+            allocations: Mutex::new(Allocations {
+                nodes,
+                ..Allocations::default()
+            }),
         }
     }
 
@@ -144,12 +152,61 @@ impl Admission {
         }
     }
 
-    /// Releases the resources and the address of the Pod with this uid.
-    pub fn release(&self, pod: &Key, uid: &str) {
+    /// Returns the resize of an admitted Pod, and the resources that are allocated to it; `None` if these are the ones that
+    /// its spec asks for. One that does not fit is remembered until another Pod leaves room.
+    pub fn resize_of(&self, pod: &Key, uid: &str, spec: &PodSpec) -> Option<(Allocation, Resize)> {
         let mut allocations = self.allocations.lock();
-        if allocations.address_of(pod, uid).is_some() {
-            allocations.remove(pod);
+        let admitted = allocations.pods.get(pod);
+        let admitted = admitted.filter(|admitted| admitted.uid == uid)?;
+        if admitted.demand.allocation.is_of(spec) {
+            return None;
         }
+        let demand = Demand::of(spec);
+        let node = allocations.nodes.get(&admitted.node)?;
+        let fits = node.fits_resized(demand.requests, admitted);
+        let verdict = fits.map_err(|lack| Pending::of(&lack));
+        let allocated = admitted.demand.allocation.clone();
+        if verdict.is_err() {
+            allocations.deferred.insert(pod.clone());
+        }
+        Some((allocated, Resize { demand, verdict }))
+    }
+
+    /// Allocates the resources of a resize. Returns the Pods whose resize may fit now.
+    ///
+    /// # Errors
+    /// `Conflict` if it does not fit any more.
+    pub fn resize(&self, pod: &Key, uid: &str, demand: &Demand) -> Result<Vec<Key>, ApiError> {
+        let mut allocations = self.allocations.lock();
+        let Allocations {
+            nodes,
+            pods,
+            deferred,
+        } = &mut *allocations;
+        let admitted = pods.get_mut(pod).filter(|admitted| admitted.uid == uid);
+        let Some(admitted) = admitted else {
+            return Ok(Vec::new());
+        };
+        if let Some(node) = nodes.get_mut(&admitted.node) {
+            let fits = node.fits_resized(demand.requests, admitted);
+            fits.map_err(|lack| ApiError::new(Reason::Conflict, lack.message()))?;
+            node.used.subtract(admitted.demand.requests);
+            node.used.add(demand.requests);
+        }
+        admitted.demand.requests = demand.requests;
+        admitted.demand.allocation.clone_from(&demand.allocation);
+        Ok(std::mem::take(deferred).into_iter().collect())
+    }
+
+    /// Releases the resources and the address of the Pod with this uid. Returns the Pods whose resize may fit now.
+    pub fn release(&self, pod: &Key, uid: &str) -> Vec<Key> {
+        let mut allocations = self.allocations.lock();
+        if allocations.address_of(pod, uid).is_none() {
+            return Vec::new();
+        }
+        allocations.remove(pod);
+        let deferred = std::mem::take(&mut allocations.deferred);
+        deferred.into_iter().filter(|other| other != pod).collect()
     }
 }
 
@@ -217,10 +274,30 @@ impl NodeAllocation {
         requests: Requests,
         former: Option<&AdmittedPod>,
     ) -> Result<(), InsufficientResource> {
-        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let (capacity, mut used) = (&self.capacity, self.used);
+        let mut used = self.used;
         former.inspect(|former| used.subtract(former.demand.requests));
         let pods = count(self.hosts.len()).saturating_sub(former.is_some().into());
+        self.has_beside(used, pods, requests)
+    }
+
+    /// Checks whether a Pod of the node fits with other requests: first on a node without other Pods.
+    fn fits_resized(
+        &self,
+        requests: Requests,
+        admitted: &AdmittedPod,
+    ) -> Result<(), InsufficientResource> {
+        self.has_beside(Used::default(), 0, requests)?;
+        self.has_resources(requests, Some(admitted))
+    }
+
+    /// Checks whether the node has room for one more Pod beside those that use this.
+    fn has_beside(
+        &self,
+        used: Used,
+        pods: i64,
+        requests: Requests,
+    ) -> Result<(), InsufficientResource> {
+        let capacity = &self.capacity;
         [
             (
                 "cpu",
@@ -278,137 +355,9 @@ impl NodeAllocation {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn admission() -> Admission {
-        let capacity = NodeCapacity {
-            requests: Requests {
-                millicpu: 1000,
-                memory: 1000,
-            },
-            pods: 3,
-            network: Ipv4Addr::new(10, 1, 2, 0),
-        };
-        Admission::new([("node".to_owned(), capacity)])
-    }
-
-    fn demand(millicpu: i64, memory: i64) -> Demand {
-        Demand {
-            requests: Requests { millicpu, memory },
-            ports: Vec::new(),
-        }
-    }
-
-    fn admit(admission: &Admission, name: &str, millicpu: i64) -> Result<[u8; 4], String> {
-        let demand = demand(millicpu, 1);
-        let key = Key::new("a", name);
-        let check = || admission.check(&key, name, "node", &demand);
-        let admitted = admission.admit(&key, name, "node", &demand);
-        let checked = check().map_err(|rejection| rejection.reason());
-        assert_eq!(admitted.is_ok(), checked.is_ok());
-        checked.map(|ip| ip.expect("it is admitted").octets())
-    }
-
-    #[test]
-    fn a_check_takes_nothing() {
-        let (admission, key) = (admission(), Key::new("a", "web"));
-        let most = demand(1000, 1000);
-        for uid in ["1", "2"] {
-            assert_eq!(admission.check(&key, uid, "node", &most), Ok(None));
-        }
-        admission.admit(&key, "1", "node", &most).unwrap();
-        let successor = admission.check(&key, "2", "node", &most);
-        assert_eq!(successor, Ok(None), "it takes the place of its namesake");
-        admission.admit(&key, "2", "node", &most).unwrap();
-        admission.release(&key, "1");
-        assert_eq!(admit(&admission, "other", 1), Err("OutOfcpu".into()));
-    }
-
-    /// Checks N8.
-    #[test]
-    fn a_pod_that_does_not_fit_is_rejected_until_another_is_released() {
-        let admission = admission();
-        assert_eq!(admit(&admission, "first", 600), Ok([10, 1, 2, 2]));
-        assert_eq!(admit(&admission, "second", 600), Err("OutOfcpu".into()));
-        assert_eq!(admit(&admission, "third", 400), Ok([10, 1, 2, 3]));
-        admission.release(&Key::new("a", "first"), "first");
-        assert_eq!(admit(&admission, "second", 600), Ok([10, 1, 2, 2]));
-    }
-
-    /// Checks N8.
-    #[test]
-    fn a_node_admits_no_more_than_its_maximum_of_pods() {
-        let admission = admission();
-        let admitted = ["a", "b", "c", "d"].map(|name| admit(&admission, name, 0).is_ok());
-        assert_eq!(admitted, [true, true, true, false]);
-    }
-
-    #[test]
-    fn admitting_a_pod_again_returns_the_same_address() {
-        let admission = admission();
-        assert_eq!(
-            admit(&admission, "first", 600),
-            admit(&admission, "first", 600)
-        );
-    }
-
-    /// Checks F13.
-    #[test]
-    fn requests_of_any_size_neither_overflow_nor_leak() {
-        let admission = admission();
-        let most = demand(i64::MAX, i64::MAX);
-        for name in ["a", "b"] {
-            admission.restore(&Key::new("a", name), name, "node", &most, None);
-        }
-        assert_eq!(admit(&admission, "new", 1), Err("OutOfcpu".into()));
-        for name in ["a", "b"] {
-            admission.release(&Key::new("a", name), name);
-        }
-        assert!(admit(&admission, "new", 1000).is_ok());
-        assert!(admit(&admission, "newer", i64::MAX).is_err());
-    }
-
-    #[test]
-    fn a_restored_pod_keeps_its_address_even_if_it_no_longer_fits() {
-        let admission = admission();
-        let ip = Ipv4Addr::new(10, 1, 2, 77);
-        admission.restore(
-            &Key::new("a", "old"),
-            "old",
-            "node",
-            &demand(5000, 0),
-            Some(ip),
-        );
-        assert_eq!(admit(&admission, "old", 5000), Ok(ip.octets()));
-        assert_eq!(admit(&admission, "new", 1), Err("OutOfcpu".into()));
-    }
-
-    /// Checks F5.
-    #[test]
-    fn a_host_port_of_a_node_is_of_one_pod() {
-        let admission = admission();
-        let check = |name: &str, port: i32| {
-            let demand = Demand {
-                ports: vec![HostPort {
-                    ip: "0.0.0.0".into(),
-                    protocol: "TCP".into(),
-                    port,
-                }],
-                ..Demand::default()
-            };
-            let key = Key::new("a", name);
-            let checked = admission.check(&key, name, "node", &demand);
-            let admitted = admission.admit(&key, name, "node", &demand);
-            assert_eq!(checked.is_ok(), admitted.is_ok());
-            checked.map(drop)
-        };
-        assert_eq!(check("first", 8080), Ok(()));
-        assert_eq!(check("first", 8080), Ok(()), "its own port");
-        assert_eq!(check("second", 8080), Err(Rejection::HostPort));
-        assert_eq!(check("third", 8081), Ok(()));
-        admission.release(&Key::new("a", "first"), "first");
-        assert_eq!(check("second", 8080), Ok(()));
-    }
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,19 +12,20 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, PodStatus};
 use setpoint_task::catch_unwind;
 
-use crate::act::Executor;
+use crate::act::{self, Executor};
 use crate::admission::{Admission, Demand};
 use crate::metrics;
 use crate::node::Node;
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
+use crate::resize::Allocation;
 use crate::runtime::Runtime;
 use crate::status::status;
 use crate::sysctls;
 use crate::world::{AssignedPod, Runs, WaitingReason, World};
 
 /// The requeue delay of a Pod with a container that cannot be started as configured, for example because a ConfigMap is
-/// missing.
+/// missing, or that cannot be resized.
 const CONFIG_RETRY: Duration = Duration::from_secs(10);
 
 /// Reconciles the Pods of the nodes that this process hosts.
@@ -91,6 +92,7 @@ impl<R: Runtime> Reconciler for Agent<R> {
             pod,
             sandboxes,
             waiting_reasons: BTreeMap::new(),
+            resize_error: None,
             probes: self.executor.probes.results(uid),
             post_starts: self.executor.hooks.post_starts(uid),
             held: self.executor.hooks.held(uid),
@@ -113,23 +115,25 @@ impl<R: Runtime> Reconciler for Agent<R> {
         Observed { meta, world }: &Observed,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
-        if let (Action::Admit, Some(pod)) = (action, &world.pod) {
-            return self.admit(&meta.key, &pod.object);
+        match (action, &world.pod) {
+            (Action::Admit, Some(pod)) => return self.admit(&meta.key, &pod.object),
+            (Action::Allocate, Some(pod)) => return self.allocate(&meta.key, pod),
+            _ => {}
         }
         let receipt = self.executor.execute(world, action).await?;
         if let Action::RemoveSandbox(uid) = action {
-            self.admission.release(&meta.key, uid);
+            self.wake(&self.admission.release(&meta.key, uid));
         }
         Ok(receipt)
     }
 
     fn status(observed: &Observed, outcome: &Outcome<Action>) -> Option<PodStatus> {
-        let failed = outcome.failed.as_ref().and_then(WaitingReason::of_error);
-        let Some((container, waiting)) = failed else {
+        let Some(error) = &outcome.failed else {
             return status(&observed.world);
         };
         let mut world = observed.world.clone();
-        world.waiting_reasons.insert(container, waiting);
+        world.waiting_reasons.extend(WaitingReason::of_error(error));
+        world.resize_error = act::resize_error(error);
         status(&world)
     }
 
@@ -143,7 +147,7 @@ impl<R: Runtime> Reconciler for Agent<R> {
             return Ok(Receipt::none());
         };
         let running = status.phase == "Running";
-        let receipt = self.executor.update_status(&pod.object, status).await?;
+        let receipt = self.executor.update_status(pod, status).await?;
         if running {
             metrics::observe_pod_start(&pod.object, world.now);
         }
@@ -155,7 +159,8 @@ impl<R: Runtime> Reconciler for Agent<R> {
     }
 
     fn retry_after(error: &ApiError) -> Option<Duration> {
-        WaitingReason::of_error(error).map(|_| CONFIG_RETRY)
+        let known = WaitingReason::of_error(error).is_some() || act::resize_error(error).is_some();
+        known.then_some(CONFIG_RETRY)
     }
 
     fn trace(observed: &Observed, _: &Outcome<Action>, cascade: &Cascade) {
@@ -166,13 +171,19 @@ impl<R: Runtime> Reconciler for Agent<R> {
 }
 
 impl<R: Runtime> Agent<R> {
-    fn assigned(&self, object: Pod, node: &Node) -> AssignedPod {
+    fn assigned(&self, mut object: Pod, node: &Node) -> AssignedPod {
         let (key, uid) = (Key::of(&object.metadata), &object.metadata.uid);
+        let resize = self.admission.resize_of(&key, uid, &object.spec);
+        let resize = resize.map(|(allocated, resize)| {
+            allocated.apply(&mut object.spec);
+            resize
+        });
         let demand = Demand::of(&object.spec);
         AssignedPod {
             admission: sysctls::check(&object.spec)
                 .and_then(|()| self.admission.check(&key, uid, &node.name, &demand)),
             object,
+            resize,
             host_ip: node.ip.to_string(),
             allocatable: Arc::clone(&node.resources),
             runtime: R::NAME,
@@ -188,9 +199,23 @@ impl<R: Runtime> Agent<R> {
             .admit(key, uid, node, &Demand::of(&pod.spec))?;
         let view = self.pods.get(key);
         if view.is_none_or(|view| view.ended || view.meta().uid != *uid) {
-            self.admission.release(key, uid);
+            self.wake(&self.admission.release(key, uid));
         }
         Ok(Receipt::none())
+    }
+
+    /// Allocates the resources of a resize.
+    fn allocate(&self, key: &Key, pod: &AssignedPod) -> Result<Receipt, ApiError> {
+        if let Some(resize) = &pod.resize {
+            let uid = &pod.object.metadata.uid;
+            self.wake(&self.admission.resize(key, uid, &resize.demand)?);
+        }
+        Ok(Receipt::none())
+    }
+
+    /// Enqueues Pods whose resize may fit now.
+    fn wake(&self, pods: &[Key]) {
+        pods.iter().for_each(|pod| (self.executor.wake)(pod));
     }
 
     fn restore(&self, pod: &Pod) {
@@ -201,7 +226,9 @@ impl<R: Runtime> Agent<R> {
         let sandboxes = self.executor.runtime.sandboxes(&key);
         let sandbox = sandboxes.iter().find(|sandbox| sandbox.config.uid == *uid);
         if sandbox.is_some() || pod.status.start_time.is_some() {
-            let demand = Demand::of(&pod.spec);
+            let mut spec = pod.spec.clone();
+            Allocation::reported(pod).apply(&mut spec);
+            let demand = Demand::of(&spec);
             let ip = sandbox.map(|sandbox| sandbox.config.ip);
             self.admission
                 .restore(&key, uid, &pod.spec.node_name, &demand, ip);

@@ -1,9 +1,8 @@
 //! Derives parts of a container's runtime configuration from its spec. Pure.
 
-use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, Pod, PodSpec};
 
-use crate::runtime::{Console, Hosts, Limits, Pull, Security, TerminationMessage};
+use crate::runtime::{Console, Dns, Hosts, Pull, Security, TerminationMessage};
 
 /// The domain of the cluster's names.
 const CLUSTER_DOMAIN: &str = "cluster.local";
@@ -77,19 +76,21 @@ pub fn hosts(pod: &Pod) -> Hosts {
     }
 }
 
-/// Returns the resource limits.
-pub fn limits(container: &Container) -> Limits {
-    let resources = &container.resources;
-    let limit = |name| resources.limits.get(name);
-    let amount = |found: Option<&setpoint_proto::meta::Quantity>| {
-        found.and_then(|quantity| Amount::parse(&quantity.string).ok())
-    };
-    let share = resources.requests.get("cpu").or(limit("cpu"));
-    Limits {
-        millicpu_share: amount(share).map_or(0, Amount::millis),
-        millicpu: amount(limit("cpu")).map_or(0, Amount::millis),
-        memory: amount(limit("memory")).map_or(0, Amount::value),
+/// Returns the resolver configuration, if the Pod has one of its own.
+pub fn dns(spec: &PodSpec) -> Option<Dns> {
+    let replaces = spec.dns_policy == "None";
+    let config = spec.dns_config.clone();
+    if !replaces && config.is_none() {
+        return None;
     }
+    let config = config.unwrap_or_default();
+    let options = config.options.into_iter();
+    Some(Dns {
+        replaces,
+        nameservers: config.nameservers,
+        searches: config.searches,
+        options: options.map(|option| (option.name, option.value)).collect(),
+    })
 }
 
 /// Returns the security settings, without denied capabilities. Fields of the container override those of the Pod.
@@ -148,26 +149,8 @@ fn is_denied(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use setpoint_proto::core::{Capabilities, SecurityContext};
-    use setpoint_proto::meta::Quantity;
 
     use super::*;
-
-    #[test]
-    fn limits_are_parsed_and_the_cpu_share_follows_the_request() {
-        let mut container = Container::default();
-        let limits = &mut container.resources.limits;
-        limits.insert("cpu".into(), Quantity::new("1500m"));
-        limits.insert("memory".into(), Quantity::new("64Mi"));
-        let expected = Limits {
-            millicpu_share: 1500,
-            millicpu: 1500,
-            memory: 64 << 20,
-        };
-        assert_eq!(super::limits(&container), expected);
-        let requests = &mut container.resources.requests;
-        requests.insert("cpu".into(), Quantity::new("100m"));
-        assert_eq!(super::limits(&container).millicpu_share, 100);
-    }
 
     fn asks(add: &[&str]) -> Container {
         let capabilities = Capabilities {

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_model::time::after;
-use setpoint_proto::core::Container as Spec;
+use setpoint_proto::core::{Container as Spec, ResourceRequirements};
 
 use crate::handler::Target;
 use crate::runtime::streams::dial;
@@ -132,6 +132,10 @@ impl Runtime for Fake {
 
     async fn start(&self, _: ContainerConfig) -> Result<ImageOrigin, Error> {
         Ok(ImageOrigin::Unused)
+    }
+
+    async fn resize(&self, _: &ContainerId, _: &ResourceRequirements) -> Result<(), Error> {
+        Ok(())
     }
 
     async fn stop(&self, _: &ContainerId, grace: Duration) -> Result<(), Error> {

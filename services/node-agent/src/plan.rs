@@ -9,6 +9,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+mod resize;
 mod stop;
 
 use std::net::Ipv4Addr;
@@ -27,6 +28,8 @@ use crate::runtime::{ContainerId, Sandbox};
 use crate::volumes::{INTERVAL, follows_objects};
 use crate::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_least_one_second};
 
+/// Requeue delay of a Pod with a resize that does not fit, as in the kubelet. Pods that leave room wake it sooner.
+const RESIZE_RETRY: Duration = Duration::from_secs(180);
 /// Maximum requeue delay of a Pod with a deadline, because the wall clock may be adjusted.
 const MAX_DEADLINE_RECHECK: Duration = Duration::from_secs(3600);
 
@@ -35,6 +38,8 @@ const MAX_DEADLINE_RECHECK: Duration = Duration::from_secs(3600);
 pub enum Action {
     /// Reserve the Pod's resources and an address on the node.
     Admit,
+    /// Allocate the resources of a resize, which the node has.
+    Allocate,
     /// Create or recreate the Pod's sandbox.
     RunSandbox {
         /// The Pod's address.
@@ -78,9 +83,11 @@ pub enum Action {
         /// Time until it is killed.
         grace: Duration,
     },
+    /// Give a running container the resources that are allocated.
+    Resize(ContainerId),
     /// Remove an attempt that has ended.
     Remove(ContainerId),
-    /// Write the final status of a Pod that is being deleted, while its sandbox still exists.
+    /// Write the status before the next action, which changes what it says.
     UpdateStatus,
     /// Remove the sandbox of the Pod with this uid.
     RemoveSandbox(String),
@@ -97,6 +104,8 @@ pub enum KillReason {
     Liveness,
     /// Its startup probe has failed.
     Startup,
+    /// Its resize policy demands a restart.
+    Resize,
 }
 
 /// Plans the next actions for one Pod, and when to reconcile it again if nothing changes.
@@ -142,6 +151,11 @@ impl AssignedPod {
         let Some(ip) = admitted else {
             return plan.step(Action::Admit, "the Pod fits on the node");
         };
+        match self.resize.as_ref().map(|resize| &resize.verdict) {
+            Some(Ok(())) => return plan.step(Action::Allocate, "the resize fits on the node"),
+            Some(Err(_)) => plan.look_again(RESIZE_RETRY),
+            None => {}
+        }
         match world.sandbox() {
             None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
             Some(sandbox) if !sandbox.ready => self.recreate_sandbox(world, sandbox, ip, plan),
@@ -154,9 +168,10 @@ impl AssignedPod {
                     true => self.run(world, plan),
                     false => self.initialize(world, plan),
                 }
-                // What cannot be started ends a round, and must not keep the others from running.
+                // What cannot be started or resized ends a round, and must not keep the others from running.
                 last.iter()
                     .for_each(|failed| start_once(plan, world, failed));
+                self.resize_containers(world, plan);
             }
         }
     }
@@ -200,19 +215,11 @@ impl AssignedPod {
             return alive.for_each(|container| stop(plan, world, container, grace, because));
         }
         let spec = &self.object.spec;
-        let over = |container: &Container, policy: RestartPolicy| match world
-            .history(&container.name)
-            .last
-        {
-            LastAttempt::Ended(ended) => !policy.restarts(ended.code),
-            _ => false,
-        };
         let failed = |container: &Container| {
-            over(container, RestartPolicy::of_init(spec, container))
-                && !self.is_init_complete(world, container)
+            self.is_over(world, container) && !self.is_init_complete(world, container)
         };
         let mut containers = spec.containers.iter();
-        let starts = containers.any(|container| !over(container, RestartPolicy::of(spec)));
+        let starts = containers.any(|container| !self.is_over(world, container));
         if starts && !spec.init_containers.iter().any(failed) {
             plan.step(Action::RunSandbox { ip }, because);
         }
@@ -230,12 +237,7 @@ impl AssignedPod {
         let Some(container) = waiting.next() else {
             return;
         };
-        let policy = match world.history(&container.name).last {
-            // It succeeded in the lost sandbox and must run again, whatever the restart policy.
-            LastAttempt::Ended(Ended { code: 0, .. }) => RestartPolicy::Always,
-            _ => RestartPolicy::of_init(spec, container),
-        };
-        start_if_due(plan, world, container, policy);
+        self.start_if_due(world, container, plan);
     }
 
     fn run(&self, world: &World, plan: &mut Plan<Action>) {
@@ -244,11 +246,9 @@ impl AssignedPod {
         for container in sidecars.chain(&spec.containers) {
             self.supervise(world, container, plan);
         }
-        let policy = RestartPolicy::of(spec);
         let sidecars = spec.init_containers.iter().filter(|init| is_sidecar(init));
-        let all = sidecars.map(|sidecar| (sidecar, RestartPolicy::Always));
-        for (container, policy) in all.chain(spec.containers.iter().map(|main| (main, policy))) {
-            let begins = start_if_due(plan, world, container, policy);
+        for container in sidecars.chain(&spec.containers) {
+            let begins = self.start_if_due(world, container, plan);
             // Containers start one after the other, each when the postStart hook of the one before has ended.
             let hook = container
                 .lifecycle
@@ -282,10 +282,7 @@ impl AssignedPod {
         if is_stopping_by(&running.state, world, grace) {
             return;
         }
-        let policy = match is_sidecar(container) {
-            true => RestartPolicy::Always,
-            false => RestartPolicy::of(&self.object.spec),
-        };
+        let policy = RestartPolicy::of(&self.object.spec, container);
         let (id, restarts) = (running.id.clone(), policy != RestartPolicy::Never);
         plan.step(
             Action::Kill {
@@ -301,7 +298,7 @@ impl AssignedPod {
     /// Returns the grace period of a container that is killed, which its probe may override.
     fn kill_grace(&self, container: &Container, reason: KillReason) -> Duration {
         let kind = match reason {
-            KillReason::PostStart => return self.termination_grace(),
+            KillReason::PostStart | KillReason::Resize => return self.termination_grace(),
             KillReason::Liveness => ProbeKind::Liveness,
             KillReason::Startup => ProbeKind::Startup,
         };
@@ -373,49 +370,70 @@ fn start_once(plan: &mut Plan<Action>, world: &World, ephemeral: &Container) {
     }
 }
 
-/// Starts a container that has not been started, or that has ended and whose backoff is over. Returns whether it does.
-fn start_if_due(
-    plan: &mut Plan<Action>,
-    world: &World,
-    container: &Container,
-    policy: RestartPolicy,
-) -> bool {
-    let AttemptHistory { next, last } = world.history(&container.name);
-    let because = match world.current_attempt(&container.name) {
-        LastAttempt::Never => "the container ended in a sandbox that is lost",
-        _ => "the container ended and its restart policy applies",
-    };
-    let (backoff, because) = match last {
-        LastAttempt::Never => (Duration::ZERO, "the container was never started"),
-        LastAttempt::Ended(ended) if policy.restarts(ended.code) => {
-            match ended.remaining_backoff(world.now, world.instant) {
-                Duration::ZERO => (ended.next_backoff(), because),
-                wait => {
+impl AssignedPod {
+    /// Starts a container that has not been started, or that has ended and whose backoff is over. Returns whether it does.
+    fn start_if_due(&self, world: &World, container: &Container, plan: &mut Plan<Action>) -> bool {
+        let AttemptHistory { next, last } = world.history(&container.name);
+        let (backoff, because) = match last {
+            LastAttempt::Never => (Duration::ZERO, "the container was never started"),
+            LastAttempt::Ended(ended) => {
+                let Some((wait, backoff, because)) = self.restart_of(world, container, &ended)
+                else {
+                    return false;
+                };
+                if !wait.is_zero() {
                     plan.look_again(wait);
                     return false;
                 }
+                (backoff, because)
             }
+            LastAttempt::Starting | LastAttempt::Running => return false,
+        };
+        let attempts = world
+            .sandbox()
+            .into_iter()
+            .flat_map(|sandbox| sandbox.attempts(&container.name));
+        for old in attempts.filter(|old| old.id.attempt.saturating_add(1) < next) {
+            plan.step(
+                Action::Remove(old.id.clone()),
+                "only the last two attempts are kept",
+            );
         }
-        _ => return false,
-    };
-    let attempts = world
-        .sandbox()
-        .into_iter()
-        .flat_map(|sandbox| sandbox.attempts(&container.name));
-    for old in attempts.filter(|old| old.id.attempt.saturating_add(1) < next) {
+        let (name, attempt) = (container.name.clone(), next);
         plan.step(
-            Action::Remove(old.id.clone()),
-            "only the last two attempts are kept",
+            Action::Start {
+                name,
+                attempt,
+                backoff,
+            },
+            because,
         );
+        true
     }
-    let (name, attempt) = (container.name.clone(), next);
-    plan.step(
-        Action::Start {
-            name,
-            attempt,
-            backoff,
-        },
-        because,
-    );
-    true
+
+    /// Returns the wait before the restart of a container that has ended, the backoff of its next attempt, and the reason.
+    /// `None` if it is not restarted.
+    fn restart_of(
+        &self,
+        world: &World,
+        container: &Container,
+        ended: &Ended,
+    ) -> Option<(Duration, Duration, &'static str)> {
+        if self.is_stopped_for_resize(world, container) {
+            let because = "it was stopped to start with other resources";
+            return Some((Duration::ZERO, ended.effective_backoff(), because));
+        }
+        let lost = world.current_attempt(&container.name) == LastAttempt::Never;
+        // An init container that succeeded in the lost sandbox must run again, whatever the restart policy.
+        let reruns = ended.code == 0 && self.is_init(&container.name);
+        if !reruns && !self.restarts(world, container, ended) {
+            return None;
+        }
+        let because = match lost {
+            true => "the container ended in a sandbox that is lost",
+            false => "the container ended and its restart policy applies",
+        };
+        let wait = ended.remaining_backoff(world.now, world.instant);
+        Some((wait, ended.next_backoff(), because))
+    }
 }

@@ -48,7 +48,8 @@ impl Rejection {
 }
 
 impl InsufficientResource {
-    fn message(&self) -> String {
+    /// Returns the message of the kubelet.
+    pub fn message(&self) -> String {
         let Self {
             resource,
             requested,

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use setpoint_proto::core::{Container, PodSpec};
+use setpoint_proto::core::{Container, ContainerRestartRule, PodSpec};
 
 /// Backoff before the second restart; doubled by each later one.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
@@ -26,33 +26,42 @@ pub enum RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Returns the policy of a Pod's main containers.
-    pub fn of(spec: &PodSpec) -> Self {
-        match spec.restart_policy.as_str() {
+    /// Returns the policy of a container: its own, else that of its Pod.
+    pub fn of(spec: &PodSpec, container: &Container) -> Self {
+        let own = container.restart_policy.as_deref();
+        match own.unwrap_or(&spec.restart_policy) {
             "OnFailure" => Self::OnFailure,
             "Never" => Self::Never,
             _ => Self::Always,
         }
     }
+}
 
-    /// Returns the policy of an init container. Init containers run to completion, so `Always` means until success,
-    /// unless the container is a sidecar.
-    pub fn of_init(spec: &PodSpec, container: &Container) -> Self {
-        match Self::of(spec) {
-            _ if is_sidecar(container) => Self::Always,
-            Self::Always => Self::OnFailure,
-            other => other,
-        }
+/// Returns whether a container is restarted after exiting with this code: by the first of its rules that names the code,
+/// else by its policy. Init containers run to completion: they end with success, unless they are sidecars.
+pub fn restarts(spec: &PodSpec, container: &Container, code: i32) -> bool {
+    let mut init = spec.init_containers.iter();
+    let is_init = init.any(|init| init.name == container.name);
+    if is_init && code == 0 && !is_sidecar(container) {
+        return false;
     }
+    let mut rules = container.restart_policy_rules.iter();
+    let rule = rules.find(|rule| names(rule, code));
+    match RestartPolicy::of(spec, container) {
+        _ if rule.is_some_and(|rule| rule.action == "Restart") => true,
+        RestartPolicy::Always => true,
+        RestartPolicy::OnFailure => code != 0,
+        RestartPolicy::Never => false,
+    }
+}
 
-    /// Returns whether a container is restarted after exiting with this code.
-    pub fn restarts(self, code: i32) -> bool {
-        match self {
-            Self::Always => true,
-            Self::OnFailure => code != 0,
-            Self::Never => false,
-        }
-    }
+fn names(rule: &ContainerRestartRule, code: i32) -> bool {
+    let codes = rule.exit_codes.as_ref();
+    codes.is_some_and(|codes| match codes.operator.as_str() {
+        "In" => codes.values.contains(&code),
+        "NotIn" => !codes.values.contains(&code),
+        _ => false,
+    })
 }
 
 /// Returns whether an init container is a sidecar: started in order with the init containers, but kept running beside
@@ -110,6 +119,8 @@ impl Ended {
 #[cfg(test)]
 #[allow(clippy::arithmetic_side_effects, reason = "only constants are used")]
 mod tests {
+    use setpoint_proto::core::ContainerRestartRuleOnExitCodes;
+
     use super::*;
 
     fn ended(ran: i64, backoff: u64) -> Ended {
@@ -174,39 +185,71 @@ mod tests {
         assert_eq!([wait(0), wait(25), wait(40)], [40, 15, 0]);
     }
 
+    /// Returns whether containers of Pods with each policy are restarted after these codes.
+    fn matrix(container: &Container, is_init: bool) -> [[bool; 2]; 3] {
+        ["Always", "OnFailure", "Never"].map(|policy| {
+            let mut spec = PodSpec {
+                restart_policy: policy.to_owned(),
+                ..PodSpec::default()
+            };
+            if is_init {
+                spec.init_containers.push(container.clone());
+            }
+            [0, 1].map(|code| restarts(&spec, container, code))
+        })
+    }
+
+    fn with_policy(policy: &str) -> Container {
+        Container {
+            restart_policy: Some(policy.into()),
+            ..Container::default()
+        }
+    }
+
     /// Checks N1.
     #[test]
     fn the_restart_policy_decides_which_exit_codes_are_restarted() {
-        let restarts = |policy: &str, code| {
-            let restart_policy = policy.to_owned();
-            RestartPolicy::of(&PodSpec {
-                restart_policy,
-                ..Default::default()
-            })
-            .restarts(code)
-        };
-        let matrix = ["Always", "OnFailure", "Never"]
-            .map(|policy| [restarts(policy, 0), restarts(policy, 1)]);
-        assert_eq!(matrix, [[true, true], [false, true], [false, false]]);
+        let expected = [[true, true], [false, true], [false, false]];
+        assert_eq!(matrix(&Container::default(), false), expected);
+        for (policy, expected) in ["Always", "OnFailure", "Never"].iter().zip(expected) {
+            assert_eq!(
+                matrix(&with_policy(policy), false),
+                [expected; 3],
+                "{policy}"
+            );
+        }
     }
 
     #[test]
     fn an_init_container_is_restarted_until_it_succeeds_and_a_sidecar_always() {
-        let spec = PodSpec {
-            restart_policy: "Always".into(),
-            ..Default::default()
+        let plain = matrix(&Container::default(), true);
+        assert_eq!(plain, [[false, true], [false, true], [false, false]]);
+        assert_eq!(matrix(&with_policy("Never"), true), [[false, false]; 3]);
+        assert_eq!(matrix(&with_policy("OnFailure"), true), [[false, true]; 3]);
+        assert_eq!(matrix(&with_policy("Always"), true), [[true, true]; 3]);
+    }
+
+    #[test]
+    fn the_first_rule_that_names_the_exit_code_precedes_the_policy() {
+        let rule = |action: &str, operator: &str, values: &[i32]| ContainerRestartRule {
+            action: action.into(),
+            exit_codes: Some(ContainerRestartRuleOnExitCodes {
+                operator: operator.into(),
+                values: values.to_vec(),
+            }),
         };
-        let sidecar = Container {
-            restart_policy: Some("Always".into()),
-            ..Default::default()
+        let restarts = |rules: &[ContainerRestartRule]| {
+            let mut container = with_policy("Never");
+            container.restart_policy_rules = rules.to_vec();
+            [0, 1, 42].map(|code| super::restarts(&PodSpec::default(), &container, code))
         };
-        assert_eq!(
-            RestartPolicy::of_init(&spec, &Container::default()),
-            RestartPolicy::OnFailure
+        let (listed, others) = (
+            rule("Restart", "In", &[42]),
+            rule("Restart", "NotIn", &[0, 42]),
         );
-        assert_eq!(
-            RestartPolicy::of_init(&spec, &sidecar),
-            RestartPolicy::Always
-        );
+        assert_eq!(restarts(&[listed.clone()]), [false, false, true]);
+        assert_eq!(restarts(&[others]), [false, true, false]);
+        let unknown = rule("RestartAllContainers", "In", &[42]);
+        assert_eq!(restarts(&[unknown, listed]), [false, false, false]);
     }
 }

@@ -17,7 +17,8 @@ use crate::admission::AdmitResult;
 use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeResults, has_probe};
-use crate::restart::{Ended, RestartPolicy, is_sidecar};
+use crate::resize::Resize;
+use crate::restart::{self, Ended, is_sidecar};
 use crate::runtime::{self, ContainerId, Sandbox, State};
 use crate::status::status;
 
@@ -40,6 +41,8 @@ pub struct World {
     pub sandboxes: Vec<Sandbox>,
     /// Waiting reasons of containers that could not be started in this reconcile, by container name.
     pub waiting_reasons: BTreeMap<String, WaitingReason>,
+    /// The error of a container that could not be resized in this reconcile.
+    pub resize_error: Option<String>,
     /// Results of the probes of the Pod's containers, of those whose probes have begun.
     pub probes: BTreeMap<ContainerId, ProbeResults>,
     /// The postStart hooks of the Pod's containers that run or have failed.
@@ -53,8 +56,10 @@ pub struct World {
 /// A Pod that is bound to a node of this agent.
 #[derive(Clone, Debug)]
 pub struct AssignedPod {
-    /// The Pod as last read from the gateway.
+    /// The Pod as last read from the gateway, with the resources that its node has allocated.
     pub object: Pod,
+    /// The resize that its node has not allocated.
+    pub resize: Option<Resize>,
     /// Address of the node.
     pub host_ip: String,
     /// Allocatable resources of the node, by resource name.
@@ -279,13 +284,22 @@ impl AssignedPod {
 
     /// Returns whether all containers have ended and none will be restarted.
     fn has_finished(&self, world: &World) -> bool {
-        let spec = &self.object.spec;
-        let policy = RestartPolicy::of(spec);
-        let over = |container: &Container| match world.history(&container.name).last {
-            LastAttempt::Ended(ended) => !policy.restarts(ended.code),
+        let mut containers = self.object.spec.containers.iter();
+        containers.all(|container| self.is_over(world, container))
+    }
+
+    /// Returns whether a container has ended and will not be restarted.
+    pub fn is_over(&self, world: &World, container: &Container) -> bool {
+        match world.history(&container.name).last {
+            LastAttempt::Ended(ended) => !self.restarts(world, container, &ended),
             _ => false,
-        };
-        spec.containers.iter().all(over)
+        }
+    }
+
+    /// Returns whether a container that has ended is restarted.
+    pub fn restarts(&self, world: &World, container: &Container, ended: &Ended) -> bool {
+        restart::restarts(&self.object.spec, container, ended.code)
+            || self.is_stopped_for_resize(world, container)
     }
 
     /// Returns when the Pod ended by itself: its main containers have ended and none is restarted, or an init container
@@ -308,8 +322,7 @@ impl AssignedPod {
             return None;
         }
         let failed = |container: &Container| {
-            let policy = RestartPolicy::of_init(spec, container);
-            end(container).filter(|end| end.code != 0 && !policy.restarts(end.code))
+            end(container).filter(|end| end.code != 0 && !self.restarts(world, container, end))
         };
         let failed = spec.init_containers.iter().find_map(failed);
         failed.map(|end| end.finished)

@@ -10,9 +10,10 @@ use futures::StreamExt as _;
 use setpoint_node_agent::runtime::{
     Error, Input, LogOptions, Output, Runtime, State, Streams, TerminationMessage,
 };
+use setpoint_proto::core::ResourceRequirements;
 use setpoint_testkit::free_port;
 use support::{
-    ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, pod, sandbox, uid,
+    ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, pod, resources, sandbox, uid,
     wait_until_no_process_has,
 };
 use tokio::time::timeout;
@@ -69,6 +70,7 @@ on_every_runtime! {
     a_container_without_a_command_runs_until_it_is_stopped
     the_exit_code_is_that_of_the_command
     an_exit_wakes_the_agent
+    a_container_that_runs_is_given_other_resources_and_one_that_has_ended_is_not
     starting_the_same_attempt_again_starts_nothing
     stopping_an_exited_container_changes_nothing
     a_running_container_cannot_be_removed
@@ -102,6 +104,30 @@ async fn the_exit_code_is_that_of_the_command<R: Runtime>(fixture: Fixture<R>) {
 async fn an_exit_wakes_the_agent<R: Runtime>(fixture: Fixture<R>) {
     fixture.start(0, &["sleep", "0.05"]).await;
     assert_eq!(fixture.exited(0).await.code, 0);
+    fixture.clean_up().await;
+}
+
+async fn a_container_that_runs_is_given_other_resources_and_one_that_has_ended_is_not<
+    R: Runtime,
+>(
+    fixture: Fixture<R>,
+) {
+    fixture.start(0, &[]).await;
+    fixture.running(0).await;
+    let has = || fixture.container(0).unwrap().resources;
+    assert_eq!(has(), Some(ResourceRequirements::default()));
+    let more = resources(&[("cpu", "20m")], &[("cpu", "30m"), ("memory", "64Mi")]);
+    fixture.runtime.resize(&id(0), &more).await.unwrap();
+    assert_eq!(has(), Some(more.clone()));
+    let state = fixture.container(0).unwrap().state;
+    assert!(
+        matches!(state, State::Running { stopping: None, .. }),
+        "it runs on"
+    );
+    fixture.start(1, &["true"]).await;
+    fixture.exited(1).await;
+    let refused = fixture.runtime.resize(&id(1), &more).await.unwrap_err();
+    assert!(matches!(refused, Error::NotRunning(_)), "{refused}");
     fixture.clean_up().await;
 }
 

@@ -101,8 +101,8 @@ impl View for PodView {
         });
         Self {
             priority: pod.spec.priority.unwrap_or_default(),
-            requests: Resources::of_pod(&pod.spec),
-            nonzero: Resources::assumed_of_pod(&pod.spec),
+            requests: Resources::held_by(&pod),
+            nonzero: Resources::assumed_of_pod(&pod),
             ports: HostPort::of_pod(&pod.spec),
             affinity: Affinity::of(&pod.spec, &meta),
             claims: ClaimUse::of_pod(&pod.spec, &meta.key.name),

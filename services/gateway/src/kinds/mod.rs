@@ -40,7 +40,7 @@ mod networkpolicy;
 mod node;
 mod persistentvolume;
 mod persistentvolumeclaim;
-mod pod;
+pub(crate) mod pod;
 pub(crate) mod poddisruptionbudget;
 mod podtemplate;
 pub(crate) mod priorityclass;

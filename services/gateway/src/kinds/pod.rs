@@ -6,6 +6,7 @@ mod cells;
 mod devices;
 mod ephemeral;
 mod resize;
+pub(crate) mod resize_capacity;
 mod runtime_class;
 mod service_account;
 mod status;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use setpoint_proto::Reason;
 use setpoint_proto::core::{
-    ConfigMap, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, ResourceQuota, Service,
-    ServicePort,
+    ConfigMap, LimitRange, LimitRangeItem, Node, PersistentVolumeClaim, Pod, ResourceQuota,
+    Service, ServicePort,
 };
 use setpoint_proto::meta::{DeleteOptions, Quantity};
 use setpoint_store::contract::objects::config_map;
@@ -293,4 +293,54 @@ async fn a_limit_range_bounds_pods_ratios_and_claims() {
     );
     claim.spec.resources.requests = list(&[("storage", "2Gi")]);
     gateway.create(&claim).await.unwrap();
+}
+
+/// Quotas, limit ranges and the node bound a resize as they bound a new Pod.
+#[tokio::test]
+async fn a_resize_is_bounded_by_limit_ranges_and_by_the_node() {
+    let gateway = TestGateway::start().await;
+    let mut node = Node::default();
+    node.metadata.name = "node-1".into();
+    node.status.allocatable = list(&[("cpu", "2"), ("memory", "1Gi")]);
+    node.metadata = gateway.create(&node).await.unwrap().metadata;
+    gateway.report(&node).await.unwrap();
+    gateway
+        .seen(|node: &Node| !node.status.allocatable.is_empty())
+        .await;
+    let mut web = requesting("web", &[("cpu", "1"), ("memory", "1Gi")]);
+    web.spec.node_name = "node-1".into();
+    let web = gateway.create(&web).await.unwrap();
+    let resized = |cpu: &str| {
+        let mut web = web.clone();
+        web.metadata.resource_version.clear();
+        let requests = &mut web.spec.containers[0].resources.requests;
+        requests.insert("cpu".into(), Quantity::new(cpu));
+        web
+    };
+    let error = gateway
+        .update_part("resize", &resized("3"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.message,
+        "pods \"web\" is forbidden: node didn't have enough allocatable resources: \
+        cpu, requested: 3000, allocatable: 2000"
+    );
+    let causes = error.details.unwrap().causes;
+    assert_eq!(causes[0].reason, "NodeCapacity");
+    gateway.update_part("resize", &resized("2")).await.unwrap();
+    let bounds = range(LimitRangeItem {
+        r#type: "Container".into(),
+        max: list(&[("cpu", "2")]),
+        min: list(&[("cpu", "500m")]),
+        ..Default::default()
+    });
+    gateway.create(&bounds).await.unwrap();
+    gateway.there::<LimitRange>("range").await;
+    let error = gateway
+        .update_part("resize", &resized("100m"))
+        .await
+        .unwrap_err();
+    let bound = "minimum cpu usage per Container is 500m, but request is 100m";
+    assert!(error.message.contains(bound), "{error}");
 }

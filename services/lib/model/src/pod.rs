@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_proto::core::{Pod, PodCondition, PodSpec};
+use setpoint_proto::core::{Pod, PodCondition, PodSpec, PodStatus};
 
 use crate::{Resources, condition};
 
@@ -72,6 +72,21 @@ pub fn available_in(
     Some(Duration::from_nanos(
         u64::try_from(missing.max(0)).unwrap_or(u64::MAX),
     ))
+}
+
+/// The type of the condition of a Pod whose node has not allocated the resources of a resize.
+pub const RESIZE_PENDING: &str = "PodResizePending";
+/// The type of the condition of a Pod whose containers do not have the allocated resources yet.
+pub const RESIZE_IN_PROGRESS: &str = "PodResizeInProgress";
+/// The reason of a resize that the node of the Pod can never allocate.
+pub const INFEASIBLE: &str = "Infeasible";
+/// The reason of a resize that waits until other Pods leave room.
+pub const DEFERRED: &str = "Deferred";
+
+/// Returns whether the node of a Pod can never allocate the resources of its resize.
+pub fn is_resize_infeasible(status: &PodStatus) -> bool {
+    let pending = condition::get(&status.conditions, RESIZE_PENDING);
+    pending.is_some_and(|pending| pending.reason == INFEASIBLE)
 }
 
 /// The CPU and memory that a Pod requests.

@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_proto::core::{Container, PodSpec};
+use setpoint_proto::core::{Container, ContainerStatus, Pod, PodSpec};
 use setpoint_proto::meta::Quantity;
 
+use crate::pod::is_resize_infeasible;
 use crate::quantity::Amount;
 
 /// The assumed requests of containers without requests in the scoring of nodes (upstream's non-zero requests).
@@ -26,7 +27,17 @@ pub struct Resources {
     pub others: BTreeMap<String, i64>,
 }
 
+/// Amounts by the name of their resource, as in the API.
+type List = BTreeMap<String, Quantity>;
+
 impl Resources {
+    /// Returns the amounts that a Pod takes from its node: its requests, or while it is resized, the greatest of those,
+    /// the allocated ones, and the ones that its containers have. The requests of a resize that its node can never
+    /// allocate do not count.
+    pub fn held_by(pod: &Pod) -> Self {
+        held(pod, Self::of_list)
+    }
+
     /// Returns the requests of a Pod, as upstream's `PodRequests`: those of [its containers](Self::of_containers), with
     /// the requests of `spec.resources` in their place where these are set, plus its overhead.
     pub fn of_pod(spec: &PodSpec) -> Self {
@@ -57,11 +68,10 @@ impl Resources {
         total
     }
 
-    /// Returns the CPU and memory of a Pod for the scoring of nodes: as [`Resources::of_pod`], but with assumed amounts
+    /// Returns the CPU and memory of a Pod for the scoring of nodes: as [`Resources::held_by`], but with assumed amounts
     /// for containers that request none.
-    pub fn assumed_of_pod(spec: &PodSpec) -> Self {
-        let assumed = sum(spec, |container| {
-            let requests = &container.resources.requests;
+    pub fn assumed_of_pod(pod: &Pod) -> Self {
+        let assumed = held(pod, |requests| {
             let mut resources = Self::of_list(requests);
             if !requests.contains_key("cpu") {
                 resources.millicpu = ASSUMED_MILLICPU;
@@ -146,6 +156,67 @@ impl Resources {
     }
 }
 
+/// Returns the sum that a Pod takes from its node, as upstream's `PodRequests` with the resources of the status.
+fn held(pod: &Pod, of: impl Fn(&List) -> Resources) -> Resources {
+    let spec = &pod.spec;
+    let requested = sum(spec, |container| of(&container.resources.requests));
+    let infeasible = is_resize_infeasible(&pod.status);
+    if !infeasible && !is_resized(pod) {
+        return requested;
+    }
+    let none = List::new();
+    let otherwise = |container: &Container| match infeasible {
+        true => of(&none),
+        false => of(&container.resources.requests),
+    };
+    let mut held = sum(spec, |container| {
+        let allocated = status(pod, container).and_then(allocated);
+        allocated.map_or_else(|| otherwise(container), &of)
+    });
+    held.raise_to(&sum(spec, |container| {
+        let actual = status(pod, container).and_then(|status| actual(status).or(allocated(status)));
+        actual.map_or_else(|| otherwise(container), &of)
+    }));
+    if !infeasible {
+        held.raise_to(&requested);
+    }
+    held
+}
+
+/// Returns whether the status of a container has other requests than its spec.
+fn is_resized(pod: &Pod) -> bool {
+    let spec = &pod.spec;
+    let mut all = spec.init_containers.iter().chain(&spec.containers);
+    all.any(|container| {
+        let requests = Some(&container.resources.requests);
+        status(pod, container).is_some_and(|status| {
+            let reported = [allocated(status), actual(status)];
+            let mut reported = reported.into_iter().filter(Option::is_some);
+            reported.any(|reported| reported != requests)
+        })
+    })
+}
+
+fn status<'p>(pod: &'p Pod, container: &Container) -> Option<&'p ContainerStatus> {
+    let status = &pod.status;
+    let mut all = status
+        .container_statuses
+        .iter()
+        .chain(&status.init_container_statuses);
+    all.find(|status| status.name == container.name)
+}
+
+fn allocated(status: &ContainerStatus) -> Option<&List> {
+    Some(&status.allocated_resources).filter(|list| !list.is_empty())
+}
+
+fn actual(status: &ContainerStatus) -> Option<&List> {
+    let resources = status.resources.as_ref();
+    resources
+        .map(|resources| &resources.requests)
+        .filter(|list| !list.is_empty())
+}
+
 fn sum(spec: &PodSpec, of: impl Fn(&Container) -> Resources) -> Resources {
     let mut total = Resources::of_containers(spec, of);
     if let Some(own) = &spec.resources {
@@ -158,9 +229,10 @@ fn sum(spec: &PodSpec, of: impl Fn(&Container) -> Resources) -> Resources {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use setpoint_proto::core::ResourceRequirements;
+    use setpoint_proto::core::{PodCondition, ResourceRequirements};
 
     use super::*;
+    use crate::pod::{INFEASIBLE, RESIZE_PENDING};
 
     fn list(amounts: &[(&str, &str)]) -> BTreeMap<String, Quantity> {
         let entry = |(name, amount): &(&str, &str)| ((*name).to_owned(), Quantity::new(*amount));
@@ -285,11 +357,53 @@ mod tests {
             &[("cpu", "0")],
             &[("cpu", "1"), ("memory", "5"), ("gpu", "1")],
         ];
-        let pod = spec(Vec::new(), containers.map(container).into());
+        let pod = Pod {
+            spec: spec(Vec::new(), containers.map(container).into()),
+            ..Default::default()
+        };
         let assumed = Resources::assumed_of_pod(&pod);
         assert_eq!(assumed.millicpu, 100 + 1000);
         assert_eq!(assumed.memory, 2 * 200 * 1024 * 1024 + 5);
         assert!(assumed.others.is_empty());
+    }
+
+    fn resized(allocated: &str, actual: &str, pending: &str) -> Pod {
+        let containers = vec![container(&[("cpu", "2")]), container(&[("cpu", "1")])];
+        let mut pod = Pod {
+            spec: spec(Vec::new(), containers),
+            ..Default::default()
+        };
+        pod.spec.containers[0].name = "web".into();
+        pod.status.container_statuses = vec![ContainerStatus {
+            name: "web".into(),
+            allocated_resources: list(&[("cpu", allocated)]),
+            resources: Some(container(&[("cpu", actual)]).resources),
+            ..Default::default()
+        }];
+        pod.status.conditions = vec![PodCondition {
+            r#type: RESIZE_PENDING.into(),
+            status: "True".into(),
+            reason: pending.into(),
+            ..Default::default()
+        }];
+        pod
+    }
+
+    /// Checks C5: a Pod never takes more than is counted, whatever the state of its resize.
+    #[test]
+    fn a_pod_that_is_resized_holds_the_greatest_of_what_it_wants_and_what_it_has() {
+        let held = |allocated, actual, pending| {
+            let pod = resized(allocated, actual, pending);
+            Resources::held_by(&pod).millicpu
+        };
+        assert_eq!(held("2", "2", ""), 3000);
+        assert_eq!(held("1", "1", "Deferred"), 3000, "it waits for more");
+        assert_eq!(held("2", "4", ""), 5000, "it has not given it up yet");
+        assert_eq!(held("4", "1", ""), 5000, "it is about to get it");
+        // As upstream, without the container that has no status.
+        assert_eq!(held("500m", "500m", INFEASIBLE), 500);
+        let assumed = Resources::assumed_of_pod(&resized("2", "4", ""));
+        assert_eq!(assumed.millicpu, 5000);
     }
 
     fn any_resources() -> impl Strategy<Value = Resources> {

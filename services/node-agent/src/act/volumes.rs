@@ -87,7 +87,7 @@ impl<R: Runtime> Executor<R> {
 }
 
 /// Returns the message of a runtime's error, with its cause.
-fn runtime_message(error: &runtime::Error) -> String {
+pub(super) fn runtime_message(error: &runtime::Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }

@@ -20,7 +20,6 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::supported("envFrom"),
     Row::supported("imagePullPolicy"),
     Row::supported("securityContext"),
-    // Containers are never resized in place.
     Row::supported("resizePolicy"),
     Row::process_only("ports.hostPort", |container| {
         container.ports.iter().any(|port| port.host_port != 0)
@@ -53,15 +52,13 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::docker_only("stdin", |container| container.stdin),
     Row::docker_only("stdinOnce", |container| container.stdin_once),
     Row::docker_only("tty", |container| container.tty),
-    Row::ignored("restartPolicyRules", |container| {
-        !container.restart_policy_rules.is_empty()
+    Row::supported("restartPolicy"),
+    Row::supported("restartPolicyRules"),
+    Row::ignored("restartPolicyRules[RestartAllContainers]", |container| {
+        let mut rules = container.restart_policy_rules.iter();
+        rules.any(|rule| rule.action == "RestartAllContainers")
     }),
 ];
-
-/// Fields of main containers only: an init container's restart policy makes it a sidecar.
-pub const MAIN: &[Row<Container>] = &[Row::ignored("restartPolicy", |container| {
-    container.restart_policy.is_some()
-})];
 
 pub const MOUNT: &[Row<VolumeMount>] = &[
     Row::supported("name"),

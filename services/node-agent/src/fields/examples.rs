@@ -228,15 +228,11 @@ fn rows_of_a_container_match_their_fields() {
             ["stdinOnce", r#"{"stdinOnce":true}"#, "{}"],
             ["tty", r#"{"tty":true}"#, "{}"],
             [
-                "restartPolicyRules",
-                r#"{"restartPolicyRules":[{}]}"#,
-                r#"{"restartPolicyRules":[]}"#,
+                "restartPolicyRules[RestartAllContainers]",
+                r#"{"restartPolicyRules":[{"action":"RestartAllContainers"}]}"#,
+                r#"{"restartPolicyRules":[{"action":"Restart"}]}"#,
             ],
         ],
-    );
-    each_row_matches_its_field(
-        container::MAIN,
-        &[["restartPolicy", r#"{"restartPolicy":"Always"}"#, "{}"]],
     );
     each_row_matches_its_field(
         container::MOUNT,

@@ -121,7 +121,7 @@ pub fn ignored(spec: &PodSpec, column: Column) -> Vec<String> {
     matches.pod(spec);
     for (kind, container) in all_containers(spec) {
         let path = format!("spec.{kind}{{{}}}.", container.name);
-        matches.container(&path, container, kind);
+        matches.container(&path, container);
         for name in denied_capabilities(container) {
             let path = format!("{path}securityContext.capabilities.add[{name}]");
             matches.found.push(path);
@@ -135,7 +135,7 @@ pub fn ignored_of_ephemeral(spec: &PodSpec, name: &str, column: Column) -> Vec<S
     let mut matches = Matches::of(column, Support::Ignored);
     if let Some(container) = ephemeral::named(spec, name).map(ephemeral::container) {
         let path = format!("spec.ephemeralContainers{{{name}}}.");
-        matches.container(&path, &container, "ephemeralContainers");
+        matches.container(&path, &container);
     }
     matches.found
 }
@@ -146,11 +146,11 @@ pub fn refused(spec: &PodSpec, name: &str, column: Column) -> Option<String> {
     matches.pod(spec);
     let named = all_containers(spec).filter(|(_, container)| container.name == name);
     for (kind, container) in named {
-        matches.container(&format!("spec.{kind}{{{name}}}."), container, kind);
+        matches.container(&format!("spec.{kind}{{{name}}}."), container);
     }
     if let Some(container) = ephemeral::named(spec, name).map(ephemeral::container) {
         let path = format!("spec.ephemeralContainers{{{name}}}.");
-        matches.container(&path, &container, "ephemeralContainers");
+        matches.container(&path, &container);
     }
     matches.found.into_iter().next()
 }
@@ -199,11 +199,8 @@ impl Matches {
         }
     }
 
-    fn container(&mut self, path: &str, container: &Container, kind: &str) {
+    fn container(&mut self, path: &str, container: &Container) {
         self.rows(path, container::CONTAINER, container);
-        if kind == "containers" {
-            self.rows(path, container::MAIN, container);
-        }
         if let Some(context) = &container.security_context {
             let path = format!("{path}securityContext.");
             self.rows(&path, security::CONTAINER, context);

@@ -35,8 +35,8 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::process_only("hostPID", |spec| spec.host_pid),
     Row::process_only("hostIPC", |spec| spec.host_ipc),
     Row::supported("shareProcessNamespace"),
-    Row::ignored("dnsPolicy[None]", |spec| spec.dns_policy == "None"),
-    Row::ignored("dnsConfig", |spec| spec.dns_config.is_some()),
+    Row::docker_only("dnsPolicy[None]", |spec| spec.dns_policy == "None"),
+    Row::docker_only("dnsConfig", |spec| spec.dns_config.is_some()),
     Row::ignored("imagePullSecrets", |spec| {
         !spec.image_pull_secrets.is_empty()
     }),

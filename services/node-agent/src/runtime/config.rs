@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use setpoint_model::Key;
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::ResourceRequirements;
+use setpoint_proto::meta::Quantity;
 
-use super::ContainerId;
+use super::{ContainerId, Dns};
 
 /// The configuration of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,9 +75,9 @@ pub struct ContainerConfig {
     /// Image pull policy.
     #[serde(default)]
     pub pull: Pull,
-    /// Resource limits.
+    /// Resource requests and limits.
     #[serde(default)]
-    pub limits: Limits,
+    pub resources: ResourceRequirements,
     /// Security settings.
     #[serde(default)]
     pub security: Security,
@@ -90,6 +93,9 @@ pub struct ContainerConfig {
     /// Where its termination message is.
     #[serde(default)]
     pub termination_message: TerminationMessage,
+    /// The resolver configuration of its Pod; `None` for that of the node.
+    #[serde(default)]
+    pub dns: Option<Dns>,
     /// The processes that it sees.
     #[serde(default)]
     pub processes: Processes,
@@ -177,7 +183,7 @@ pub struct Pulled {
 }
 
 /// Resource limits of a container; zero for unlimited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Relative CPU share under contention, in thousandths of a core.
     pub millicpu_share: i64,
@@ -185,6 +191,22 @@ pub struct Limits {
     pub millicpu: i64,
     /// Memory limit, in bytes.
     pub memory: i64,
+}
+
+impl Limits {
+    /// Returns the limits that follow from the requests and limits of a container.
+    pub fn of(resources: &ResourceRequirements) -> Self {
+        let limit = |name| resources.limits.get(name);
+        let amount = |found: Option<&Quantity>| {
+            found.and_then(|quantity| Amount::parse(&quantity.string).ok())
+        };
+        let share = resources.requests.get("cpu").or(limit("cpu"));
+        Self {
+            millicpu_share: amount(share).map_or(0, Amount::millis),
+            millicpu: amount(limit("cpu")).map_or(0, Amount::millis),
+            memory: amount(limit("memory")).map_or(0, Amount::value),
+        }
+    }
 }
 
 /// Limits of a container's log. The defaults are the kubelet's.
@@ -336,6 +358,23 @@ pub struct Mount {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_parsed_and_the_cpu_share_follows_the_request() {
+        let mut resources = ResourceRequirements::default();
+        let limits = &mut resources.limits;
+        limits.insert("cpu".into(), Quantity::new("1500m"));
+        limits.insert("memory".into(), Quantity::new("64Mi"));
+        let expected = Limits {
+            millicpu_share: 1500,
+            millicpu: 1500,
+            memory: 64 << 20,
+        };
+        assert_eq!(Limits::of(&resources), expected);
+        let requests = &mut resources.requests;
+        requests.insert("cpu".into(), Quantity::new("100m"));
+        assert_eq!(Limits::of(&resources).millicpu_share, 100);
+    }
 
     /// Checks F7.
     #[test]

@@ -2,6 +2,7 @@
 
 mod archive;
 mod config;
+mod dns;
 pub mod docker;
 mod layout;
 pub mod log;
@@ -21,13 +22,14 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_model::Key;
-use setpoint_proto::core::ContainerImage;
+use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 
 pub use config::{
     Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, Limits, LogLimits, Mount,
     Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume, VolumeKind,
 };
 
+pub use dns::Dns;
 pub use log::{Log, LogOptions};
 pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};
 
@@ -84,6 +86,17 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         &self,
         config: ContainerConfig,
     ) -> impl Future<Output = Result<ImageOrigin, Error>> + Send;
+
+    /// Gives a running container other requests and limits, of which the runtime enforces those that it enforces at the
+    /// start.
+    ///
+    /// # Errors
+    /// If the container does not run, or cannot have these limits.
+    fn resize(
+        &self,
+        id: &ContainerId,
+        resources: &ResourceRequirements,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Asks a container to stop and kills it after `grace`. Does not wait.
     fn stop(
@@ -289,6 +302,8 @@ pub struct Container {
     pub runtime_id: String,
     /// Backoff to apply after it ends.
     pub backoff: Duration,
+    /// The requests and limits that it was started with, or has been given since; `None` if they are not known.
+    pub resources: Option<ResourceRequirements>,
     /// Its state.
     pub state: State,
 }
@@ -303,6 +318,7 @@ impl Container {
             image_id: String::new(),
             runtime_id: String::new(),
             backoff: config.backoff,
+            resources: Some(config.resources.clone()),
             state: State::Starting,
         }
     }

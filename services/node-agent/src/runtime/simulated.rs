@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_model::Key;
+use setpoint_proto::core::ResourceRequirements;
 use setpoint_task::catch_panic;
 
 use super::table::Table;
@@ -126,6 +127,14 @@ impl Runtime for Simulated {
         };
         tokio::spawn(catch_panic("container", start));
         Ok(ImageOrigin::Unused)
+    }
+
+    async fn resize(
+        &self,
+        id: &ContainerId,
+        resources: &ResourceRequirements,
+    ) -> Result<(), Error> {
+        self.shared.table.lock().set_resources(id, resources)
     }
 
     async fn stop(&self, id: &ContainerId, _grace: Duration) -> Result<(), Error> {

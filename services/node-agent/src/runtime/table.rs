@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use setpoint_model::Key;
+use setpoint_proto::core::ResourceRequirements;
 
 use super::{Container, ContainerId, Error, Exit, Sandbox, SandboxConfig, State};
 
@@ -86,6 +87,19 @@ impl Table {
             State::Running { .. } => Ok(container),
             _ => Err(Error::NotRunning(id.name.clone())),
         }
+    }
+
+    /// Replaces the requests and limits of a container that runs.
+    ///
+    /// # Errors
+    /// If it does not exist or does not run.
+    pub fn set_resources(
+        &mut self,
+        id: &ContainerId,
+        resources: &ResourceRequirements,
+    ) -> Result<(), Error> {
+        self.running(id)?.resources = Some(resources.clone());
+        Ok(())
     }
 
     /// Marks a starting container as running.

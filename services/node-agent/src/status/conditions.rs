@@ -1,6 +1,7 @@
 //! The conditions of a Pod, in the kubelet's order and words.
 
 use setpoint_model::condition::{self, FALSE, TRUE};
+use setpoint_model::pod::{RESIZE_IN_PROGRESS, RESIZE_PENDING};
 use setpoint_proto::core::{PodCondition, PodStatus};
 
 use crate::restart::is_sidecar;
@@ -32,9 +33,12 @@ pub fn conditions(pod: &AssignedPod, world: &World, status: &PodStatus) -> Vec<P
         .into_iter()
         .map(|(kind, verdict)| stated(kind, verdict, reported, world, generation))
         .collect();
-    let foreign = reported
-        .iter()
-        .filter(|old| condition::get(&conditions, &old.r#type).is_none());
+    conditions.extend(resize(pod, world));
+    let ours = |kind: &str| {
+        [RESIZE_PENDING, RESIZE_IN_PROGRESS].contains(&kind)
+            || condition::get(&conditions, kind).is_some()
+    };
+    let foreign = reported.iter().filter(|old| !ours(&old.r#type));
     let foreign: Vec<_> = foreign.cloned().collect();
     conditions.extend(foreign);
     conditions
@@ -49,6 +53,22 @@ fn stated(
 ) -> PodCondition {
     let status = if verdict.is_ok() { TRUE } else { FALSE };
     let (reason, message) = verdict.err().unwrap_or_default();
+    condition_of(
+        (kind, status),
+        (reason, message),
+        reported,
+        world,
+        generation,
+    )
+}
+
+fn condition_of(
+    (kind, status): (&str, &str),
+    (reason, message): (&str, String),
+    reported: &[PodCondition],
+    world: &World,
+    generation: i64,
+) -> PodCondition {
     let same = condition::get(reported, kind).filter(|old| old.status == status);
     PodCondition {
         r#type: kind.to_owned(),
@@ -59,6 +79,26 @@ fn stated(
         observed_generation: generation,
         ..PodCondition::default()
     }
+}
+
+/// Returns the conditions of a resize: one that is not allocated, and one that the containers do not have yet.
+fn resize(pod: &AssignedPod, world: &World) -> Vec<PodCondition> {
+    let pending = pod.resize.as_ref();
+    let pending = pending.and_then(|resize| resize.verdict.as_ref().err());
+    let pending = pending.map(|why| (RESIZE_PENDING, why.reason, why.message.clone()));
+    let in_progress = pod.is_resizing(world).then(|| match &world.resize_error {
+        Some(error) => (RESIZE_IN_PROGRESS, "Error", error.clone()),
+        None => (RESIZE_IN_PROGRESS, "", String::new()),
+    });
+    let (reported, generation) = (
+        &pod.object.status.conditions,
+        pod.object.metadata.generation,
+    );
+    let all = pending.into_iter().chain(in_progress);
+    all.map(|(kind, reason, message)| {
+        condition_of((kind, TRUE), (reason, message), reported, world, generation)
+    })
+    .collect()
 }
 
 fn initialized(pod: &AssignedPod, world: &World) -> Verdict {

@@ -3,13 +3,13 @@
 use setpoint_model::Key;
 use setpoint_proto::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus,
+    ContainerStateWaiting, ContainerStatus, ResourceRequirements,
 };
 
 use crate::duration;
 use crate::ephemeral;
 use crate::hooks::PostStart;
-use crate::restart::{RestartPolicy, is_sidecar};
+use crate::restart::is_sidecar;
 use crate::runtime::{self, ContainerId, Exit, State};
 use crate::world::{AssignedPod, LOST_EXIT_CODE, LastAttempt, WaitingReason, World};
 
@@ -65,8 +65,17 @@ fn of_attempt(
         image_id: format!("{}://{}", pod.runtime, image_id(latest)),
         container_id: pod.id_of(latest),
         started: Some(pod.has_started(world, container)),
+        resources: Some(resources(container, latest)),
+        allocated_resources: container.resources.requests.clone(),
         ..ContainerStatus::default()
     }
+}
+
+/// Returns the resources that a running container has, or those that are allocated to it.
+fn resources(container: &Container, latest: &runtime::Container) -> ResourceRequirements {
+    let has = latest.resources.as_ref();
+    let has = has.filter(|_| matches!(latest.state, State::Running { .. }));
+    has.unwrap_or(&container.resources).clone()
 }
 
 /// Returns whether a container is ready. An init container that is no sidecar is once it has succeeded.
@@ -172,13 +181,11 @@ fn back_off(pod: &AssignedPod, world: &World, container: &Container, status: &mu
     let LastAttempt::Ended(ended) = world.history(&container.name).last else {
         return;
     };
-    let spec = &pod.object.spec;
-    let policy = match pod.is_init(&container.name) {
-        _ if ephemeral::named(spec, &container.name).is_some() => RestartPolicy::Never,
-        true => RestartPolicy::of_init(spec, container),
-        false => RestartPolicy::of(spec),
-    };
-    if pod.is_ending(world.now) || !policy.restarts(ended.code) || status.state.terminated.is_none()
+    let is_ephemeral = ephemeral::named(&pod.object.spec, &container.name).is_some();
+    if pod.is_ending(world.now)
+        || is_ephemeral
+        || !pod.restarts(world, container, &ended)
+        || status.state.terminated.is_none()
     {
         return;
     }
@@ -242,7 +249,8 @@ impl AssignedPod {
         runtime::pod_label(&Key::of(meta), &meta.uid)
     }
 
-    fn is_init(&self, name: &str) -> bool {
+    /// Returns whether a container is an init container.
+    pub fn is_init(&self, name: &str) -> bool {
         let mut init = self.object.spec.init_containers.iter();
         init.any(|container| container.name == name)
     }

@@ -9,12 +9,13 @@ mod container;
 
 use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::{
-    ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, PodIp, PodStatus,
+    Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, PodIp, PodSpec,
+    PodStatus,
 };
 
 use crate::ephemeral;
 use crate::rejection::Rejection;
-use crate::restart::{RestartPolicy, is_sidecar};
+use crate::restart::{self, is_sidecar};
 use crate::world::{AssignedPod, LOST_EXIT_CODE, World};
 
 /// The kubelet's reason and message for a Pod whose deadline is exceeded.
@@ -113,7 +114,7 @@ impl AssignedPod {
             let failed = plain.any(|(_, status)| exit_code(status).is_some_and(|code| code != 0));
             if failed { "Failed" } else { "Pending" }
         } else {
-            phase_of(main, RestartPolicy::of(spec))
+            phase_of(spec, main)
         };
         match (self.object.status.phase.as_str(), computed) {
             ("Running", "Pending") => "Running",
@@ -133,17 +134,18 @@ fn is_alive(world: &World) -> bool {
         .is_some_and(|sandbox| sandbox.alive().next().is_some())
 }
 
-fn phase_of(containers: &[ContainerStatus], policy: RestartPolicy) -> &'static str {
+fn phase_of(spec: &PodSpec, containers: &[ContainerStatus]) -> &'static str {
     let waiting = |status: &ContainerStatus| {
         status.state.running.is_none()
             && status.state.terminated.is_none()
             && status.last_state.terminated.is_none()
     };
-    let over =
-        |status: &ContainerStatus| exit_code(status).is_some_and(|code| !policy.restarts(code));
+    let over = |(container, status): (&Container, &ContainerStatus)| {
+        exit_code(status).is_some_and(|code| !restart::restarts(spec, container, code))
+    };
     if containers.iter().any(waiting) {
         "Pending"
-    } else if containers.iter().all(over) {
+    } else if spec.containers.iter().zip(containers).all(over) {
         ended(containers.iter())
     } else {
         "Running"

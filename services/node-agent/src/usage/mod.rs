@@ -197,6 +197,7 @@ mod tests {
             image_id: String::new(),
             runtime_id: String::new(),
             backoff: Duration::ZERO,
+            resources: None,
             state: State::Running {
                 since,
                 stopping: None,

@@ -157,6 +157,7 @@ mod tests {
             image_id: String::new(),
             runtime_id: String::new(),
             backoff: Duration::ZERO,
+            resources: None,
             state: State::Running {
                 since: Timestamp::from_second(second).unwrap(),
                 stopping: None,

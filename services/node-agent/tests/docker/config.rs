@@ -6,12 +6,12 @@ use std::time::Duration;
 use bollard::models::ContainerInspectResponse;
 use futures::StreamExt as _;
 use setpoint_node_agent::runtime::{
-    Console, ContainerConfig, Hosts, Input, Limits, LogOptions, Output, Processes, Runtime as _,
+    Console, ContainerConfig, Dns, Hosts, Input, LogOptions, Output, Processes, Runtime as _,
     SandboxConfig, Security, Streams, TerminationMessage,
 };
 
 use crate::support::docker::{IMAGE, client, fixture};
-use crate::support::{TIMEOUT, container, id, sandbox, uid};
+use crate::support::{ALL_OUTPUT, TIMEOUT, container, id, resources, sandbox, uid};
 
 #[tokio::test]
 async fn a_container_runs_as_its_pod_describes_it() {
@@ -113,11 +113,7 @@ async fn limits_are_passed_to_the_engine() {
     };
     fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let mut config = container(0, &[]);
-    config.limits = Limits {
-        millicpu_share: 250,
-        millicpu: 500,
-        memory: 32 << 20,
-    };
+    config.resources = resources(&[("cpu", "250m")], &[("cpu", "500m"), ("memory", "32Mi")]);
     fixture.runtime.start(config).await.unwrap();
     let runtime_id = fixture.container(0).unwrap().runtime_id;
     let seen: ContainerInspectResponse = client.inspect_container(&runtime_id, None).await.unwrap();
@@ -130,6 +126,103 @@ async fn limits_are_passed_to_the_engine() {
     );
     let memory = Some(32 << 20);
     assert_eq!(actual, (Some(256), Some(500_000_000), memory, memory));
+}
+
+/// Returns the CPU shares, the CPU quota and the memory limit that the cgroup of a container has, of either version.
+const LIMITS: &str = "cd /sys/fs/cgroup; for files in 'cpu.weight cpu/cpu.shares' 'cpu.max cpu/cpu.cfs_quota_us' \
+    'memory.max memory/memory.limit_in_bytes'; do cat $files 2>/dev/null; done";
+
+/// Seen in the cgroup of the container, from inside.
+#[tokio::test]
+async fn a_running_container_gets_other_limits_in_place() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    fixture.runtime.start(container(0, &[])).await.unwrap();
+    fixture.running(0).await;
+    let limits = async || fixture.run(&["sh", "-c", LIMITS], ALL_OUTPUT, &[]).await.0;
+    let before = limits().await;
+    let small = resources(&[("cpu", "250m")], &[("cpu", "500m"), ("memory", "32Mi")]);
+    fixture.runtime.resize(&id(0), &small).await.unwrap();
+    let shares = |v1: &str, v2: &str, seen: &str| seen.starts_with(v1) || seen.starts_with(v2);
+    let seen = limits().await;
+    assert_ne!(seen, before);
+    assert!(
+        shares("256\n50000\n33554432", "10\n50000 100000\n33554432", &seen),
+        "{seen}"
+    );
+    let large = resources(&[("cpu", "500m")], &[("cpu", "1"), ("memory", "64Mi")]);
+    fixture.runtime.resize(&id(0), &large).await.unwrap();
+    let seen = limits().await;
+    assert!(
+        shares(
+            "512\n100000\n67108864",
+            "20\n100000 100000\n67108864",
+            &seen
+        ),
+        "{seen}"
+    );
+    assert_eq!(fixture.container(0).unwrap().resources, Some(large));
+    fixture.clean_up().await;
+}
+
+#[tokio::test]
+async fn memory_that_a_container_uses_is_not_taken_from_it() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    let script = "x=0123456789abcdef; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do x=$x$x; done; echo full; sleep 1000 & wait";
+    let mut config = container(0, &["sh", "-c", script]);
+    let roomy = resources(&[], &[("memory", "256Mi")]);
+    config.resources = roomy.clone();
+    fixture.runtime.start(config).await.unwrap();
+    fixture.read_lines(0, 1).await;
+    let tight = resources(&[], &[("memory", "8Mi")]);
+    let refused = fixture.runtime.resize(&id(0), &tight).await.unwrap_err();
+    let message = refused.to_string();
+    let expected =
+        "attempting to set container \"main\" memory limit (8388608) below current usage (";
+    assert!(message.starts_with(expected), "{message}");
+    let container = fixture.container(0).unwrap();
+    assert_eq!(container.resources, Some(roomy));
+    fixture.clean_up().await;
+}
+
+/// The engine would name its own resolver.
+#[tokio::test]
+async fn a_pod_has_its_own_resolver_configuration() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    let mut config = container(0, &["cat", "/etc/resolv.conf"]);
+    let own = Dns {
+        replaces: true,
+        nameservers: vec!["1.1.1.1".into()],
+        searches: vec!["resolv.conf.local".into()],
+        options: vec![("ndots".into(), Some("2".into()))],
+    };
+    config.dns = Some(own.clone());
+    fixture.runtime.start(config.clone()).await.unwrap();
+    fixture.exited(0).await;
+    let expected = "search resolv.conf.local\nnameserver 1.1.1.1\noptions ndots:2\n";
+    assert_eq!(fixture.log(0, LogOptions::default()).await, expected);
+    config.id = id(1);
+    config.dns = Some(Dns {
+        replaces: false,
+        ..own
+    });
+    fixture.runtime.start(config).await.unwrap();
+    fixture.exited(1).await;
+    let added = fixture.log(1, LogOptions::default()).await;
+    assert!(
+        added.contains("resolv.conf.local") && added.contains("nameserver 1.1.1.1"),
+        "{added}"
+    );
+    assert_eq!(added.matches("nameserver").count(), 2, "{added}");
+    fixture.clean_up().await;
 }
 
 /// The image's `STOPSIGNAL` is sent in place of SIGTERM.

@@ -16,9 +16,9 @@ use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuild
 use futures::TryStreamExt as _;
 use setpoint_controller::Tasks;
 use setpoint_node_agent::runtime::docker::{ConnectError, Docker, Engine, Settings, sweep};
-use setpoint_node_agent::runtime::{Limits, Runtime, Sandbox, State, VolumeKind};
+use setpoint_node_agent::runtime::{Runtime, Sandbox, State, VolumeKind};
 use support::docker::{client, cluster, fixture, fixture_with, settings};
-use support::{Fixture, TIMEOUT, container, id, pod, sandbox, sandbox_with, uid};
+use support::{Fixture, TIMEOUT, container, id, pod, resources, sandbox, sandbox_with, uid};
 
 /// Returns a client and a fixture, or ends the test if there is no engine.
 macro_rules! engine_or_skip {
@@ -89,11 +89,7 @@ async fn a_container_that_exceeds_its_memory_limit_is_oom_killed() {
         0,
         &["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"],
     );
-    greedy.limits = Limits {
-        memory: 16 << 20,
-        millicpu: 500,
-        ..Limits::default()
-    };
+    greedy.resources = resources(&[], &[("cpu", "500m"), ("memory", "16Mi")]);
     fixture.runtime.start(greedy).await.unwrap();
     let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (137, "OOMKilled"));

@@ -5,6 +5,8 @@
 mod ephemeral;
 mod init;
 mod probes;
+mod resize;
+mod restarts;
 mod sidecars;
 #[path = "../support/simulation.rs"]
 mod simulation;

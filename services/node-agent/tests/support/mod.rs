@@ -19,6 +19,8 @@ use setpoint_node_agent::runtime::{
     Container, ContainerConfig, ContainerId, Exit, Hosts, Input, LogOptions, Output, Runtime,
     Sandbox, SandboxConfig, State, Streams, Volume, VolumeKind, Wake,
 };
+use setpoint_proto::core::ResourceRequirements;
+use setpoint_proto::meta::Quantity;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
@@ -155,6 +157,21 @@ pub fn container(attempt: u32, command: &[&str]) -> ContainerConfig {
         ],
         backoff: Duration::from_secs(10),
         ..ContainerConfig::default()
+    }
+}
+
+/// Returns the requirements of a container: its requests, then its limits.
+pub fn resources(requests: &[(&str, &str)], limits: &[(&str, &str)]) -> ResourceRequirements {
+    let list = |amounts: &[(&str, &str)]| {
+        let amounts = amounts.iter();
+        amounts
+            .map(|(name, amount)| ((*name).to_owned(), Quantity::new(*amount)))
+            .collect()
+    };
+    ResourceRequirements {
+        requests: list(requests),
+        limits: list(limits),
+        ..ResourceRequirements::default()
     }
 }
 

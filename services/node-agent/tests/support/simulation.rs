@@ -57,6 +57,7 @@ impl Simulation {
             instant: Instant::now(),
             pod: Some(AssignedPod {
                 object,
+                resize: None,
                 host_ip: "10.1.2.1".into(),
                 allocatable: Arc::default(),
                 admission: Ok(Some(IP)),
@@ -66,6 +67,7 @@ impl Simulation {
             }),
             sandboxes: Vec::new(),
             waiting_reasons: BTreeMap::new(),
+            resize_error: None,
             probes: BTreeMap::new(),
             post_starts: BTreeMap::new(),
             held: BTreeSet::new(),
@@ -117,6 +119,20 @@ impl Simulation {
         match action {
             Action::Admit => {
                 self.world.pod.as_mut().expect("the Pod exists").admission = Ok(Some(IP))
+            }
+            Action::Allocate => {
+                let pod = self.world.pod.as_mut().expect("the Pod exists");
+                let resize = pod.resize.take().expect("it is resized");
+                resize.demand.allocation.apply(&mut pod.object.spec);
+            }
+            Action::Resize(id) => {
+                let pod = self.world.pod.as_ref().expect("the Pod exists");
+                let resources = pod
+                    .container(&id.name)
+                    .expect("it is known")
+                    .resources
+                    .clone();
+                self.container(&id).resources = Some(resources);
             }
             Action::RunSandbox { ip } => self.run_sandbox(ip),
             Action::Start {
@@ -205,6 +221,9 @@ impl Simulation {
             let id = ContainerId { uid, name, attempt };
             self.world.post_starts.insert(id, state);
         }
+        let pod = self.world.pod.as_ref().expect("the Pod exists");
+        let own = pod.container(&name);
+        let resources = own.map_or_else(Default::default, |own| own.resources.clone());
         let spec = &self.pod().spec;
         let mut added = spec.ephemeral_containers.iter();
         let is_added = added.any(|added| added.ephemeral_container_common.name == name);
@@ -247,6 +266,7 @@ impl Simulation {
             id,
             image: "nginx:1.25".into(),
             backoff,
+            resources,
             ..ContainerConfig::default()
         };
         let stopping = None;

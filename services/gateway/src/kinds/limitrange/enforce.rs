@@ -15,7 +15,7 @@ use super::constraint::{self, Usage};
 use super::{CLAIM, CONTAINER, POD, fill};
 use crate::kinds::amounts::{self, Amounts, Quantities};
 use crate::kinds::{Admitting, StoredKind as _};
-use crate::registry::{AtLeast, Filter, Registry, Target, errors};
+use crate::registry::{AtLeast, Filter, Registry, Subresource, Target, errors};
 
 /// The annotation of a Pod with the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
@@ -38,7 +38,7 @@ pub(crate) async fn fill_pod(
     Ok(())
 }
 
-/// Checks a new object, or one whose requests change, against the limit ranges of its namespace. `None` for kinds that they
+/// Checks a new object, or one that is resized, against the limit ranges of its namespace. `None` for kinds that they
 /// do not bound.
 ///
 /// # Errors
@@ -50,7 +50,8 @@ pub(crate) fn check<'a>(
     registry: &'a Registry,
 ) -> Option<Admitting<'a>> {
     let (pod, claim) = (
-        new.downcast_ref::<Pod>().filter(|_| old.is_none()),
+        new.downcast_ref::<Pod>()
+            .filter(|_| old.is_none() || target.subresource == Subresource::Resize),
         new.downcast_ref::<PersistentVolumeClaim>(),
     );
     let before = old.and_then(|old| old.downcast_ref::<PersistentVolumeClaim>());

@@ -7,6 +7,7 @@ use setpoint_store::{self as store, Write};
 
 use crate::admission::{Attributes, Chain};
 use crate::heavy::heavy;
+use crate::kinds::pod::resize_capacity;
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::{self, limitrange};
 use crate::registry::write::change::{Change, in_form};
@@ -167,6 +168,9 @@ impl Registry {
         }
         let was = Some(&*old.object);
         if let Some(checking) = limitrange::check(target, was, &*new, self) {
+            checking.await?;
+        }
+        if let Some(checking) = resize_capacity::check(target, &*old.object, &*new, self) {
             checking.await?;
         }
         let allocation = self.allocate(was, &mut *new).await?;

@@ -11,7 +11,7 @@ use bollard::models::{
 
 use super::engine::Engine;
 use super::identity::Identity;
-use super::{termination, volume};
+use super::{resize, termination, volume};
 use crate::runtime::{
     self, ContainerConfig, HostPath, Hosts, Limits, LogLimits, SandboxConfig, Security, Volume,
     VolumeKind,
@@ -79,13 +79,14 @@ pub fn container(
     config: &ContainerConfig,
     pause: &str,
     image_user: &str,
-    message_file: Option<Mount>,
+    own_files: impl Iterator<Item = Mount>,
 ) -> ContainerCreateBody {
     let console = config.console;
     let mut labels = identity.labels(&engine.cluster, node);
     labels.extend(termination::labels(&config.termination_message));
+    labels.extend(resize::label(&config.resources));
     let mut host = host_config(engine, config);
-    host.mounts.get_or_insert_default().extend(message_file);
+    host.mounts.get_or_insert_default().extend(own_files);
     let env = config
         .env
         .iter()
@@ -158,7 +159,7 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
         cap_add: Some(security.add.clone()),
         cap_drop: Some(security.drop.clone()),
         security_opt: locked,
-        ..resource_limits(config.limits, engine.cpus)
+        ..resource_limits(Limits::of(&config.resources), engine.cpus)
     }
 }
 
@@ -173,7 +174,8 @@ fn log(limits: LogLimits) -> HostConfigLogConfig {
     }
 }
 
-fn resource_limits(limits: Limits, cpus: i64) -> HostConfig {
+/// Returns the limits of a container, in the range of the engine.
+pub fn resource_limits(limits: Limits, cpus: i64) -> HostConfig {
     // The engine refuses a limit above the number of its CPUs; capping it has the same effect.
     let millicpu = limits
         .millicpu

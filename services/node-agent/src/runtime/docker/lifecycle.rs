@@ -128,6 +128,13 @@ impl Shared {
             .await;
         let file =
             file.map_err(|error| engine_error(format!("create the message file of {id}"), error))?;
+        let resolver = match &config.dns {
+            Some(dns) => Some(self.resolv_conf(&id.uid, &pause.runtime_id, dns).await),
+            None => None,
+        };
+        let resolver = resolver.transpose().map_err(|error| {
+            engine_error(format!("write the resolver configuration of {id}"), error)
+        })?;
         let processes = match &config.processes {
             Processes::Own => None,
             Processes::OfPod => Some(pause.runtime_id.clone()),
@@ -140,7 +147,7 @@ impl Shared {
             &config,
             &pause.runtime_id,
             &user,
-            file,
+            file.into_iter().chain(resolver),
         );
         if let Some(host) = &mut body.host_config {
             host.pid_mode = processes.map(|runtime_id| format!("container:{runtime_id}"));

@@ -16,6 +16,8 @@ mod image;
 mod images;
 mod lifecycle;
 mod refresh;
+mod resize;
+mod resolv_conf;
 mod settings;
 mod state;
 mod stop;
@@ -36,7 +38,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
 use setpoint_controller::Tasks;
 use setpoint_model::Key;
-use setpoint_proto::core::ContainerImage;
+use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 use tokio::sync::OnceCell;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -162,6 +164,14 @@ impl Runtime for Docker {
             Err(_) => self.shared.table.lock().discard(&config.id),
         }
         launched.map(|(_, origin)| origin)
+    }
+
+    async fn resize(
+        &self,
+        id: &ContainerId,
+        resources: &ResourceRequirements,
+    ) -> Result<(), Error> {
+        self.shared.resize(id, resources).await
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {

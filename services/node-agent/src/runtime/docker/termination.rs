@@ -117,26 +117,34 @@ impl Shared {
             return String::new();
         };
         let path = file_path(identity);
+        match self.read_file(&pause.runtime_id, &path).await {
+            Ok(content) => of_file(&content),
+            Err(error) => {
+                debug!(container = %identity.id, %error, "cannot read the termination message");
+                String::new()
+            }
+        }
+    }
+
+    /// Reads the start of a file of a container.
+    pub(super) async fn read_file(
+        &self,
+        runtime_id: &str,
+        path: &str,
+    ) -> Result<Vec<u8>, BollardError> {
         let options = DownloadFromContainerOptionsBuilder::default()
-            .path(&path)
+            .path(path)
             .build();
         let client = &self.engine.client;
-        let mut pieces =
-            std::pin::pin!(client.download_from_container(&pause.runtime_id, Some(options)));
+        let mut pieces = std::pin::pin!(client.download_from_container(runtime_id, Some(options)));
         let mut archive = Vec::new();
         while let Some(piece) = pieces.next().await {
-            match piece {
-                Ok(piece) => archive.extend_from_slice(&piece),
-                Err(error) => {
-                    debug!(container = %identity.id, %error, "cannot read the termination message");
-                    return String::new();
-                }
-            }
+            archive.extend_from_slice(&piece?);
             if archive.len() >= MAX_ARCHIVE {
                 break;
             }
         }
-        of_file(&first_file(&archive))
+        Ok(first_file(&archive))
     }
 
     async fn read_log_end(&self, runtime_id: &str) -> String {

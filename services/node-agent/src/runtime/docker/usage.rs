@@ -25,7 +25,7 @@ impl Shared {
         readings.filter_map(futures::future::ready).collect().await
     }
 
-    async fn reading(&self, container: Container) -> Option<(ContainerId, Reading)> {
+    pub(super) async fn reading(&self, container: Container) -> Option<(ContainerId, Reading)> {
         let once = StatsOptionsBuilder::default().stream(false).one_shot(true);
         let client = &self.engine.client;
         let mut stats = client.stats(&container.runtime_id, Some(once.build()));

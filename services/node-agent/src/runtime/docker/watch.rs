@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use super::identity::{CLUSTER, Identity, NODE, filter};
 use super::state::{EngineState, address, identity, lost_exit, sandbox};
-use super::{Pause, Shared, is_not_found};
+use super::{Pause, Shared, is_not_found, resize};
 use crate::runtime::{Container, ContainerId, State};
 
 /// Relist interval: an engine that hangs sends no events.
@@ -220,6 +220,7 @@ fn known(container: &ContainerInspectResponse, identity: &Identity) -> Container
         image_id: container.image.clone().unwrap_or_default(),
         runtime_id: container.id.clone().unwrap_or_default(),
         backoff: identity.backoff,
+        resources: resize::started_with(container),
         state: State::Starting,
     }
 }

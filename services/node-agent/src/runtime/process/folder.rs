@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use setpoint_proto::core::ResourceRequirements;
 
 use super::mounts::Bind;
 use super::process_handle::Process;
@@ -51,6 +52,15 @@ impl Folder {
     pub fn config(&self) -> io::Result<ContainerConfig> {
         let config = read(&self.0.join("config.json"))?;
         config.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Records other requests and limits of a container whose shim has read its configuration.
+    pub fn set_resources(&self, resources: &ResourceRequirements) -> io::Result<()> {
+        let config = ContainerConfig {
+            resources: resources.clone(),
+            ..self.config()?
+        };
+        write(&self.0.join("config.json"), &config)
     }
 
     /// Returns the mounts of the container.

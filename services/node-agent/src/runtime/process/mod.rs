@@ -35,6 +35,7 @@ use parking_lot::Mutex;
 use rustix::process::Signal;
 use setpoint_model::Key;
 use setpoint_model::time::after;
+use setpoint_proto::core::ResourceRequirements;
 use setpoint_task::catch_panic;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
@@ -258,6 +259,17 @@ impl Runtime for Processes {
                 Err(Error::Shim(id.to_string()))
             }
         }
+    }
+
+    /// Records the requests and limits; the process has no limits.
+    async fn resize(
+        &self,
+        id: &ContainerId,
+        resources: &ResourceRequirements,
+    ) -> Result<(), Error> {
+        self.shared.table.lock().set_resources(id, resources)?;
+        let recorded = self.folder(id).set_resources(resources);
+        recorded.map_err(|source| state_error(id, source))
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {

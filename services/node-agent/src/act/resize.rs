@@ -1,0 +1,38 @@
+//! Resizes of running containers.
+
+use super::volumes::runtime_message;
+use super::{Error, Executor};
+use crate::fields::{self, Column};
+use crate::runtime::{ContainerId, Runtime};
+use crate::world::{AssignedPod, World};
+
+impl<R: Runtime> Executor<R> {
+    /// Gives a running container the resources of its spec.
+    pub(super) async fn resize(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+        id: &ContainerId,
+    ) -> Result<(), Error> {
+        let running = world.running(&id.name);
+        let Some((container, running)) = pod.container(&id.name).zip(running) else {
+            return Ok(());
+        };
+        let resized = self.runtime.resize(id, &container.resources).await;
+        resized.map_err(|error| Error::Resize(runtime_message(&error)))?;
+        let had_limits = running
+            .resources
+            .as_ref()
+            .is_some_and(|has| !has.limits.is_empty());
+        if let (Some(column), false) = (Column::of(&self.runtime), had_limits) {
+            let ignored = fields::ignored(&pod.object.spec, column);
+            let of_container = format!("{{{}}}.resources.limits", id.name);
+            let ignored = ignored
+                .into_iter()
+                .filter(|path| path.ends_with(&of_container));
+            self.events
+                .unsupported(&pod.object, &ignored.collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,50 @@
+//! Plans the resizes of running containers.
+
+use setpoint_controller::Plan;
+use setpoint_model::condition;
+use setpoint_model::pod::RESIZE_IN_PROGRESS;
+
+use super::{Action, KillReason};
+use crate::resize::{Change, resizable};
+use crate::runtime::State;
+use crate::world::{AssignedPod, World};
+
+impl AssignedPod {
+    /// Gives the running containers the resources that are allocated to them.
+    pub(super) fn resize_containers(&self, world: &World, plan: &mut Plan<Action>) {
+        let all = resizable(&self.object.spec);
+        let changes = all.filter_map(|container| {
+            let running = world.running(&container.name)?;
+            // One that stops has the resources of its next attempt soon.
+            let stays = matches!(running.state, State::Running { stopping: None, .. });
+            let change = Change::between(running.resources.as_ref()?, container)?;
+            stays.then_some((&running.id, change))
+        });
+        let mut changes = changes.peekable();
+        if changes.peek().is_none() {
+            return;
+        }
+        // By the time of the condition a later agent knows the containers that were stopped for the resize.
+        if !condition::is_true(&self.object.status.conditions, RESIZE_IN_PROGRESS) {
+            return plan.step(Action::UpdateStatus, "a resize begins");
+        }
+        for (id, change) in changes {
+            let id = id.clone();
+            match change {
+                Change::InPlace => plan.step(
+                    Action::Resize(id),
+                    "the container has other resources than its node has allocated",
+                ),
+                Change::Restart => plan.step(
+                    Action::Kill {
+                        id,
+                        grace: self.termination_grace(),
+                        reason: KillReason::Resize,
+                        restarts: true,
+                    },
+                    "its resize policy demands a restart",
+                ),
+            }
+        }
+    }
+}
