@@ -178,8 +178,7 @@ fn back_off(pod: &AssignedPod, world: &World, container: &Container, status: &mu
         true => RestartPolicy::of_init(spec, container),
         false => RestartPolicy::of(spec),
     };
-    if pod.is_ending(world.now) || !policy.restarts(ended.code) || status.state.terminated.is_none()
-    {
+    if pod.is_ending(world) || !policy.restarts(ended.code) || status.state.terminated.is_none() {
         return;
     }
     if let Some(WaitingReason { reason, message }) = world.waiting_reasons.get(&container.name) {
