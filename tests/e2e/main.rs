@@ -21,6 +21,7 @@ mod metrics;
 mod mistakes;
 mod namespaces;
 mod node_failure;
+mod node_pressure;
 mod nodes;
 mod operators;
 mod panics;
