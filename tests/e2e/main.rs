@@ -32,6 +32,7 @@ mod rolling;
 mod scheduling;
 mod sets;
 mod soak;
+mod steady_client;
 mod succession;
 mod trace;
 mod usage;
