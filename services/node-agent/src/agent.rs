@@ -11,11 +11,13 @@ use setpoint_model::{Key, Meta, pod as model};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, PodStatus};
 use setpoint_task::catch_unwind;
+use tokio::sync::watch;
 
 use crate::act::{self, Executor};
-use crate::admission::{Admission, Demand};
+use crate::admission::{Admission, AdmitResult, Demand};
+use crate::ending::{Ending, Endings};
 use crate::metrics;
-use crate::node::Node;
+use crate::node::{Node, NodeState};
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
 use crate::resize::Allocation;
@@ -36,6 +38,10 @@ pub struct Agent<R> {
     pub nodes: HashMap<String, Node>,
     /// The admitted Pods and their addresses.
     pub admission: Arc<Admission>,
+    /// The Pods that their node ends.
+    pub endings: Arc<Endings>,
+    /// The state of the nodes beside their capacity.
+    pub state: watch::Sender<NodeState>,
     /// A cache of Pods. It may hold Pods of other nodes, too.
     pub pods: Reader<PodView>,
 }
@@ -88,6 +94,7 @@ impl<R: Runtime> Reconciler for Agent<R> {
         let world = World {
             now: inputs.now,
             instant: inputs.instant,
+            ending: self.endings.get(uid),
             volumes_checked: metadata.and_then(|metadata| self.executor.updates.last(metadata)),
             pod,
             sandboxes,
@@ -180,8 +187,7 @@ impl<R: Runtime> Agent<R> {
         });
         let demand = Demand::of(&object.spec);
         AssignedPod {
-            admission: sysctls::check(&object.spec)
-                .and_then(|()| self.admission.check(&key, uid, &node.name, &demand)),
+            admission: self.check(&key, uid, node, &object, &demand),
             object,
             resize,
             host_ip: node.ip.to_string(),
@@ -190,6 +196,22 @@ impl<R: Runtime> Agent<R> {
             runs: Runs::of::<R>(),
             mounts: self.executor.runtime.mounts_volumes(),
         }
+    }
+
+    /// Checks a Pod against the rules and the state of its node. An admitted Pod stays, whatever becomes of the node.
+    fn check(&self, key: &Key, uid: &str, node: &Node, pod: &Pod, demand: &Demand) -> AdmitResult {
+        sysctls::check(&pod.spec)?;
+        let checked = self.admission.check(key, uid, &node.name, demand);
+        match checked {
+            Ok(Some(_)) => checked,
+            Ok(None) | Err(_) => self.state.borrow().admit(pod).and(checked),
+        }
+    }
+
+    /// Ends a Pod whatever its restart policy is.
+    pub fn end(&self, key: &Key, uid: &str, ending: Ending) {
+        self.endings.add(uid, ending);
+        (self.executor.wake)(key);
     }
 
     /// Admits a Pod, unless it is gone by now: then nothing would release it.

@@ -139,6 +139,10 @@ impl AssignedPod {
         let Ok(admitted) = self.admission else {
             return;
         };
+        if let Some(ending) = &world.ending {
+            let grace = self.ending_grace(ending, world.now);
+            return self.stop_all(world, grace, "the node ends the Pod", plan);
+        }
         match self.active_left(world.now) {
             Some(Duration::ZERO) => return self.stop_for_deadline(world, plan),
             Some(left) => plan.look_again(left.min(MAX_DEADLINE_RECHECK)),
@@ -310,7 +314,9 @@ impl AssignedPod {
     fn terminate(&self, world: &World, plan: &mut Plan<Action>) {
         let sandbox = world.sandbox();
         if sandbox.is_some_and(|sandbox| sandbox.alive().next().is_some()) {
-            let grace = self.grace(world.now);
+            let own = world.ending.as_ref();
+            let own = own.map_or(Duration::MAX, |ending| self.ending_grace(ending, world.now));
+            let grace = self.grace(world.now).min(own);
             return self.stop_all(world, grace, "the Pod is being deleted", plan);
         }
         let has_finalizers = !self.object.metadata.finalizers.is_empty();

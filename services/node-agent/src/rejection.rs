@@ -1,5 +1,7 @@
 //! The reasons for which a node rejects a Pod that is bound to it, in the kubelet's words.
 
+use crate::eviction::EVICTED;
+
 /// A reason for which a node rejects a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
@@ -9,6 +11,10 @@ pub enum Rejection {
     HostPort,
     /// The Pod sets a kernel parameter that it may not set; with the message.
     Sysctl(String),
+    /// The node has these conditions.
+    Pressure(Vec<&'static str>),
+    /// The node shuts down.
+    Shutdown,
 }
 
 /// The resource that a node lacks for a Pod.
@@ -31,6 +37,8 @@ impl Rejection {
             Self::Insufficient(lack) => format!("OutOf{}", lack.resource),
             Self::HostPort => "NodePorts".to_owned(),
             Self::Sysctl(_) => "SysctlForbidden".to_owned(),
+            Self::Pressure(_) => EVICTED.to_owned(),
+            Self::Shutdown => "NodeShutdown".to_owned(),
         }
     }
 
@@ -39,6 +47,10 @@ impl Rejection {
         match self {
             Self::Insufficient(lack) => lack.message(),
             Self::Sysctl(message) => message.clone(),
+            Self::Pressure(conditions) => {
+                format!("The node had condition: [{}]. ", conditions.join(" "))
+            }
+            Self::Shutdown => "Pod was rejected as the node is shutting down.".to_owned(),
             Self::HostPort => {
                 "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
                     .to_owned()

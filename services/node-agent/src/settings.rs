@@ -8,7 +8,10 @@ use setpoint_controller::{client, runtime};
 use setpoint_host::duration;
 use setpoint_model::quantity::Amount;
 
+use crate::eviction;
+use crate::image_gc;
 use crate::runtime::{LogLimits, docker};
+use crate::shutdown::GracePeriods;
 
 /// Number of addresses for Pods in a node's network.
 const MAX_PODS: usize = 253;
@@ -54,6 +57,21 @@ pub struct Settings {
     /// Time after which a stream of `exec`, `attach` or `port-forward` ends that carries nothing; zero for never.
     #[serde(with = "duration")]
     pub streaming_connection_idle_timeout: Duration,
+    /// Time that Pods have to end when the agent is stopped; zero if they go on.
+    #[serde(with = "duration")]
+    pub shutdown_grace_period: Duration,
+    /// The part of it for critical Pods, which end after the others.
+    #[serde(with = "duration")]
+    pub shutdown_grace_period_critical_pods: Duration,
+    /// Use of the images' disk in percent from which on unused images are removed; 100 for never.
+    pub image_gc_high_threshold_percent: u8,
+    /// Use of the images' disk in percent down to which unused images are removed.
+    pub image_gc_low_threshold_percent: u8,
+    /// Time since its pull before which an unused image is not removed.
+    #[serde(with = "duration")]
+    pub image_minimum_gc_age: Duration,
+    /// Settings of the eviction of Pods.
+    pub eviction: eviction::Settings,
     /// Allocatable resources of each node.
     pub capacity: Capacity,
     /// Settings of the docker runtime.
@@ -128,6 +146,12 @@ impl Default for Settings {
             heartbeat: Duration::from_secs(10),
             status_refresh: Duration::from_secs(300),
             streaming_connection_idle_timeout: Duration::from_secs(4 * 3600),
+            shutdown_grace_period: Duration::ZERO,
+            shutdown_grace_period_critical_pods: Duration::ZERO,
+            image_gc_high_threshold_percent: 85,
+            image_gc_low_threshold_percent: 80,
+            image_minimum_gc_age: Duration::from_secs(120),
+            eviction: eviction::Settings::default(),
             capacity: Capacity::default(),
             docker: docker::Settings::default(),
         }
@@ -153,6 +177,23 @@ impl Settings {
         }
     }
 
+    /// Returns the time that Pods have to end when the agent is stopped.
+    pub fn shutdown(&self) -> GracePeriods {
+        GracePeriods {
+            total: self.shutdown_grace_period,
+            critical: self.shutdown_grace_period_critical_pods,
+        }
+    }
+
+    /// Returns the settings of the collection of images.
+    pub fn image_gc(&self) -> image_gc::Policy {
+        image_gc::Policy {
+            high_threshold_percent: self.image_gc_high_threshold_percent,
+            low_threshold_percent: self.image_gc_low_threshold_percent,
+            min_age: self.image_minimum_gc_age,
+        }
+    }
+
     /// Returns the settings of the controller that reconciles Pods.
     pub fn controller(&self) -> runtime::Settings {
         runtime::Settings {
@@ -173,7 +214,20 @@ impl Settings {
         quantity("cpu", &self.capacity.cpu)?;
         quantity("memory", &self.capacity.memory)?;
         quantity("ephemeral-storage", &self.capacity.ephemeral_storage)?;
+        self.eviction.thresholds()?;
         let rules = [
+            (
+                self.shutdown_grace_period_critical_pods > self.shutdown_grace_period,
+                "shutdown-grace-period-critical-pods: must not be longer than shutdown-grace-period",
+            ),
+            (
+                self.image_gc_high_threshold_percent > 100,
+                "image-gc-high-threshold-percent: must be at most 100",
+            ),
+            (
+                self.image_gc_low_threshold_percent >= self.image_gc_high_threshold_percent,
+                "image-gc-low-threshold-percent: must be less than image-gc-high-threshold-percent",
+            ),
             (self.nodes == 0, "nodes: there must be at least one"),
             (
                 self.nodes > 1 && self.runtime != Kind::Simulated,
@@ -263,6 +317,50 @@ impl setpoint_host::Settings for Settings {
                 "Time after which a stream of exec, attach or port-forward ends that carries nothing; 0s for never",
             ),
             (
+                "shutdown_grace_period",
+                "Time that Pods have to end when the agent is stopped by a signal; 0s if they go on without it",
+            ),
+            (
+                "shutdown_grace_period_critical_pods",
+                "The part of shutdown_grace_period for Pods with a priority of at least 2000000000, which end last",
+            ),
+            (
+                "image_gc_high_threshold_percent",
+                "Use of the images' disk from which on unused images that the agent has pulled are removed; 100 for never",
+            ),
+            (
+                "image_gc_low_threshold_percent",
+                "Use of the images' disk down to which they are removed",
+            ),
+            (
+                "image_minimum_gc_age",
+                "Time since its pull before which an unused image is not removed",
+            ),
+            (
+                "eviction.hard",
+                "Thresholds that evict Pods at once, as the kubelet's --eviction-hard; empty for none",
+            ),
+            (
+                "eviction.soft",
+                "Thresholds that evict Pods once they are met for a grace period, as the kubelet's --eviction-soft",
+            ),
+            (
+                "eviction.soft_grace_period",
+                "Grace periods of the soft thresholds, for example memory.available=1m30s",
+            ),
+            (
+                "eviction.minimum_reclaim",
+                "What is to be available beyond a threshold once it was met, for example nodefs.available=500Mi",
+            ),
+            (
+                "eviction.max_pod_grace_period",
+                "Maximum time that a Pod evicted by a soft threshold has to stop",
+            ),
+            (
+                "eviction.pressure_transition_period",
+                "Time for which the node keeps a condition of pressure",
+            ),
+            (
                 "capacity.cpu",
                 "CPUs of a node; empty for the machine's, or 32 if simulated",
             ),
@@ -297,6 +395,10 @@ impl setpoint_host::Settings for Settings {
                 "Paths of the node's machine that Pods may mount, with all below them; none by default",
             ),
         ]
+    }
+
+    fn drain(&self) -> Duration {
+        self.shutdown_grace_period
     }
 
     fn validate(&self) -> Result<(), String> {

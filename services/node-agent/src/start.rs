@@ -15,14 +15,19 @@ use setpoint_host::Host;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::act::Executor;
 use crate::admission::Admission;
 use crate::agent::Agent;
+use crate::ending::Endings;
 use crate::events::Events;
+use crate::eviction::{self, FileSystems};
+use crate::image_gc;
 use crate::node::heartbeat::{Heartbeat, Images, report_shutdown};
-use crate::node::{Machine, Node};
+use crate::node::{Machine, Node, NodeState};
 use crate::pod::PodView;
 use crate::reclaim;
 use crate::runtime::docker::{Docker, Engine, Fallback};
@@ -31,6 +36,7 @@ use crate::runtime::simulated::Simulated;
 use crate::runtime::{Runtime, Wake};
 use crate::service::{Guard, NodeService};
 use crate::settings::{Kind, Settings};
+use crate::shutdown::end_pods;
 use crate::usage::Meter;
 use crate::volumes::{Tokens, Updates};
 
@@ -48,6 +54,7 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         node.ip = engine.as_ref().map_or(node.ip, |engine| engine.address);
         let contained = engine.as_ref().is_some_and(|engine| engine.contained);
         node.local_path = local_path(&settings, &node.name, contained);
+        node.disks = disks(&settings, &node.name, engine.as_ref());
     }
     let queue = QueueHandle::default();
     let wake = wake(&queue);
@@ -126,6 +133,21 @@ fn local_path(settings: &Settings, node: &str, contained: bool) -> Option<PathBu
     }
 }
 
+/// Returns the file systems of a node; `None` if it is simulated.
+fn disks(settings: &Settings, node: &str, engine: Option<&Engine>) -> Option<FileSystems> {
+    match (engine, settings.runtime) {
+        (Some(engine), _) => Some(FileSystems {
+            node: ".".into(),
+            images: Some(engine.root.clone()),
+        }),
+        (None, Kind::Simulated) => None,
+        (None, _) => Some(FileSystems {
+            node: state_dir(settings, node),
+            images: None,
+        }),
+    }
+}
+
 /// Runs the agent on a runtime until shutdown.
 async fn serve<R: Runtime>(
     host: Host,
@@ -153,27 +175,100 @@ async fn serve<R: Runtime>(
     let controller = controller(&replica, &settings, &nodes, runtime, wake).queue(&queue);
     replica.ready_when(controller.ready());
     let (agent, shutdown) = (controller.reconciler(), host.shutdown());
-    let folder = nodes[0].local_path.clone();
+    let first = nodes[0].clone();
+    let folder = first.local_path.clone();
     let reclaimed = reclaim(&replica, Arc::clone(&agent), folder, settings.controller());
+    let stop = CancellationToken::new();
+    let stopping = stop_after(
+        shutdown.clone(),
+        stop.clone(),
+        Arc::clone(&agent),
+        &settings,
+    );
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(gateway, host.advertised()).await;
-    let heartbeats = heartbeats(host, &settings, &machine, nodes, gateway, address, images);
+    let state = agent.state.subscribe();
+    let heartbeats = heartbeats(&replica, &settings, &machine, nodes, address, images, state);
     let decision_log = replica.decision_log.routes().into_axum_router();
     let meter = Arc::new(Meter::new(Arc::clone(&agent)));
+    let relieved = relieve(
+        &replica,
+        &settings,
+        first,
+        Arc::clone(&agent),
+        Arc::clone(&meter),
+    );
     let idle = settings.streaming_connection_idle_timeout;
     let service = NodeService::router(agent, Arc::clone(&meter), guard, idle, shutdown.clone());
     host.offer(decision_log.merge(service));
     let tasks = gateway.tasks().clone();
     let measured = tasks.supervise("usage", "", || meter.run());
     tokio::select! {
-        ended = controller.run(host.instance(), shutdown) => ended?,
+        ended = controller.run(host.instance(), stop) => ended?,
         () = heartbeats => {}
+        () = stopping => {}
+        () = relieved => {}
         () = measured => {}
         ended = reclaimed => ended?,
     }
     let gateway = gateway.clone();
-    tokio::join!(report_shutdown(&gateway, names), replica.leave());
+    let reported = async {
+        // A node that shuts down has reported that already.
+        if settings.shutdown().total.is_zero() {
+            report_shutdown(&gateway, names).await;
+        }
+    };
+    tokio::join!(reported, replica.leave());
     Ok(())
+}
+
+/// Cancels `stop` at a shutdown, once the Pods have ended if the settings ask for that. Does not return.
+async fn stop_after<R: Runtime>(
+    shutdown: CancellationToken,
+    stop: CancellationToken,
+    agent: Arc<Agent<R>>,
+    settings: &Settings,
+) {
+    shutdown.cancelled().await;
+    let periods = settings.shutdown();
+    if !periods.total.is_zero() {
+        end_pods(&agent, periods).await;
+    }
+    stop.cancel();
+    std::future::pending().await
+}
+
+/// Removes images and evicts Pods when the node is short of resources, until dropped. Simulated nodes never are.
+async fn relieve<R: Runtime>(
+    replica: &Replica,
+    settings: &Settings,
+    node: Node,
+    agent: Arc<Agent<R>>,
+    meter: Arc<Meter<R>>,
+) {
+    let Some(disks) = node.disks.clone() else {
+        return std::future::pending().await;
+    };
+    let (runtime, events) = (agent.executor.runtime.clone(), &replica.events);
+    let (about, policy, images) = (node.subject(), settings.image_gc(), disks.images.clone());
+    let manager = eviction::Manager {
+        agent,
+        meter,
+        events: events.clone(),
+        about: about.clone(),
+        settings: settings.eviction.clone(),
+        thresholds: settings.eviction.thresholds().unwrap_or_default(),
+        observe: Arc::new(move || disks.observe()),
+        image_age: policy.min_age,
+    };
+    let space = || images.as_deref().and_then(eviction::disk);
+    let tasks = replica.client.tasks();
+    tokio::join!(
+        tasks.supervise("eviction", &node.name, || manager.run()),
+        tasks.supervise("image-gc", &node.name, || {
+            image_gc::run(&runtime, policy, space, events, &about)
+        }),
+    );
 }
 
 /// Removes the directories of persistent volumes that are being deleted, until shutdown.
@@ -206,7 +301,9 @@ fn controller<R: Runtime>(
     let events = settings.writes_events().then(|| replica.events.clone());
     let capacities = nodes.iter().map(|node| (node.name.clone(), node.capacity));
     let admission = Arc::new(Admission::new(capacities));
-    let informer = informer(&replica.client, nodes, Arc::clone(&admission));
+    let endings = Arc::new(Endings::default());
+    let left = (Arc::clone(&admission), Arc::clone(&endings));
+    let informer = informer(&replica.client, nodes, left);
     let by_name = nodes.iter().map(|node| (node.name.clone(), node.clone()));
     let agent = Agent {
         executor: Executor {
@@ -223,6 +320,8 @@ fn controller<R: Runtime>(
             local_path: nodes[0].local_path.clone(),
         },
         admission,
+        endings,
+        state: watch::Sender::new(NodeState::default()),
         nodes: by_name.collect(),
         pods: informer.reader(),
     };
@@ -243,7 +342,11 @@ fn controller<R: Runtime>(
 
 /// Returns an informer over the Pods of these nodes: a single node watches only its own Pods, several share one watch
 /// over all Pods that are bound. Pods that end or go are released.
-fn informer(gateway: &Client, nodes: &[Node], admission: Arc<Admission>) -> Informer<PodView> {
+fn informer(
+    gateway: &Client,
+    nodes: &[Node],
+    (admission, endings): (Arc<Admission>, Arc<Endings>),
+) -> Informer<PodView> {
     let fields = match nodes {
         [node] => format!("spec.nodeName={}", node.name),
         _ => "spec.nodeName!=".to_owned(),
@@ -257,21 +360,22 @@ fn informer(gateway: &Client, nodes: &[Node], admission: Arc<Admission>) -> Info
         let left = delta.new.as_ref().is_none_or(|new| new.ended);
         if let Some(old) = delta.old.as_ref().filter(|_| left) {
             admission.release(&old.meta().key, &old.meta().uid);
+            endings.forget(&old.meta().uid);
         }
     })
 }
 
 /// Keeps every node registered and its Lease renewed until dropped. The check `nodes` passes once all are registered.
 async fn heartbeats(
-    host: &Host,
+    replica: &Replica,
     settings: &Settings,
     machine: &Machine,
     nodes: Vec<Node>,
-    gateway: &Client,
     address: String,
     images: Images,
+    state: watch::Receiver<NodeState>,
 ) {
-    let check = host.health().check("nodes");
+    let check = replica.host.health().check("nodes");
     let count = nodes.len();
     let missing = Arc::new(AtomicUsize::new(count));
     let beats = nodes.into_iter().enumerate().map(|(index, node)| {
@@ -280,7 +384,8 @@ async fn heartbeats(
             address: address.clone(),
             machine: machine.clone(),
             images: Arc::clone(&images),
-            gateway: gateway.clone(),
+            state: state.clone(),
+            gateway: replica.client.clone(),
             interval: settings.heartbeat,
             status_interval: settings.status_refresh,
         };

@@ -14,6 +14,7 @@ use setpoint_proto::core::{Container, ContainerStatus, Pod};
 use setpoint_proto::meta::Quantity;
 
 use crate::admission::AdmitResult;
+use crate::ending::Ending;
 use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeResults, has_probe};
@@ -49,6 +50,8 @@ pub struct World {
     pub post_starts: BTreeMap<ContainerId, PostStart>,
     /// The containers whose preStop hook has begun, and that are not to stop yet.
     pub held: BTreeSet<ContainerId>,
+    /// The end that the node has decided on for the Pod.
+    pub ending: Option<Ending>,
     /// Monotonic time at which the Pod's volumes were last compared with their objects.
     pub volumes_checked: Option<Instant>,
 }
@@ -399,9 +402,10 @@ impl AssignedPod {
         self.active_left(now).is_some_and(|left| left.is_zero())
     }
 
-    /// Returns whether its containers are to stop for good: the Pod is being deleted or its deadline is exceeded.
-    pub fn is_ending(&self, now: Timestamp) -> bool {
-        self.is_deleting() || self.is_past_deadline(now)
+    /// Returns whether its containers are to stop for good: the Pod is being deleted, its node ends it, or its deadline is
+    /// exceeded.
+    pub fn is_ending(&self, world: &World) -> bool {
+        self.is_deleting() || world.ending.is_some() || self.is_past_deadline(world.now)
     }
 
     /// Returns the grace period for stopping containers other than by a deletion of the Pod.

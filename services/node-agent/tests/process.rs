@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
-use setpoint_node_agent::runtime::{LogLimits, LogOptions, Runtime, Security, State};
+use setpoint_model::hash::fnv32a;
+use setpoint_node_agent::runtime::{LogLimits, LogOptions, Runtime, Security, State, VolumeKind};
 use support::{
     Fixture, POLL_INTERVAL, TIMEOUT, container, id, is_alive, pod, process, process_in, sandbox,
     wait_until_gone,
@@ -304,6 +305,50 @@ fn a_restarted_agent_learns_of_an_exit_that_it_missed() {
     killpg(Pid::from_raw(pid), Signal::SIGTERM).unwrap();
     with_agent(&state, async |fixture| {
         assert_eq!(fixture.exited(0).await.code, 5)
+    });
+}
+
+/// Checks N2.
+#[test]
+fn a_sandbox_of_an_earlier_boot_is_lost_and_gets_its_volumes_in_memory_again() {
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    let config = support::sandbox_with([("cache", VolumeKind::Memory(0))]);
+    with_agent(&state, async |fixture| {
+        fixture.runtime.run_sandbox(config.clone()).await.unwrap();
+        fixture
+            .runtime
+            .start(container(0, &["true"]))
+            .await
+            .unwrap();
+        fixture.exited(0).await;
+        assert!(fixture.runtime.sandboxes(&pod())[0].ready);
+    });
+    let boot = state
+        .path()
+        .join("pods")
+        .join(support::uid())
+        .join("boot.json");
+    std::fs::write(boot, "\"another boot\"").unwrap();
+    let folder = state.path().join("volumes");
+    let folder = fnv32a(folder.as_os_str().as_encoded_bytes());
+    let folder = std::path::PathBuf::from(format!("/dev/shm/setpoint-{folder:08x}"));
+    std::fs::remove_dir_all(&folder).unwrap();
+    with_agent(&state, async |fixture| {
+        let lost = fixture.runtime.sandboxes(&pod()).remove(0);
+        assert!(!lost.ready);
+        fixture.runtime.run_sandbox(config).await.unwrap();
+        let again = fixture.runtime.sandboxes(&pod()).remove(0);
+        assert!(again.ready && again.id != lost.id);
+        assert!(folder.join(support::uid()).join("cache").is_dir());
+        assert_eq!(
+            again.containers[0].sandbox, lost.id,
+            "its containers have ended in the lost one"
+        );
+        fixture
+            .runtime
+            .remove_sandbox(&support::uid())
+            .await
+            .unwrap();
     });
 }
 

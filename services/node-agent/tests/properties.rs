@@ -17,6 +17,8 @@ enum Event {
     Forget,
     LoseSandbox,
     Delete(i64),
+    /// The node ends the Pod, with this grace period.
+    End(u64),
     Probe(usize, ProbeResults),
 }
 
@@ -27,6 +29,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => Just(Event::Forget),
         1 => Just(Event::LoseSandbox),
         3 => (1..3_usize, results()).prop_map(|(index, results)| Event::Probe(index, results)),
+        1 => (0..60_u64).prop_map(Event::End),
         1 => prop_oneof![0..60_i64, Just(i64::MIN), Just(i64::MAX)].prop_map(Event::Delete),
     ];
     proptest::collection::vec(one, 0..25)
@@ -75,6 +78,7 @@ proptest! {
                 Event::Forget => simulation.world.sandboxes.clear(),
                 Event::LoseSandbox => simulation.lose_sandbox(),
                 Event::Delete(grace) => simulation.delete(grace),
+                Event::End(grace) => simulation.end(grace),
                 Event::Probe(index, results) => {
                     if let Some(running) = simulation.world.running(NAMES[index]) {
                         let id = running.id.clone();

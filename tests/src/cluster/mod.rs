@@ -67,9 +67,15 @@ impl Cluster {
     }
 
     /// Starts a complete cluster with this variable in the environment of each service.
-    pub fn with_environment(size: Size, (name, value): (&str, &str)) -> Self {
+    pub fn with_environment(size: Size, variable: (&str, &str)) -> Self {
+        Self::with_environments(size, &[variable])
+    }
+
+    /// Starts a complete cluster with these variables in the environment of each service.
+    pub fn with_environments(size: Size, variables: &[(&str, &str)]) -> Self {
         let mut cluster = Self::without_etcd();
-        cluster.environment = vec![(name.to_owned(), value.to_owned())];
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        cluster.environment = variables.iter().map(owned).collect();
         cluster.fill(size, &fast_election())
     }
 

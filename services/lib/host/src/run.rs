@@ -107,6 +107,7 @@ async fn run_service<S, F, Fut>(
     start: F,
 ) -> anyhow::Result<()>
 where
+    S: Settings,
     F: FnOnce(Host, S) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
@@ -131,7 +132,8 @@ where
     let serving = serve::serve(listener, host.listener_router(), limits, stop.clone());
     let server = tokio::spawn(serving);
     let drain = common.drain;
-    let outcome = with_drain_timeout(drain, &stop, start(host.clone(), settings)).await;
+    let stopping = drain.saturating_add(settings.drain());
+    let outcome = with_drain_timeout(stopping, &stop, start(host.clone(), settings)).await;
     host.health().close();
     stop.cancel();
     if timeout(drain, server).await.is_err() {

@@ -13,10 +13,11 @@ use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::core::{self, ContainerImage, Namespace, NodeCondition, NodeSpec};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::{debug, info, warn};
 
-use super::{Machine, Node, annotations, labels, status, taints};
+use super::{Machine, Node, NodeState, annotations, labels, status, taints};
 
 /// Namespace of the nodes' Leases.
 const NAMESPACE: &str = "kube-node-lease";
@@ -42,6 +43,8 @@ pub struct Heartbeat {
     pub machine: Machine,
     /// Returns the images that are present on the node.
     pub images: Images,
+    /// The state that decides on the conditions of the node.
+    pub state: watch::Receiver<NodeState>,
     /// The client of the gateway.
     pub gateway: Client,
     /// Interval between two renewals of the Lease.
@@ -63,8 +66,13 @@ impl Heartbeat {
         let mut ticks = interval_at(first, self.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut reported, mut renewed, mut missed) = (Instant::now(), Instant::now(), false);
+        let mut state = self.state.clone();
         loop {
-            ticks.tick().await;
+            tokio::select! {
+                _ = ticks.tick() => {}
+                // Conditions decide on the binding of Pods and are reported at once.
+                Ok(()) = state.changed() => missed = true,
+            }
             match self.renew(&uid, lease.take()).await {
                 Ok(renewal) => {
                     lease = Some(renewal);
@@ -111,7 +119,8 @@ impl Heartbeat {
         };
         let now = Timestamp::now();
         let (node, address) = (&self.node, self.address.as_str());
-        let mut status = status(node, &self.machine, address, &known.status, now);
+        let state = self.state.borrow().clone();
+        let mut status = status(node, &self.machine, address, &state, &known.status, now);
         status.images = (self.images)().await;
         let uid = known.metadata.uid.clone();
         self.gateway

@@ -3,6 +3,7 @@
 pub mod heartbeat;
 mod machine;
 mod object;
+mod state;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -12,12 +13,15 @@ use std::sync::Arc;
 use setpoint_model::hash::fnv32a;
 use setpoint_model::pod::Requests;
 use setpoint_model::quantity::Amount;
+use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
 
 pub use machine::Machine;
 pub use object::{annotations, labels, status, taints};
+pub use state::{CRITICAL, NodeState, Pressure};
 
 use crate::admission::NodeCapacity;
+use crate::eviction::FileSystems;
 use crate::settings::{Kind, Settings};
 
 /// CPUs of a simulated node, unless set.
@@ -42,11 +46,21 @@ pub struct Node {
     pub ip: Ipv4Addr,
     /// The directory of its persistent volumes, if it keeps any.
     pub local_path: Option<PathBuf>,
+    /// The file systems of the machine whose space counts; `None` if the node is simulated.
+    pub disks: Option<FileSystems>,
     /// The reason why the configured runtime was replaced by processes; empty if it was not.
     pub fallback: String,
 }
 
 impl Node {
+    /// Returns an object of this name for Events. As in the kubelet, its uid is the name.
+    pub fn subject(&self) -> core::Node {
+        let mut node = core::Node::default();
+        node.metadata.uid.clone_from(&self.name);
+        node.metadata.name.clone_from(&self.name);
+        node
+    }
+
     /// Returns the nodes that the settings ask for.
     pub fn all(settings: &Settings, instance: &str, machine: &Machine) -> Vec<Self> {
         let base = match settings.node_name.as_str() {
@@ -102,6 +116,7 @@ impl Node {
             runtime: settings.runtime,
             ip: Ipv4Addr::new(a, b, c, 1),
             local_path: None,
+            disks: None,
             fallback: String::new(),
         }
     }
@@ -172,6 +187,7 @@ mod tests {
                 &node,
                 &machine,
                 "",
+                &NodeState::default(),
                 &NodeStatus::default(),
                 Timestamp::UNIX_EPOCH,
             );

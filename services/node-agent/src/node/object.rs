@@ -9,8 +9,8 @@ use setpoint_proto::core::{
     Taint,
 };
 
-use super::Node;
 use super::machine::{Machine, architecture};
+use super::{Node, NodeState, Pressure};
 use crate::runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 use crate::settings::Kind;
 
@@ -71,6 +71,7 @@ pub fn status(
     node: &Node,
     machine: &Machine,
     address: &str,
+    state: &NodeState,
     reported: &NodeStatus,
     now: Timestamp,
 ) -> NodeStatus {
@@ -78,7 +79,7 @@ pub fn status(
     NodeStatus {
         capacity: node.resources.as_ref().clone(),
         allocatable: node.resources.as_ref().clone(),
-        conditions: conditions(node, reported, now),
+        conditions: conditions(node, state, reported, now),
         addresses: addresses(node, host),
         daemon_endpoints: NodeDaemonEndpoints {
             kubelet_endpoint: DaemonEndpoint {
@@ -90,33 +91,23 @@ pub fn status(
     }
 }
 
-fn conditions(node: &Node, reported: &NodeStatus, now: Timestamp) -> Vec<NodeCondition> {
+fn conditions(
+    node: &Node,
+    state: &NodeState,
+    reported: &NodeStatus,
+    now: Timestamp,
+) -> Vec<NodeCondition> {
     let mut conditions = reported.conditions.clone();
     let all = [
-        (
-            "MemoryPressure",
-            condition::FALSE,
-            "KubeletHasSufficientMemory",
-            "kubelet has sufficient memory available",
-        ),
-        (
-            "DiskPressure",
-            condition::FALSE,
-            "KubeletHasNoDiskPressure",
-            "kubelet has no disk pressure",
-        ),
+        pressure(state, Pressure::Memory),
+        pressure(state, Pressure::Disk),
         (
             "PIDPressure",
             condition::FALSE,
             "KubeletHasSufficientPID",
             "kubelet has sufficient PID available",
         ),
-        (
-            "Ready",
-            condition::TRUE,
-            "KubeletReady",
-            "kubelet is posting ready status",
-        ),
+        ready(state),
     ];
     let engine = engine(node);
     if engine.is_none() {
@@ -140,8 +131,48 @@ fn conditions(node: &Node, reported: &NodeStatus, now: Timestamp) -> Vec<NodeCon
     conditions
 }
 
+/// The type, status, reason and message of a condition.
+type Stated<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+fn pressure(state: &NodeState, pressure: Pressure) -> Stated<'static> {
+    let (reason, message) = match (pressure, state.pressures.contains(&pressure)) {
+        (Pressure::Memory, false) => (
+            "KubeletHasSufficientMemory",
+            "kubelet has sufficient memory available",
+        ),
+        (Pressure::Memory, true) => (
+            "KubeletHasInsufficientMemory",
+            "kubelet has insufficient memory available",
+        ),
+        (Pressure::Disk, false) => ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        (Pressure::Disk, true) => ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+    };
+    let status = match state.pressures.contains(&pressure) {
+        true => condition::TRUE,
+        false => condition::FALSE,
+    };
+    (pressure.condition(), status, reason, message)
+}
+
+const fn ready(state: &NodeState) -> Stated<'static> {
+    match state.shutting_down {
+        false => (
+            "Ready",
+            condition::TRUE,
+            "KubeletReady",
+            "kubelet is posting ready status",
+        ),
+        true => (
+            "Ready",
+            condition::FALSE,
+            "KubeletNotReady",
+            "node is shutting down",
+        ),
+    }
+}
+
 /// Returns the condition of the container engine, if one was configured.
-fn engine(node: &Node) -> Option<(&str, &str, &str, &str)> {
+fn engine(node: &Node) -> Option<Stated<'_>> {
     match (node.runtime, node.fallback.as_str()) {
         (Kind::Docker, _) => Some((
             ENGINE,

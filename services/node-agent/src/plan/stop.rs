@@ -7,6 +7,7 @@ use setpoint_controller::Plan;
 use setpoint_model::time::after;
 
 use super::Action;
+use crate::ending::Ending;
 use crate::hooks::MIN_GRACE;
 use crate::restart::is_sidecar;
 use crate::runtime::{self, Sandbox, State};
@@ -75,12 +76,24 @@ impl AssignedPod {
         }
     }
 
+    /// Returns what is left of the grace period of a Pod that its node ends.
+    pub(super) fn ending_grace(&self, ending: &Ending, now: Timestamp) -> Duration {
+        grace_left(
+            self.termination_grace().min(ending.grace),
+            ending.since,
+            now,
+        )
+    }
+
     /// Returns what is left of the grace period that began at a time.
     pub(super) fn grace_since(&self, since: Timestamp, now: Timestamp) -> Duration {
-        let promised = self.termination_grace();
-        let left = after(since, promised).duration_since(now);
-        Duration::try_from(left).unwrap_or_default().min(promised)
+        grace_left(self.termination_grace(), since, now)
     }
+}
+
+fn grace_left(promised: Duration, since: Timestamp, now: Timestamp) -> Duration {
+    let left = after(since, promised).duration_since(now);
+    Duration::try_from(left).unwrap_or_default().min(promised)
 }
 
 /// The rank of a container that is no sidecar.

@@ -243,4 +243,6 @@ fn key(pod: &Pod) -> Key {
 }
 
 #[cfg(test)]
+mod cost;
+#[cfg(test)]
 mod tests;

@@ -58,6 +58,17 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         std::future::ready(Vec::new())
     }
 
+    /// Removes images that it has pulled, that no container uses, and whose pull was at least `min_age` ago, until `bytes`
+    /// are freed. Returns the number of bytes freed.
+    fn remove_images(&self, _bytes: u64, _min_age: Duration) -> impl Future<Output = u64> + Send {
+        std::future::ready(0)
+    }
+
+    /// Returns what containers and volumes hold of the node's disks, of those that can be read.
+    fn disk_usage(&self) -> impl Future<Output = DiskUsage> + Send {
+        std::future::ready(DiskUsage::default())
+    }
+
     /// Returns whether it mounts volumes in containers.
     fn mounts_volumes(&self) -> bool;
 
@@ -155,6 +166,15 @@ pub struct Reading {
     pub cpu: Duration,
     /// The memory that it holds, in bytes.
     pub memory: u64,
+}
+
+/// Space on disks, in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskUsage {
+    /// Of the writable layers and the logs of containers.
+    pub containers: HashMap<ContainerId, u64>,
+    /// Of the volumes that end with their Pod, by its uid.
+    pub volumes: HashMap<String, u64>,
 }
 
 /// The error of a runtime.

@@ -1,7 +1,7 @@
 //! The conditions of a Pod, in the kubelet's order and words.
 
 use setpoint_model::condition::{self, FALSE, TRUE};
-use setpoint_model::pod::{RESIZE_IN_PROGRESS, RESIZE_PENDING};
+use setpoint_model::pod::{DISRUPTION_TARGET, RESIZE_IN_PROGRESS, RESIZE_PENDING};
 use setpoint_proto::core::{PodCondition, PodStatus};
 
 use crate::restart::is_sidecar;
@@ -41,7 +41,24 @@ pub fn conditions(pod: &AssignedPod, world: &World, status: &PodStatus) -> Vec<P
     let foreign = reported.iter().filter(|old| !ours(&old.r#type));
     let foreign: Vec<_> = foreign.cloned().collect();
     conditions.extend(foreign);
+    if let Some(ending) = world.ending.as_ref().filter(|_| status.phase == "Failed") {
+        let target = disruption(&ending.message, world, generation);
+        condition::set(&mut conditions, target);
+    }
     conditions
+}
+
+/// Returns the condition of a Pod that its node has ended.
+fn disruption(message: &str, world: &World, generation: i64) -> PodCondition {
+    PodCondition {
+        r#type: DISRUPTION_TARGET.to_owned(),
+        status: TRUE.to_owned(),
+        reason: "TerminationByKubelet".to_owned(),
+        message: message.to_owned(),
+        last_transition_time: world.now.into(),
+        observed_generation: generation,
+        ..PodCondition::default()
+    }
 }
 
 fn stated(

@@ -182,7 +182,7 @@ fn back_off(pod: &AssignedPod, world: &World, container: &Container, status: &mu
         return;
     };
     let is_ephemeral = ephemeral::named(&pod.object.spec, &container.name).is_some();
-    if pod.is_ending(world.now)
+    if pod.is_ending(world)
         || is_ephemeral
         || !pod.restarts(world, container, &ended)
         || status.state.terminated.is_none()

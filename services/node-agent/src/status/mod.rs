@@ -85,10 +85,14 @@ impl AssignedPod {
             status.pod_ips = vec![PodIp { ip }];
         }
         if self.has_stopped(world) && !self.is_deleting() {
-            // An exceeded deadline fails the Pod, whatever the exit codes of its containers.
+            // The Pod has failed, whatever the exit codes of its containers.
+            let (reason, message) = match &world.ending {
+                Some(ending) => (ending.reason, ending.message.as_str()),
+                None => (DEADLINE, DEADLINE_MESSAGE),
+            };
             status.phase = "Failed".to_owned();
-            status.reason = DEADLINE.to_owned();
-            status.message = DEADLINE_MESSAGE.to_owned();
+            status.reason = reason.to_owned();
+            status.message = message.to_owned();
         }
         status.conditions = conditions::conditions(self, world, &status);
         status
@@ -96,7 +100,7 @@ impl AssignedPod {
 
     /// Returns whether the Pod is ending and all its containers have stopped.
     fn has_stopped(&self, world: &World) -> bool {
-        self.is_ending(world.now) && !is_alive(world)
+        self.is_ending(world) && !is_alive(world)
     }
 
     fn phase(

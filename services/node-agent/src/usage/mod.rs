@@ -72,7 +72,8 @@ impl<R: Runtime> Meter<R> {
         }
     }
 
-    async fn read(&self) {
+    /// Reads the runtime.
+    pub async fn read(&self) {
         let of = self.agent.executor.runtime.readings().await;
         let sample = Sample {
             of,

@@ -13,9 +13,12 @@ use setpoint_node_agent::runtime::{
     self, ContainerConfig, ContainerId, Exit, Sandbox, SandboxConfig, State,
 };
 use setpoint_node_agent::{
-    Action, AssignedPod, PostStart, ProbeResults, Runs, World, plan, status,
+    Action, AssignedPod, Ending, PostStart, ProbeResults, Runs, World, plan, status,
 };
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
+
+/// The message of a Pod that its node ends.
+pub const ENDING: &str = "The node was low on resource: memory. ";
 
 pub const IP: Ipv4Addr = Ipv4Addr::new(10, 1, 2, 3);
 
@@ -71,6 +74,7 @@ impl Simulation {
             probes: BTreeMap::new(),
             post_starts: BTreeMap::new(),
             held: BTreeSet::new(),
+            ending: None,
             volumes_checked: None,
         };
         Self {
@@ -317,6 +321,17 @@ impl Simulation {
     pub fn advance(&mut self, seconds: u64) {
         self.world.now += Duration::from_secs(seconds);
         self.world.instant += Duration::from_secs(seconds);
+    }
+
+    /// Lets the node end the Pod, unless it has decided on that before.
+    pub fn end(&mut self, grace: u64) {
+        let since = self.world.now;
+        self.world.ending.get_or_insert_with(|| Ending {
+            reason: "Evicted",
+            message: ENDING.into(),
+            grace: Duration::from_secs(grace),
+            since,
+        });
     }
 
     pub fn delete(&mut self, grace: i64) {

@@ -24,6 +24,11 @@ pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
     /// Returns a description of each setting for `--help`, `("election.lease_duration", "…")`, in one line each.
     fn describe() -> &'static [(&'static str, &'static str)];
 
+    /// Returns the time that the service takes to stop beside that of the setting `drain`.
+    fn drain(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Checks that the settings are consistent.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ pub struct Engine {
     pub(super) helper: Option<PathBuf>,
     /// Whether the agent runs in a container of the engine, so that their paths differ.
     pub contained: bool,
+    /// A path on the file system of its images, as far as the agent sees it.
+    pub root: PathBuf,
     /// Number of CPUs.
     pub(super) cpus: i64,
     /// Confinement of containers, for example `name=seccomp,profile=default` or `name=apparmor`.
@@ -91,6 +93,12 @@ impl Engine {
             address,
             contained: own_placement.found,
             node_name: own_placement.number.map(|number| format!("node-{number}")),
+            // In a container of the engine, the file system of the agent is on that of the images.
+            root: info
+                .docker_root_dir
+                .map(PathBuf::from)
+                .filter(|root| root.exists())
+                .unwrap_or_else(|| ".".into()),
             cpus: info.ncpu.unwrap_or(1),
             security_options: info.security_options.unwrap_or_default(),
         })

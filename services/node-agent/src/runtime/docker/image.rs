@@ -1,8 +1,8 @@
 //! Pulls images, with exponential backoff after failures.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{self, Duration};
 
 use bollard::errors::Error as BollardError;
 use bollard::query_parameters::CreateImageOptionsBuilder;
@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::info;
 
+use super::image_gc::{Record, Records};
 use super::{engine_error, is_not_found};
 use crate::runtime::{Error, ImageOrigin, Pull, Pulled, Wake};
 
@@ -32,6 +33,7 @@ pub struct Images {
     wake: Wake,
     slots: Semaphore,
     pulls: Mutex<HashMap<ContainerKey, Attempts>>,
+    records: Mutex<Records>,
 }
 
 /// Uid of a Pod and name of a container.
@@ -59,6 +61,7 @@ impl Images {
             wake,
             slots: Semaphore::new(MAX_CONCURRENT_PULLS),
             pulls: Mutex::default(),
+            records: Mutex::default(),
         }
     }
 
@@ -76,6 +79,7 @@ impl Images {
     ) -> Result<ImageOrigin, Error> {
         let present = !self.is_in_progress(&container_key) && self.is_present(image).await?;
         if present && pull != Pull::Always {
+            self.records.lock().used(image, time::Instant::now());
             let attempts = self.pulls.lock().remove(&container_key);
             let pulled = attempts.and_then(|attempts| attempts.pulled);
             return Ok(pulled.map_or(ImageOrigin::Present, ImageOrigin::Pulled));
@@ -109,6 +113,13 @@ impl Images {
             }
             Err(error) => Err(engine_error(format!("inspect image {image}"), error)),
         }
+    }
+
+    /// Returns the records of the images that this agent has pulled, after those in use were used now.
+    pub fn records(&self, in_use: &HashSet<String>, now: time::Instant) -> HashMap<String, Record> {
+        let mut records = self.records.lock();
+        in_use.iter().for_each(|image| records.used(image, now));
+        records.all().clone()
     }
 
     /// Forgets the pulls for the containers of a Pod.
@@ -158,6 +169,9 @@ impl Images {
         let began = Instant::now();
         let outcome = self.download(image).await;
         drop(slot);
+        if outcome.is_ok() {
+            self.records.lock().pulled(image, time::Instant::now());
+        }
         let (took, waited) = (began.elapsed(), asked.elapsed());
         let bytes = self.size(image).await;
         let pulled = Pulled {

@@ -13,6 +13,7 @@ mod exec;
 pub mod helper;
 mod identity;
 mod image;
+mod image_gc;
 mod images;
 mod lifecycle;
 mod refresh;
@@ -47,8 +48,8 @@ use self::image::Images;
 use super::streams::dial;
 use super::table::Table;
 use super::{
-    Connection, Container, ContainerConfig, ContainerId, Error, ImageOrigin, Inputs, Log,
-    LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, Streams, Volume, Wake,
+    Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, ImageOrigin, Inputs,
+    Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, Streams, Volume, Wake,
 };
 
 pub use self::engine::{ConnectError, Engine};
@@ -128,6 +129,14 @@ impl Runtime for Docker {
 
     async fn images(&self) -> Vec<ContainerImage> {
         self.shared.list_images().await
+    }
+
+    async fn remove_images(&self, bytes: u64, min_age: Duration) -> u64 {
+        self.shared.remove_images(bytes, min_age).await
+    }
+
+    async fn disk_usage(&self) -> DiskUsage {
+        self.shared.disk_usage().await
     }
 
     fn mounts_volumes(&self) -> bool {

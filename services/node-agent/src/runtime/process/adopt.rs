@@ -38,7 +38,11 @@ impl Processes {
 
     fn adopt_sandbox(&self, path: &Path, config: SandboxConfig) -> io::Result<()> {
         info!(pod = %config.pod(), uid = %config.uid, "adopted");
-        self.shared.table.lock().add(config);
+        let boot_id = folder::read::<String>(&path.join("boot.json"))?;
+        self.add_adopted(
+            config,
+            boot_id.unwrap_or_else(|| self.shared.boot_id.clone()),
+        );
         for folder in containers(path)? {
             let Ok(config) = folder.config() else {
                 remove_dir(folder.path())?;
@@ -50,6 +54,15 @@ impl Processes {
             self.adopt(&config.id, &folder, None)?;
         }
         Ok(())
+    }
+
+    fn add_adopted(&self, config: SandboxConfig, boot_id: String) {
+        let (uid, mut table) = (config.uid.clone(), self.shared.table.lock());
+        table.add(config);
+        if boot_id != self.shared.boot_id {
+            table.set_lost(&uid);
+        }
+        table.set_sandbox_id(&uid, boot_id);
     }
 
     /// Updates a container's state from its files and supervises its shim from now on.

@@ -1,7 +1,7 @@
 //! Containers as processes of this machine, without engine or images, each with a shim.
 //!
 //! ```text
-//! <state>/pods/<uid>/sandbox.json                      the Pod
+//! <state>/pods/<uid>/sandbox.json, boot.json           the Pod, and the boot of the machine that it was set up in
 //! <state>/pods/<uid>/<container>/<attempt>/            config.json mounts.json shim.json started.json exit.json pid log log.1 …
 //! ```
 //! The state in memory is a copy of these files. A restarted agent reads them and adopts the shims that still run.
@@ -48,10 +48,11 @@ use self::volumes::Volumes;
 use super::streams::dial;
 use super::table::Table;
 use super::{
-    Connection, Container, ContainerConfig, ContainerId, Error, ImageOrigin, Inputs, Log,
-    LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume, Wake,
-    pod_label, sub_path,
+    Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, ImageOrigin, Inputs,
+    Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
+    Wake, pod_label, sub_path,
 };
+use crate::node::Machine;
 
 pub use self::sweep::sweep;
 
@@ -67,6 +68,8 @@ pub struct Processes {
 struct Shared {
     pods: PathBuf,
     program: PathBuf,
+    /// The machine's boot id. A sandbox of an earlier boot is lost, with its volumes in memory.
+    boot_id: String,
     /// Whether this agent may mount volumes.
     mounts: bool,
     volumes: Volumes,
@@ -90,6 +93,7 @@ impl Processes {
         let this = Self {
             shared: Arc::new(Shared {
                 pods: root.join("pods"),
+                boot_id: Machine::read().boot_id,
                 mounts: nix::unistd::Uid::effective().is_root() && mounts::are_possible(),
                 volumes: Volumes::of(&root),
                 program: program.into(),
@@ -215,9 +219,14 @@ impl Runtime for Processes {
         let folder = self.sandbox_folder(&config.uid);
         fs::create_dir_all(&folder)
             .and_then(|()| self.shared.volumes.create(&config.uid, &config.volumes))
+            .and_then(|()| folder::write(&folder.join("boot.json"), &self.shared.boot_id))
             .and_then(|()| folder::write(&folder.join("sandbox.json"), &config))
             .map_err(|source| state_error(&config.uid, source))?;
-        self.shared.table.lock().add(config);
+        let (uid, ip) = (config.uid.clone(), config.ip);
+        let mut table = self.shared.table.lock();
+        table.add(config);
+        table.set_sandbox_id(&uid, self.shared.boot_id.clone());
+        table.set_ready(&uid, Some(ip));
         Ok(())
     }
 
@@ -323,6 +332,16 @@ impl Runtime for Processes {
     async fn readings(&self) -> HashMap<ContainerId, Reading> {
         let running = self.shared.shims.lock().keys().cloned().collect();
         let read = tokio::task::spawn_blocking(|| usage::readings(running));
+        read.await.unwrap_or_default()
+    }
+
+    async fn disk_usage(&self) -> DiskUsage {
+        let shared = Arc::clone(&self.shared);
+        let read = tokio::task::spawn_blocking(move || {
+            let containers = shared.table.lock().containers();
+            let ids = containers.into_iter().map(|container| container.id);
+            usage::disk_usage(&shared.pods, shared.volumes.disk(), ids.collect())
+        });
         read.await.unwrap_or_default()
     }
 

@@ -1,14 +1,16 @@
-//! Reads the resource usage of containers from /proc.
+//! Reads the resource usage of containers from /proc and from the directories of their files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::Pid;
 
 use super::process_handle::{container_of, processes};
-use crate::runtime::{ContainerId, Reading};
+use crate::runtime::{ContainerId, DiskUsage, Reading};
 
 /// Sums up the usage of all processes of each container, those that left its process group or session included. The CPU
 /// time of ended processes is included once their parent has waited for them.
@@ -24,6 +26,42 @@ pub fn readings(running: Vec<ContainerId>) -> HashMap<ContainerId, Reading> {
     }
     let read = |id: ContainerId| sums.get(&id.to_string()).map(|sum| (id, *sum));
     running.into_iter().filter_map(read).collect()
+}
+
+/// Sums up the files of containers below `pods`, which are mostly logs, and those of volumes below `volumes`.
+pub fn disk_usage(pods: &Path, volumes: &Path, containers: Vec<ContainerId>) -> DiskUsage {
+    let folder = |id: &ContainerId| {
+        pods.join(&id.uid)
+            .join(&id.name)
+            .join(id.attempt.to_string())
+    };
+    let uids: HashSet<_> = containers.iter().map(|id| id.uid.clone()).collect();
+    let volumes = uids.into_iter().map(|uid| {
+        let bytes = size(&volumes.join(&uid));
+        (uid, bytes)
+    });
+    DiskUsage {
+        volumes: volumes.collect(),
+        containers: containers
+            .into_iter()
+            .map(|id| (id.clone(), size(&folder(&id))))
+            .collect(),
+    }
+}
+
+/// Returns the space that the files of a directory hold, without following links.
+fn size(folder: &Path) -> u64 {
+    let (mut sum, mut folders): (u64, _) = (0, vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
+            sum = sum.saturating_add(metadata.blocks().saturating_mul(512));
+            folders.extend(metadata.is_dir().then(|| entry.path()));
+        }
+    }
+    sum
 }
 
 fn reading(pid: Pid) -> Option<Reading> {
@@ -48,6 +86,30 @@ fn of_stat(stat: &str) -> Option<Reading> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_count_for_the_container_or_the_volume_that_has_them() {
+        let state = tempfile::tempdir().unwrap();
+        let write = |path: &str| {
+            let path = state.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, vec![7; 100_000]).unwrap();
+        };
+        write("pods/uid/web/0/log");
+        write("volumes/uid/cache/deep/file");
+        write("volumes/other/cache/file");
+        let id = |name: &str| ContainerId {
+            uid: "uid".into(),
+            name: name.into(),
+            attempt: 0,
+        };
+        let of = |path| state.path().join(path);
+        let usage = disk_usage(&of("pods"), &of("volumes"), vec![id("web"), id("log")]);
+        assert!(usage.containers[&id("web")] >= 100_000);
+        assert_eq!(usage.containers[&id("log")], 0);
+        assert!((100_000..200_000).contains(&usage.volumes["uid"]));
+        assert_eq!(usage.volumes.len(), 1);
+    }
 
     #[test]
     fn time_of_waited_children_is_counted() {

@@ -70,6 +70,11 @@ impl Volumes {
         layout::publish(&folder, &version, archive.as_slice()).map(|_| ())
     }
 
+    /// Returns the directory of the volumes on disk.
+    pub fn disk(&self) -> &Path {
+        &self.disk
+    }
+
     fn parent(&self, kind: &VolumeKind) -> &Path {
         match kind {
             VolumeKind::Memory(_) | VolumeKind::Files { secret: true, .. } => &self.memory,

@@ -1,0 +1,98 @@
+//! Observes what is available of the resources of this machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::statvfs;
+
+use super::pressure::{Observation, Observations};
+use super::threshold::Signal;
+
+/// The file systems of a node.
+#[derive(Clone, Debug)]
+pub struct FileSystems {
+    /// A path on that of the agent's state.
+    pub node: PathBuf,
+    /// A path on that of the images, if the runtime has any.
+    pub images: Option<PathBuf>,
+}
+
+impl FileSystems {
+    /// Observes all signals. Those that cannot be read are left out.
+    pub fn observe(&self) -> Observations {
+        let images = self.images.as_deref().and_then(disk);
+        let all = [
+            (
+                Signal::Memory,
+                memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
+            ),
+            (Signal::Nodefs, disk(&self.node)),
+            (Signal::Imagefs, images),
+        ];
+        let known = all.into_iter();
+        known
+            .filter_map(|(signal, observation)| Some((signal, observation?)))
+            .collect()
+    }
+}
+
+/// Returns the memory that is free or holds pages of files that were not used lately, as the kubelet counts it.
+fn memory(meminfo: &str) -> Option<Observation> {
+    let bytes = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
+        let kilobytes: i64 = line?.split_whitespace().next()?.parse().ok()?;
+        kilobytes.checked_mul(1024)
+    };
+    let available = bytes("MemFree:")?.saturating_add(bytes("Inactive(file):")?);
+    Some(Observation {
+        available,
+        capacity: bytes("MemTotal:")?,
+    })
+}
+
+/// Returns the space of the file system of a path.
+pub fn disk(path: &Path) -> Option<Observation> {
+    let stat = statvfs(path).ok()?;
+    let bytes = |blocks: u64| i64::try_from(blocks.saturating_mul(stat.fragment_size())).ok();
+    Some(Observation {
+        available: bytes(stat.blocks_available())?,
+        capacity: bytes(stat.blocks())?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_files_that_were_not_used_lately_count_as_available() {
+        let meminfo =
+            "MemTotal: 1000 kB\nMemFree: 100 kB\nInactive: 90 kB\nInactive(file): 50 kB\n";
+        let expected = Observation {
+            available: 150 << 10,
+            capacity: 1000 << 10,
+        };
+        assert_eq!(memory(meminfo), Some(expected));
+        assert_eq!(memory("MemTotal: 1 kB"), None);
+    }
+
+    #[test]
+    fn this_machine_is_observed() {
+        let systems = FileSystems {
+            node: ".".into(),
+            images: Some("/nowhere/at-all".into()),
+        };
+        let observed = systems.observe();
+        assert_eq!(
+            observed.keys().copied().collect::<Vec<_>>(),
+            [Signal::Memory, Signal::Nodefs]
+        );
+        for Observation {
+            available,
+            capacity,
+        } in observed.values()
+        {
+            assert!(0 < *available && available <= capacity);
+        }
+    }
+}
