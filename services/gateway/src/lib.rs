@@ -16,6 +16,7 @@ pub mod in_process;
 mod json_path;
 mod kinds;
 mod metrics;
+mod outbound;
 mod peers;
 pub mod registry;
 mod router;
