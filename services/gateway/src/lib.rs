@@ -4,6 +4,7 @@ pub mod access;
 mod adapter;
 mod admission;
 mod agents;
+mod aggregation;
 mod background;
 pub mod explain;
 mod flow_control;

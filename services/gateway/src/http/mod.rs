@@ -5,6 +5,7 @@
 
 mod accept;
 mod admit;
+mod aggregation;
 mod authenticate;
 mod body;
 mod compression;
@@ -14,6 +15,7 @@ mod deprecation;
 mod discovery;
 mod encoder;
 mod encoding;
+mod forwarding;
 mod handler;
 mod list_options;
 mod loading;
@@ -43,7 +45,7 @@ use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
 
 pub(crate) use connect::Streams;
-pub(crate) use discovery::group_rank;
+pub(crate) use discovery::priorities;
 
 use crate::registry::Registry;
 use query::Query;
@@ -62,6 +64,7 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .fallback(handler::serve)
         .layer(from_fn(compression::compress))
         .layer(from_fn(admit::admit))
+        .layer(from_fn_with_state(registry.clone(), aggregation::forward))
         .layer(from_fn_with_state(
             registry.clone(),
             authenticate::authenticate,
