@@ -65,7 +65,7 @@ impl Aggregator {
         group: &str,
         version: &str,
     ) -> Option<Arc<Remote>> {
-        let key = Key::new("", &format!("{version}.{group}"));
+        let key = Key::new("", format!("{version}.{group}"));
         let found = registry
             .cache()
             .get(kind_of::<ApiService>(), &key, AtLeast::Any);
