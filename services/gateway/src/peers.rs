@@ -79,7 +79,11 @@ impl Peers {
         connected.map_err(|error| error.to_string())
     }
 
-    fn check(&self, address: SocketAddr) -> Result<(), String> {
+    /// Checks the address of a process of the cluster.
+    ///
+    /// # Errors
+    /// When the address is excluded.
+    pub fn check(&self, address: SocketAddr) -> Result<(), String> {
         let ip = address.ip().to_canonical();
         if !is_private(ip) {
             return Err(format!(

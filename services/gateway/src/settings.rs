@@ -9,6 +9,7 @@ use setpoint_host as host;
 use setpoint_store::{cache, etcd};
 
 use crate::adapter;
+use crate::aggregation::FrontProxy;
 use crate::flow_control::FlowControl;
 
 /// The settings of the gateway.
@@ -23,6 +24,7 @@ pub struct Settings {
     event_ttl: Duration,
     root_ca: PathBuf,
     agent_secret_file: PathBuf,
+    front_proxy: FrontProxyFiles,
     max_requests_inflight: usize,
     max_mutating_requests_inflight: usize,
     etcd: Etcd,
@@ -35,6 +37,14 @@ pub struct Settings {
 struct Flaps {
     #[serde(with = "host::duration")]
     window: Duration,
+}
+
+/// The files of the certificate by which other API servers recognise the gateway. All are empty, or none is.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct FrontProxyFiles {
+    ca: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
 }
 
 /// The connection to etcd.
@@ -56,6 +66,7 @@ impl Default for Settings {
             event_ttl: Duration::from_secs(60 * 60),
             root_ca: PathBuf::new(),
             agent_secret_file: PathBuf::new(),
+            front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             etcd: Etcd {
@@ -93,6 +104,18 @@ impl host::Settings for Settings {
             (
                 "agent_secret_file",
                 "File with the secret that agents of nodes require, which they make if it does not exist; empty for agents without one",
+            ),
+            (
+                "front_proxy.ca",
+                "File with the CA of the certificate by which API servers of APIServices recognise the gateway; empty for a CA and a certificate that are made once and kept in the Secret setpoint-system/front-proxy",
+            ),
+            (
+                "front_proxy.certificate",
+                "File with that certificate; empty as front_proxy.ca is",
+            ),
+            (
+                "front_proxy.key",
+                "File with the private key of that certificate; empty as front_proxy.ca is",
             ),
             (
                 "max_requests_inflight",
@@ -135,6 +158,13 @@ impl host::Settings for Settings {
         if self.etcd.endpoints.is_empty() {
             return Err("etcd.endpoints must not be empty".into());
         }
+        let files = &self.front_proxy;
+        let files = [&files.ca, &files.certificate, &files.key];
+        let given = files.iter().filter(|file| !file.as_os_str().is_empty());
+        if ![0, files.len()].contains(&given.count()) {
+            let files = "front_proxy.ca, front_proxy.certificate and front_proxy.key";
+            return Err(format!("either all of {files} or none must be set"));
+        }
         if self.stall.is_zero() {
             return Err("stall must be greater than 0".into());
         }
@@ -176,6 +206,18 @@ impl Settings {
 
     pub(crate) fn root_ca(&self) -> &Path {
         &self.root_ca
+    }
+
+    /// Returns the identity by which the gateway calls other API servers.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is malformed.
+    pub(crate) fn front_proxy(&self) -> anyhow::Result<FrontProxy> {
+        let files = &self.front_proxy;
+        match files.ca.as_os_str().is_empty() {
+            true => Ok(FrontProxy::default()),
+            false => FrontProxy::read(&files.ca, &files.certificate, &files.key),
+        }
     }
 
     /// Returns the window of flap detection; `None` if it is turned off.
@@ -249,6 +291,9 @@ mod tests {
         assert!(settings.validate().is_err());
         settings = Settings::default();
         settings.etcd.endpoints.clear();
+        assert!(settings.validate().is_err());
+        settings = Settings::default();
+        settings.front_proxy.ca = "ca.crt".into();
         assert!(settings.validate().is_err());
     }
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::adapter::Adapter;
+use crate::aggregation::Aggregator;
 use crate::explain::flaps;
 use crate::http::Streams;
 use crate::peers::Peers;
@@ -37,7 +38,7 @@ const CACHE_CHECKS: [&str; 5] = [
 /// Serves the API until shutdown. Starts without etcd as well: until it is reached, requests fail.
 ///
 /// # Errors
-/// When an endpoint of etcd is not an address, the CA certificates cannot be read, or TLS for Prometheus cannot be set up.
+/// When an endpoint of etcd is not an address, certificates cannot be read, or TLS for Prometheus cannot be set up.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
     let checks = CACHE_CHECKS.map(|name| host.health().check(name));
@@ -54,6 +55,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
         .with_peers(peers)
+        .with_aggregator(Aggregator::new(settings.front_proxy()?))
         .with_adapter(adapter);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.

@@ -1,51 +1,11 @@
 //! A webhook that converts between the versions of a kind, as a process: `conversion_webhook.py`.
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::{Value, json};
-use setpoint_tests::{Cluster, Kubectl, eventually};
+use setpoint_tests::{Cluster, Kubectl};
 
-use super::{Operator, apply, beside, field};
+use super::{apply, field, make_certificate, port, start_server};
 
 const NAME: &str = "endpoints.endpoints.example.com";
-
-/// Makes a certificate for 127.0.0.1, which is its own CA. Returns it in base64.
-fn make_certificate(directory: &Path) -> String {
-    let made = Command::new("openssl")
-        .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2".split(' '))
-        .args("-subj /CN=webhook -addext subjectAltName=IP:127.0.0.1".split(' '))
-        .args(["-keyout", "webhook.key", "-out", "webhook.crt"])
-        .current_dir(directory)
-        .output()
-        .expect("tests/prepare has installed openssl");
-    assert!(made.status.success(), "{made:?}");
-    let encoded = Command::new("base64")
-        .args(["-w0", "webhook.crt"])
-        .current_dir(directory)
-        .output();
-    let encoded = encoded.expect("base64 is one of the coreutils").stdout;
-    String::from_utf8(encoded).expect("base64 is ASCII")
-}
-
-fn start(cluster: &Cluster) -> Operator {
-    let mut command = Command::new("python3");
-    command
-        .arg(beside("conversion_webhook.py"))
-        .arg("0")
-        .args(["webhook.crt", "webhook.key"])
-        .current_dir(cluster.directory());
-    Operator::start(cluster, "conversion-webhook", command)
-}
-
-/// Waits until the webhook serves. Returns its port.
-fn port(webhook: &Operator) -> u16 {
-    eventually("the webhook serves", || {
-        let log = webhook.log();
-        let port = log.trim().strip_prefix("serving ");
-        port.and_then(|port| port.parse().ok()).ok_or(log)
-    })
-}
 
 fn definition(port: u16, ca: &str) -> Value {
     let version = |name: &str, storage: bool, properties: Value| {
@@ -82,8 +42,8 @@ fn definition(port: u16, ca: &str) -> Value {
 fn a_webhook_converts_objects_and_a_broken_one_loses_none() {
     let cluster = Cluster::bare();
     let kubectl = cluster.kubectl();
-    let ca = make_certificate(cluster.directory());
-    let mut webhook = start(&cluster);
+    let ca = make_certificate(cluster.directory(), "IP:127.0.0.1");
+    let mut webhook = start_server(&cluster, "conversion_webhook.py");
     apply(&kubectl, &definition(port(&webhook), &ca).to_string());
     kubectl.ok(&format!(
         "wait crd/{NAME} --for=condition=Established --timeout=30s"

@@ -1,6 +1,7 @@
-//! Operators that know nothing of Setpoint, each written with an unmodified library.
+//! Operators that know nothing of Setpoint, each written with an unmodified library, and servers that the gateway calls.
 
 mod conversion_webhook;
+mod extension_server;
 mod kopf;
 mod kube;
 mod sample_controller;
@@ -53,6 +54,49 @@ fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("e2e/operators")
         .join(name)
+}
+
+/// Makes a certificate for a name, which is its own CA: `server.crt` and `server.key`. Returns it in base64.
+fn make_certificate(directory: &Path, name: &str) -> String {
+    let made = Command::new("openssl")
+        .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2".split(' '))
+        .args([
+            "-subj",
+            "/CN=server",
+            "-addext",
+            &format!("subjectAltName={name}"),
+        ])
+        .args(["-keyout", "server.key", "-out", "server.crt"])
+        .current_dir(directory)
+        .output()
+        .expect("tests/prepare has installed openssl");
+    assert!(made.status.success(), "{made:?}");
+    let encoded = Command::new("base64")
+        .args(["-w0", "server.crt"])
+        .current_dir(directory)
+        .output();
+    let encoded = encoded.expect("base64 is one of the coreutils").stdout;
+    String::from_utf8(encoded).expect("base64 is ASCII")
+}
+
+/// Starts a server with that certificate on a port that is free.
+fn start_server(cluster: &Cluster, script: &str) -> Operator {
+    let mut command = Command::new("python3");
+    command
+        .arg(beside(script))
+        .arg("0")
+        .args(["server.crt", "server.key"])
+        .current_dir(cluster.directory());
+    Operator::start(cluster, script.trim_end_matches(".py"), command)
+}
+
+/// Waits until a server serves. Returns its port.
+fn port(server: &Operator) -> u16 {
+    eventually("the server serves", || {
+        let log = server.log();
+        let port = log.trim().strip_prefix("serving ");
+        port.and_then(|port| port.parse().ok()).ok_or(log)
+    })
 }
 
 /// Applies a definition and waits until its kind is served.

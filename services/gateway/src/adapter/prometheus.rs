@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::values::Sample;
-use crate::webhook;
+use crate::outbound::{self, Trust};
 
 /// The number of queries in flight. Others wait, within their time.
 const IN_FLIGHT: usize = 16;
@@ -55,7 +55,7 @@ impl Prometheus {
     /// # Errors
     /// If TLS cannot be set up.
     pub(super) fn new(url: String, limit: Duration) -> Result<Self, String> {
-        let tls = webhook::tls(&[]).map_err(|error| error.to_string())?;
+        let tls = outbound::tls(Trust::Bundle(&[]), None)?;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -108,12 +108,12 @@ impl Prometheus {
             .map_err(|error| error.to_string())?;
         let response = self.http.request(request).await;
         let (head, body) = response
-            .map_err(|error| webhook::cause(&error))?
+            .map_err(|error| outbound::cause(&error))?
             .into_parts();
         let body = Limited::new(body, RESULT_MAX).collect().await;
         let body = body.map_err(|error| match error.is::<LengthLimitError>() {
             true => format!("the result of Prometheus is larger than {RESULT_MAX} bytes"),
-            false => webhook::cause(&*error),
+            false => outbound::cause(&*error),
         })?;
         samples(head.status, &body.to_bytes())
     }

@@ -16,7 +16,7 @@ use setpoint_proto::meta::{DeleteOptions, Preconditions};
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::sleep;
 
-use crate::http::group_rank;
+use crate::http::priorities;
 use crate::kinds::apiservice::AUTOMANAGED;
 use crate::registry::{
     AtLeast, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
@@ -26,12 +26,6 @@ use crate::registry::{
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// The maximum number of events that are acted upon at once.
 const EVENTS: usize = 1024;
-/// The ranks of the groups of custom resources and of their versions, as upstream's.
-const CUSTOM: (i32, i32) = (1000, 100);
-/// The rank of the first group of Kubernetes, and the distance of the others.
-const FIRST: i32 = 18_000;
-const DISTANCE: i32 = 100;
-
 /// Keeps APIServices until dropped.
 pub(crate) async fn run(registry: &Registry) {
     loop {
@@ -92,7 +86,7 @@ fn wanted(registry: &Registry) -> BTreeMap<String, ApiService> {
 }
 
 fn service(kind: &Kind) -> ApiService {
-    let (rank, of_version) = ranks(kind);
+    let (of_group, of_version) = priorities(kind);
     let since = if kind.is_custom() { "true" } else { "onstart" };
     let mut service = ApiService::default();
     service.metadata.name = format!("{}.{}", kind.version, kind.group);
@@ -100,20 +94,9 @@ fn service(kind: &Kind) -> ApiService {
     labels.insert(AUTOMANAGED.into(), since.into());
     service.spec.group.clone_from(&kind.group);
     service.spec.version.clone_from(&kind.version);
-    service.spec.group_priority_minimum = rank;
+    service.spec.group_priority_minimum = of_group;
     service.spec.version_priority = of_version;
     service
-}
-
-/// Returns the ranks of the group and of the version in discovery.
-fn ranks(kind: &Kind) -> (i32, i32) {
-    let place = group_rank(&kind.group).and_then(|place| i32::try_from(place).ok());
-    let Some(place) = place.filter(|_| !kind.is_custom()) else {
-        return CUSTOM;
-    };
-    let number = kind.version.trim_start_matches('v').parse();
-    let number: i32 = number.unwrap_or_default();
-    (FIRST - place * DISTANCE, 1 + number)
 }
 
 async fn create(registry: &Registry, service: ApiService) -> Result<(), ApiError> {

@@ -1,8 +1,10 @@
 //! Background tasks of the gateway. Each is restarted after a panic, and reports when it keeps failing.
 
+mod aggregation;
 mod api_services;
 mod cache_differences;
 mod custom_resource_definitions;
+mod extension_authentication;
 mod garbage_collector;
 mod kubernetes_service;
 pub(crate) mod namespace_objects;
@@ -28,8 +30,8 @@ const INITIAL_OBJECTS: [&str; 3] = [
 
 impl Registry {
     /// Creates the initial namespaces and priority classes; then runs the garbage collector, the deletion of expired objects,
-    /// and the loops that keep the objects of each namespace, the status of quotas and definitions, APIServices, and
-    /// the Service `kubernetes`, until `shutdown`.
+    /// and the loops that keep the objects of each namespace, the status of quotas and definitions, APIServices and
+    /// their availability, the ConfigMap for other API servers, and the Service `kubernetes`, until `shutdown`.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
     /// health of the task; those of the initial objects get `Ok` once they exist.
@@ -46,6 +48,7 @@ impl Registry {
         let (objects, service) = (report("namespace-objects"), report("kubernetes-service"));
         let (quotas, definitions) = (report("quotas"), report("custom-resource-definitions"));
         let (services, policies) = (report("api-services"), report("policy-status"));
+        let (servers, authentication) = (report("aggregation"), report("extension-authentication"));
         let work = async {
             self.cache().synced().await;
             let failing = |state: Result<(), String>| {
@@ -71,6 +74,10 @@ impl Registry {
                 supervise("api-services", services, || Box::pin(api_services::run(
                     &self
                 ))),
+                supervise("aggregation", servers, || Box::pin(aggregation::run(&self))),
+                supervise("extension-authentication", authentication, || {
+                    Box::pin(extension_authentication::run(&self))
+                }),
                 supervise("policy-status", policies, || {
                     Box::pin(policy_status::run(&self))
                 }),

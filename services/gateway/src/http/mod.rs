@@ -5,6 +5,7 @@
 
 mod accept;
 mod admit;
+mod aggregation;
 mod authenticate;
 mod body;
 mod compression;
@@ -14,6 +15,7 @@ mod deprecation;
 mod discovery;
 mod encoder;
 mod encoding;
+mod forwarding;
 mod handler;
 mod list_options;
 mod loading;
@@ -45,7 +47,7 @@ use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
 
 pub(crate) use connect::Streams;
-pub(crate) use discovery::group_rank;
+pub(crate) use discovery::priorities;
 
 use crate::registry::Registry;
 use query::Query;
@@ -74,7 +76,8 @@ async fn prepare(State(registry): State<Arc<Registry>>, request: Request, next: 
     }
     let compress = |request| compression::compress(request, next);
     let admit = |request| admit::admit(request, compress);
-    let authenticate = |request| authenticate::authenticate(&registry, request, admit);
+    let forward = |request| aggregation::forward(&registry, request, admit);
+    let authenticate = |request| authenticate::authenticate(&registry, request, forward);
     telemetry::observe(&registry, request, authenticate).await
 }
 

@@ -1,9 +1,10 @@
-//! APIService: the name is the version and the group. One without a Service stands for a version that the gateway serves itself; the
-//! others are stored and have no effect, as their status says: the gateway forwards no requests to other servers.
+//! APIService: the name is the version and the group. One without a Service stands for a version that the gateway serves itself;
+//! requests for that of another are forwarded to the endpoints of the Service while its condition `Available` is true, which
+//! `crate::background::aggregation` keeps.
 
 use jiff::Timestamp;
 use serde_json::Value;
-use setpoint_model::condition::{self, FALSE, TRUE};
+use setpoint_model::condition::{self, TRUE};
 use setpoint_model::names;
 use setpoint_proto::apiregistration::{
     ApiService, ApiServiceCondition, ApiServiceSpec, ServiceReference,
@@ -14,8 +15,10 @@ use super::admission::validate_dns_1035_label;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
-const AVAILABLE: &str = "Available";
-const HTTPS: i32 = 443;
+/// The condition of one whose requests are served.
+pub(crate) const AVAILABLE: &str = "Available";
+/// The port of a Service by default.
+pub(crate) const HTTPS: i32 = 443;
 /// The label of those that the gateway keeps (upstream: the registration controllers).
 pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
@@ -29,13 +32,16 @@ impl StoredKind for ApiService {
     }
 
     fn prepare_create(&mut self) {
-        self.status.conditions = vec![availability(&self.spec)];
+        self.status.conditions.clear();
+        if self.spec.service.is_none() {
+            self.status.conditions.push(local());
+        }
     }
 
     fn prepare_update(&mut self, old: &Self) {
         self.status.clone_from(&old.status);
-        if self.spec.service.is_some() != old.spec.service.is_some() {
-            condition::set(&mut self.status.conditions, availability(&self.spec));
+        if self.spec.service.is_none() {
+            condition::set(&mut self.status.conditions, local());
         }
     }
 
@@ -73,12 +79,6 @@ impl StoredKind for ApiService {
         }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        let forwards = self.spec.service.is_some();
-        let warning = "spec.service has no effect: the gateway forwards no requests to it";
-        Vec::from_iter(forwards.then(|| warning.to_owned()))
-    }
-
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         Some(match column {
             "Service" => self
@@ -94,22 +94,14 @@ impl StoredKind for ApiService {
     }
 }
 
-/// Returns the condition `Available` of a new APIService.
-fn availability(spec: &ApiServiceSpec) -> ApiServiceCondition {
-    let (status, reason, message) = match spec.service {
-        None => (TRUE, "Local", "Local APIServices are always available"),
-        Some(_) => (
-            FALSE,
-            "NotForwarded",
-            "the gateway forwards no requests to other servers",
-        ),
-    };
+/// Returns the condition `Available` of a version that the gateway serves itself.
+fn local() -> ApiServiceCondition {
     ApiServiceCondition {
         r#type: AVAILABLE.into(),
-        status: status.into(),
+        status: TRUE.into(),
         last_transition_time: Timestamp::now().into(),
-        reason: reason.into(),
-        message: message.into(),
+        reason: "Local".into(),
+        message: "Local APIServices are always available".into(),
     }
 }
 

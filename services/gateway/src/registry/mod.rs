@@ -27,6 +27,7 @@ use tokio::sync::OnceCell;
 use crate::access::{self, SigningKey};
 use crate::adapter::Adapter;
 use crate::admission::Hooks;
+use crate::aggregation::Aggregator;
 use crate::kinds::custom::Converter;
 use crate::kinds::resourcequota::QuotaLocks;
 use crate::kinds::view;
@@ -59,6 +60,7 @@ pub struct Registry {
     server: ServerInfo,
     usage: Usage,
     adapter: Option<Adapter>,
+    aggregator: Aggregator,
     pub(crate) signing_key: OnceCell<Arc<SigningKey>>,
 }
 
@@ -77,6 +79,7 @@ impl Registry {
             server: ServerInfo::default(),
             usage: Usage::default(),
             adapter: None,
+            aggregator: Aggregator::default(),
             signing_key: OnceCell::new(),
         }
     }
@@ -129,6 +132,18 @@ impl Registry {
     /// Returns the adapter of metrics; `None` if there is no Prometheus server.
     pub(crate) fn adapter(&self) -> Option<&Adapter> {
         self.adapter.as_ref()
+    }
+
+    /// Sets the aggregator of other API servers.
+    #[must_use]
+    pub(crate) fn with_aggregator(mut self, aggregator: Aggregator) -> Self {
+        self.aggregator = aggregator;
+        self
+    }
+
+    /// Returns the aggregator of other API servers.
+    pub(crate) fn aggregator(&self) -> &Aggregator {
+        &self.aggregator
     }
 
     /// Returns the addresses of other processes that the gateway may call.

@@ -1,6 +1,5 @@
 //! The client of one webhook.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,16 +9,13 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::ClientConfig;
-use rustls::crypto::ring;
 use setpoint_store::cache::Cache;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Config;
-use super::dialer::Dialer;
-use super::error::{Error, cause};
-use super::roots::verifier;
+use super::error::Error;
+use crate::outbound::{Dialer, Trust, cause, tls};
 use crate::peers::Peers;
 
 /// The number of calls that a webhook may have in flight. Others wait, so that a slow one holds a bounded number of objects.
@@ -38,22 +34,6 @@ const JSON: &str = "application/json";
 
 type Http = legacy::Client<HttpsConnector<Dialer>, Full<Bytes>>;
 
-/// Returns TLS by the certificates of a CA bundle; by those of the system if it is blank.
-///
-/// # Errors
-/// If none of them can be used.
-pub(crate) fn tls(ca_bundle: &[u8]) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let verifier = verifier(ca_bundle, &provider)?;
-    let versions =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    Ok(versions
-        .map_err(|error| Error::Roots(error.to_string()))?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth())
-}
-
 /// The client of a webhook.
 pub(crate) struct Client {
     config: Config,
@@ -64,12 +44,13 @@ pub(crate) struct Client {
 
 impl Client {
     pub(super) fn new(config: Config, cache: Cache, peers: Peers) -> Result<Self, Error> {
+        let tls = tls(Trust::Bundle(&config.ca_bundle), None).map_err(Error::Roots)?;
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(&config.ca_bundle)?)
+            .with_tls_config(tls)
             .https_only()
             .enable_http1()
             .enable_http2()
-            .wrap_connector(Dialer::new(config.address.clone(), cache, peers));
+            .wrap_connector(Dialer::new(config.service().cloned(), cache, peers));
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)

@@ -6,6 +6,7 @@ use setpoint_model::Key;
 use setpoint_proto::{admissionregistration, apiextensions};
 
 use super::Error;
+use crate::outbound::ServiceAddress;
 
 /// The port of a Service that a reference without one means.
 const DEFAULT_PORT: u16 = 443;
@@ -25,14 +26,18 @@ pub(crate) enum Address {
     /// A URL.
     Url(String),
     /// A port of a Service, and the path of its requests.
-    Service {
-        service: Key,
-        port: u16,
-        path: String,
-    },
+    Service { at: ServiceAddress, path: String },
 }
 
 impl Config {
+    /// Returns the port of the Service; `None` for a URL.
+    pub(super) fn service(&self) -> Option<&ServiceAddress> {
+        match &self.address {
+            Address::Url(_) => None,
+            Address::Service { at, .. } => Some(at),
+        }
+    }
+
     /// Returns the URL of requests with this timeout, which upstream sends as a parameter.
     ///
     /// # Errors
@@ -40,16 +45,8 @@ impl Config {
     pub(super) fn url(&self, seconds: u64) -> Result<Uri, Error> {
         let base = match &self.address {
             Address::Url(url) => url.clone(),
-            Address::Service {
-                service,
-                port,
-                path,
-            } => {
-                let Key {
-                    namespace, name, ..
-                } = service;
-                let path = path.trim_start_matches('/');
-                format!("https://{name}.{namespace}.svc:{port}/{path}")
+            Address::Service { at, path } => {
+                format!("https://{}/{}", at.host(), path.trim_start_matches('/'))
             }
         };
         let url = format!("{base}?timeout={seconds}s");
@@ -65,10 +62,12 @@ macro_rules! of_client_config {
             fn from(config: &$config) -> Self {
                 let address = match &config.service {
                     Some(service) => Address::Service {
-                        service: Key::new(&service.namespace, &service.name),
-                        port: (service.port)
-                            .and_then(|port| u16::try_from(port).ok())
-                            .unwrap_or(DEFAULT_PORT),
+                        at: ServiceAddress {
+                            service: Key::new(&service.namespace, &service.name),
+                            port: (service.port)
+                                .and_then(|port| u16::try_from(port).ok())
+                                .unwrap_or(DEFAULT_PORT),
+                        },
                         path: service.path.clone().unwrap_or_default(),
                     },
                     None => Address::Url(config.url.clone().unwrap_or_default()),

@@ -1,7 +1,7 @@
 //! Calls of webhooks: HTTPS servers that are asked about objects.
 //!
 //! ```text
-//! Clients ─ by name ─▶ Client ─▶ TLS (the CA bundle, or the roots of the system) ─▶ Dialer ─▶ address of a URL or a Service
+//! Clients ─ by name ─▶ Client ─▶ TLS and the address of a URL or a Service (`crate::outbound`)
 //! ```
 //! A call has a deadline, which includes the wait for one of the calls that a webhook may have in flight. Its response is bounded,
 //! and redirects are not followed.
@@ -9,13 +9,8 @@
 mod client;
 mod clients;
 mod config;
-mod dialer;
 mod error;
-mod roots;
-mod service;
-mod verifier;
 
-pub(crate) use client::tls;
 pub(crate) use clients::Clients;
-pub(crate) use config::{Address, Config};
-pub(crate) use error::{Error, cause};
+pub(crate) use config::Config;
+pub(crate) use error::Error;

@@ -9,9 +9,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -27,9 +30,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with a certificate for `localhost` and for the Service `webhook` in the namespace `default`.
+    /// Starts a server with a certificate for `localhost` and for the Services `webhook` and `extension` in the namespace `default`.
     pub async fn start(router: Router) -> Self {
-        let (ca_bundle, acceptor) = identity();
+        Self::requiring(router, None).await
+    }
+
+    /// Like [`Self::start`]. Clients need a certificate of this CA in PEM, if there is one.
+    pub async fn requiring(router: Router, client_ca: Option<&str>) -> Self {
+        let (ca_bundle, acceptor) = identity(client_ca);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let stop = CancellationToken::new();
@@ -50,25 +58,39 @@ impl Server {
 }
 
 /// Returns a CA certificate in PEM, in base64, and an acceptor with a certificate of that CA.
-fn identity() -> (String, TlsAcceptor) {
+fn identity(client_ca: Option<&str>) -> (String, TlsAcceptor) {
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().unwrap();
     let certificate = ca.self_signed(&key).unwrap();
-    let names = ["localhost", "webhook.default.svc"].map(str::to_owned);
+    let names = ["localhost", "webhook.default.svc", "extension.default.svc"];
+    let names = names.map(str::to_owned);
     let own_key = KeyPair::generate().unwrap();
     let own = CertificateParams::new(names).unwrap();
     let own = own.signed_by(&own_key, &Issuer::new(ca, key)).unwrap();
     let own_key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own_key.serialize_der()));
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![own.der().clone()], own_key)
         .unwrap();
+    let mut config = match client_ca {
+        None => builder.with_no_client_auth(),
+        Some(ca) => builder.with_client_cert_verifier(clients_of(ca, provider)),
+    }
+    .with_single_cert(vec![own.der().clone()], own_key)
+    .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let ca_bundle = BASE64_STANDARD.encode(certificate.pem());
     (ca_bundle, TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Returns the verifier of clients with certificates of a CA.
+fn clients_of(ca: &str, provider: Arc<CryptoProvider>) -> Arc<dyn ClientCertVerifier> {
+    let mut roots = RootCertStore::empty();
+    let ca = CertificateDer::from_pem_slice(ca.as_bytes()).unwrap();
+    roots.add(ca).unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    verifier.build().unwrap()
 }
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor, router: Router) {
@@ -85,6 +107,6 @@ async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router) {
     let builder = auto::Builder::new(TokioExecutor::new());
     let service = TowerToHyperService::new(router);
     let _ = builder
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection_with_upgrades(TokioIo::new(stream), service)
         .await;
 }

@@ -4,6 +4,7 @@
 
 mod adapter;
 mod admission;
+mod aggregation;
 mod api;
 mod apply;
 mod body;

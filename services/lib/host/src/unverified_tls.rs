@@ -1,5 +1,4 @@
-//! TLS to servers in Pods, whose certificates are not verified, as in Kubernetes: they are mostly self-signed. Requests to
-//! them carry no credentials.
+//! TLS to servers whose certificates are not verified, as in Kubernetes for those in Pods: they are mostly self-signed.
 
 use std::sync::Arc;
 
@@ -25,11 +24,16 @@ where
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        .with_custom_certificate_verifier(verifier(&provider))
         .with_no_client_auth();
     let connector = TlsConnector::from(Arc::new(config));
     let secured = connector.connect(name, connection).await;
     secured.map_err(|error| error.to_string())
+}
+
+/// Returns a verifier that accepts any certificate.
+pub fn verifier(provider: &Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
+    Arc::new(AnyCertificate(Arc::clone(provider)))
 }
 
 /// Accepts all certificates.

@@ -90,7 +90,7 @@ impl Streams {
     }
 
     /// Runs a task that drops what it holds when it is done.
-    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    pub(in crate::http) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(task);
     }
 }

@@ -3,18 +3,18 @@
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
 
-use super::{
-    group_versions, groups_in_order, kinds_of, subresource_kind, subresource_verbs, verbs,
-};
+use super::catalog::{Catalog, Version};
+use super::{subresource_kind, subresource_verbs, verbs};
 
 /// Returns an `APIGroupDiscoveryList` of the given version with the wanted groups.
-pub(super) fn groups(kinds: &[&'static Kind], wanted: fn(&str) -> bool, version: &str) -> Value {
-    let groups = groups_in_order(kinds).filter(|name| wanted(name));
+pub(super) fn groups(catalog: &Catalog, wanted: fn(&str) -> bool, version: &str) -> Value {
+    let groups = catalog.groups().filter_map(group);
+    let groups = groups.filter(|(name, _)| wanted(name));
     json!({
         "kind": "APIGroupDiscoveryList",
         "apiVersion": format!("apidiscovery.k8s.io/{version}"),
         "metadata": {},
-        "items": groups.map(|name| group(kinds, name)).collect::<Value>(),
+        "items": groups.map(|(_, entry)| entry).collect::<Value>(),
     })
 }
 
@@ -23,27 +23,19 @@ pub(super) fn content_type(version: &str) -> String {
     format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
 }
 
-fn group(kinds: &[&'static Kind], name: &str) -> Value {
-    let versions = group_versions(kinds)
-        .into_iter()
-        .filter(|(group, _)| *group == name);
-    // The preferred version is the first.
-    let versions = versions.map(|(group, version)| {
-        json!({
-            "version": version,
-            "freshness": "Current",
-            "resources": kinds_of(kinds, group, version).map(resource).collect::<Value>(),
-        })
-    });
-    let metadata = if name.is_empty() {
-        json!({})
-    } else {
-        json!({ "name": name })
+/// Returns the name of a group, and its entry.
+fn group(versions: &[Version]) -> Option<(&str, Value)> {
+    let name = versions.first()?.group.as_str();
+    let metadata = match name {
+        "" => json!({}),
+        name => json!({ "name": name }),
     };
-    json!({ "metadata": metadata, "versions": versions.collect::<Value>() })
+    let versions: Value = versions.iter().map(Version::aggregated).collect();
+    Some((name, json!({ "metadata": metadata, "versions": versions })))
 }
 
-fn resource(kind: &'static Kind) -> Value {
+/// Returns the entry of a kind.
+pub(super) fn resource(kind: &'static Kind) -> Value {
     let definition = kind.definition();
     let mut resource = json!({
         "resource": kind.plural,

@@ -14,10 +14,8 @@ use sha2::{Digest as _, Sha256};
 use super::super::accept::Media;
 use super::super::encoding;
 use super::super::response::ApiResponse;
-use super::{
-    group_versions, groups_in_order, kinds_of, server_addresses, subresource_kind,
-    subresource_verbs, verbs,
-};
+use super::catalog::{Catalog, Version};
+use super::{server_addresses, subresource_kind, subresource_verbs, verbs};
 
 /// The kind of a document, and its protobuf encoding.
 pub(super) type Encoded = (&'static str, fn(&Value) -> serde_json::Result<Vec<u8>>);
@@ -47,61 +45,47 @@ pub(super) fn encode(
 }
 
 /// Returns the document at `/api`: the versions of the core group.
-pub(super) fn versions(kinds: &[&'static Kind], headers: &HeaderMap) -> Value {
-    let versions = group_versions(kinds).into_iter();
-    let versions = versions.filter_map(|(group, version)| group.is_empty().then_some(version));
+pub(super) fn versions(catalog: &Catalog, headers: &HeaderMap) -> Value {
+    let core = catalog.group("").unwrap_or_default().iter();
     json!({
         "kind": "APIVersions",
-        "versions": versions.collect::<Value>(),
+        "versions": core.map(|one| one.version.as_str()).collect::<Value>(),
         "serverAddressByClientCIDRs": server_addresses(headers),
     })
 }
 
 /// Returns the document at `/apis`: every group except the core group.
-pub(super) fn groups(kinds: &[&'static Kind]) -> Value {
-    let groups = groups_in_order(kinds)
-        .filter(|group| !group.is_empty())
-        .map(|name| group_entry(kinds, name));
+pub(super) fn groups(catalog: &Catalog) -> Value {
+    let groups = catalog.groups().filter_map(group_entry);
+    let groups = groups.filter(|group| group["name"] != "");
     json!({ "kind": "APIGroupList", "apiVersion": "v1", "groups": groups.collect::<Value>() })
 }
 
 /// Returns the document at `/apis/<group>`.
-pub(super) fn group(kinds: &[&'static Kind], name: &str) -> Value {
-    let mut group = group_entry(kinds, name);
+pub(super) fn group(versions: &[Version]) -> Option<Value> {
+    let mut group = group_entry(versions)?;
     group["kind"] = "APIGroup".into();
     group["apiVersion"] = "v1".into();
-    group
+    Some(group)
 }
 
-fn group_entry(kinds: &[&'static Kind], name: &str) -> Value {
-    let versions: Vec<Value> = group_versions(kinds)
-        .into_iter()
-        .filter(|(group, _)| *group == name)
-        .map(|(group, version)| json!({ "groupVersion": format!("{group}/{version}"), "version": version }))
-        .collect();
-    json!({ "name": name, "preferredVersion": versions.first(), "versions": versions })
+/// Returns the entry of a group. The first of its versions is the preferred one.
+fn group_entry(versions: &[Version]) -> Option<Value> {
+    let name = versions.first()?.group.as_str();
+    let versions = versions
+        .iter()
+        .map(|one| json!({ "groupVersion": one.group_version(), "version": one.version }));
+    let versions: Vec<_> = versions.collect();
+    Some(json!({ "name": name, "preferredVersion": versions.first(), "versions": versions }))
 }
 
-/// Returns the document at `/api/v1` or `/apis/<group>/<version>`: the kinds and their subresources.
-pub(super) fn resources(kinds: &[&'static Kind], group: &str, version: &str) -> Value {
-    let group_version = if group.is_empty() {
-        version.into()
-    } else {
-        format!("{group}/{version}")
-    };
-    let resources = kinds_of(kinds, group, version).flat_map(|kind| {
-        let definition = kind.definition();
-        let subresources = definition.subresources.iter();
-        let mut all = vec![resource(kind)];
-        all.extend(subresources.map(|name| subresource(kind, name)));
-        all
-    });
-    json!({
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": group_version,
-        "resources": resources.collect::<Value>(),
-    })
+/// Returns the entries of a kind and its subresources.
+pub(super) fn resources(kind: &'static Kind) -> Vec<Value> {
+    let definition = kind.definition();
+    let subresources = definition.subresources.iter();
+    let mut all = vec![resource(kind)];
+    all.extend(subresources.map(|name| subresource(kind, name)));
+    all
 }
 
 fn resource(kind: &Kind) -> Value {

@@ -1,6 +1,8 @@
-//! Discovery of the served kinds: one aggregated document for new clients, and one per group and version for old ones.
+//! Discovery of what is served, by the gateway and by other servers: one aggregated document for new clients, and one per group and
+//! version for old ones.
 
 mod aggregated;
+mod catalog;
 pub(super) mod etag;
 mod legacy;
 mod metrics;
@@ -22,10 +24,10 @@ use super::not_found;
 use super::query::Query;
 use super::response::{self, ApiResponse, ErrorResponse};
 use crate::registry::Registry;
-pub(crate) use order::group_rank;
+pub(crate) use order::priorities;
 
+use catalog::{Catalog, Version};
 use legacy::{Encoded, GROUP, GROUPS, RESOURCES, VERSIONS};
-use metrics::Group;
 
 const VERBS: [&str; 8] = [
     "create",
@@ -64,7 +66,7 @@ async fn root(
     State(registry): State<Arc<Registry>>,
     query: Query,
     headers: HeaderMap,
-) -> ApiResponse {
+) -> Result<ApiResponse, ErrorResponse> {
     let fixed = [
         "/.well-known/openid-configuration",
         "/api",
@@ -88,18 +90,19 @@ async fn root(
         "/version",
     ];
     let mut paths: BTreeSet<String> = fixed.map(str::to_owned).into();
-    for group in metrics::groups(&registry) {
-        paths.extend(group.paths());
-    }
-    for (group, version) in group_versions(&served(&registry)) {
-        paths.insert(path_of(group, version));
-        paths.insert(format!("/openapi/v3{}", path_of(group, version)));
-        if !group.is_empty() {
-            paths.insert(format!("/apis/{group}"));
-        }
+    for one in Catalog::of(&registry).await?.versions() {
+        paths.extend(paths_of(one));
     }
     let pretty = response::is_pretty(&query, &headers);
-    response::document(&json!({ "paths": paths }), pretty)
+    Ok(response::document(&json!({ "paths": paths }), pretty))
+}
+
+/// Returns the paths of the documents about a version of a group.
+fn paths_of(one: &Version) -> impl Iterator<Item = String> {
+    let path = path_of(&one.group, &one.version);
+    let group = (!one.group.is_empty()).then(|| format!("/apis/{}", one.group));
+    let document = one.is_documented().then(|| format!("/openapi/v3{path}"));
+    [path].into_iter().chain(group).chain(document)
 }
 
 /// Returns the kinds that requests can name.
@@ -113,7 +116,7 @@ async fn core_resources(
     query: Query,
     headers: HeaderMap,
 ) -> Result<ApiResponse, ErrorResponse> {
-    resources_of(&registry, ("", &version), &query, &headers)
+    resources_of(&registry, ("", &version), &query, &headers).await
 }
 
 async fn resources(
@@ -122,23 +125,21 @@ async fn resources(
     query: Query,
     headers: HeaderMap,
 ) -> Result<ApiResponse, ErrorResponse> {
-    resources_of(&registry, (&group, &version), &query, &headers)
+    resources_of(&registry, (&group, &version), &query, &headers).await
 }
 
-fn resources_of(
+async fn resources_of(
     registry: &Registry,
-    wanted: (&str, &str),
+    (group, version): (&str, &str),
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<ApiResponse, ErrorResponse> {
-    let kinds = served(registry);
-    let mut known = group_versions(&kinds).into_iter();
-    let document = match known.find(|known| *known == wanted) {
-        Some((group, version)) => Some(legacy::resources(&kinds, group, version)),
-        None => metrics::find(registry, wanted.0).and_then(|group| group.resources(wanted.1)),
+    let catalog = match group {
+        "" => Catalog::local(registry),
+        _ => Catalog::of(registry).await?,
     };
-    let document = document.ok_or_else(not_found)?;
-    encoded(&document, RESOURCES, query, headers)
+    let document = catalog.version(group, version).and_then(Version::resources);
+    encoded(&document.ok_or_else(not_found)?, RESOURCES, query, headers)
 }
 
 async fn one_group(
@@ -147,12 +148,9 @@ async fn one_group(
     query: Query,
     headers: HeaderMap,
 ) -> Result<ApiResponse, ErrorResponse> {
-    let kinds = served(&registry);
-    let mut known = groups_in_order(&kinds).filter(|known| !known.is_empty());
-    let document = match known.find(|known| *known == group) {
-        Some(group) => Some(legacy::group(&kinds, group)),
-        None => metrics::find(&registry, &group).map(|group| group.document()),
-    };
+    let catalog = Catalog::of(&registry).await?;
+    let versions = catalog.group(&group).filter(|_| !group.is_empty());
+    let document = versions.and_then(legacy::group);
     encoded(&document.ok_or_else(not_found)?, GROUP, &query, &headers)
 }
 
@@ -176,9 +174,9 @@ async fn core(
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let kinds = served(&registry);
-    let legacy = || (legacy::versions(&kinds, &headers), VERSIONS);
-    let aggregated = |version: &str| aggregated::groups(&kinds, str::is_empty, version);
+    let catalog = Catalog::local(&registry);
+    let legacy = || (legacy::versions(&catalog, &headers), VERSIONS);
+    let aggregated = |version: &str| aggregated::groups(&catalog, str::is_empty, version);
     negotiate(&query, &headers, aggregated, legacy)
 }
 
@@ -187,29 +185,11 @@ async fn groups(
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let kinds = served(&registry);
-    let metrics = metrics::groups(&registry);
-    let legacy = || {
-        let mut document = legacy::groups(&kinds);
-        append(&mut document["groups"], metrics.iter().map(Group::entry));
-        (document, GROUPS)
-    };
-    let aggregated = |version: &str| {
-        let mut document = aggregated::groups(&kinds, |group| !group.is_empty(), version);
-        append(
-            &mut document["items"],
-            metrics.iter().map(Group::aggregated),
-        );
-        document
-    };
+    let catalog = Catalog::of(&registry).await?;
+    let legacy = || (legacy::groups(&catalog), GROUPS);
+    let aggregated =
+        |version: &str| aggregated::groups(&catalog, |group| !group.is_empty(), version);
     negotiate(&query, &headers, aggregated, legacy)
-}
-
-/// Adds entries to a list of a document.
-fn append(list: &mut Value, entries: impl Iterator<Item = Value>) {
-    if let Some(list) = list.as_array_mut() {
-        list.extend(entries);
-    }
 }
 
 /// Returns the aggregated document if the client accepts it, else the legacy one.
@@ -233,7 +213,7 @@ fn negotiate(
     }
 }
 
-/// Returns every group with its versions, in the order of discovery: the core group first, and of each group the preferred
+/// Returns every group of kinds with its versions, in the order of discovery: the core group first, and of each group the preferred
 /// version first.
 pub(super) fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'static str)> {
     let all: BTreeSet<_> = (kinds.iter())
@@ -242,16 +222,6 @@ pub(super) fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'st
     let mut all: Vec<_> = all.into_iter().collect();
     all.sort_by(|a, b| order::key(a.0, a.1).cmp(&order::key(b.0, b.1)));
     all
-}
-
-/// Returns every group, in the order of discovery.
-fn groups_in_order(kinds: &[&'static Kind]) -> impl Iterator<Item = &'static str> + use<> {
-    let mut names: Vec<_> = group_versions(kinds)
-        .into_iter()
-        .map(|(group, _)| group)
-        .collect();
-    names.dedup();
-    names.into_iter()
 }
 
 /// Returns the path of a group and version.

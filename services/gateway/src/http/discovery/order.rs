@@ -3,6 +3,8 @@
 
 use std::cmp::Reverse;
 
+use setpoint_codec::Kind;
+
 /// The groups in their order. Others follow by name.
 const GROUPS: [&str; 22] = [
     "",
@@ -30,8 +32,25 @@ const GROUPS: [&str; 22] = [
 ];
 
 /// Returns the place of a group of Kubernetes; `None` for others.
-pub(crate) fn group_rank(group: &str) -> Option<usize> {
+fn group_rank(group: &str) -> Option<usize> {
     GROUPS.iter().position(|known| *known == group)
+}
+
+/// The priorities of the groups of custom resources and of their versions, as upstream's.
+const CUSTOM: (i32, i32) = (1000, 100);
+/// The priority of the first group of Kubernetes, and the distance of the others.
+const FIRST: i32 = 18_000;
+const DISTANCE: i32 = 100;
+
+/// Returns the priorities of the group and of the version of a kind, highest first.
+pub(crate) fn priorities(kind: &Kind) -> (i32, i32) {
+    let place = group_rank(&kind.group).and_then(|place| i32::try_from(place).ok());
+    let Some(place) = place.filter(|_| !kind.is_custom()) else {
+        return CUSTOM;
+    };
+    let number = kind.version.trim_start_matches('v').parse();
+    let number: i32 = number.unwrap_or_default();
+    (FIRST - place * DISTANCE, 1 + number)
 }
 
 /// Returns the sort key of a group and version: the preferred version of a group comes first.
@@ -41,7 +60,7 @@ pub(in crate::http) fn key<'a>(group: &'a str, version: &'a str) -> impl Ord + u
 }
 
 /// Returns stability, major and minor number of a version: `v2` > `v1` > `v2beta1` > `v1alpha2` > others.
-fn maturity(version: &str) -> (u8, u64, u64) {
+pub(super) fn maturity(version: &str) -> (u8, u64, u64) {
     parse(version).unwrap_or_default()
 }
 

@@ -18,6 +18,7 @@ mod published;
 mod schema;
 mod v2;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -77,16 +78,30 @@ async fn index(
     Extension(documents): Extension<Arc<Documents>>,
     query: Query,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, ErrorResponse> {
     let published = published(&documents, &registry);
+    let remotes = registry.aggregator().all(&registry).await?;
+    let remotes = remotes.iter().map(|remote| {
+        let path = remote.path().trim_start_matches('/').to_owned();
+        (path, remote.server.documents().openapi.clone())
+    });
+    let remotes: BTreeMap<_, _> = remotes.collect();
     let mut paths = Map::new();
-    for (path, document) in published.v3() {
+    for (path, document) in published
+        .v3()
+        .filter(|(path, _)| !remotes.contains_key(*path))
+    {
         let url = url(path, document.hash().await);
         paths.insert(path.clone(), json!({ "serverRelativeURL": url }));
     }
+    for (path, url) in remotes {
+        if let Some(url) = url {
+            paths.insert(path, json!({ "serverRelativeURL": url }));
+        }
+    }
     let index = json!({ "paths": paths });
     let response = response::document(&index, response::is_pretty(&query, &headers));
-    etag::respond(response, &headers)
+    Ok(etag::respond(response, &headers))
 }
 
 async fn one(

@@ -1,4 +1,4 @@
-//! The certificates that a webhook's certificate is verified by.
+//! The certificates that a server's certificate is verified by.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,7 +8,6 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::Error;
 use super::verifier::Verifier;
 
 /// The roots of the system, read when they are first needed. Without any, no certificate is valid.
@@ -29,7 +28,7 @@ static SYSTEM: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
 pub(super) fn verifier(
     ca_bundle: &[u8],
     provider: &Arc<CryptoProvider>,
-) -> Result<Verifier, Error> {
+) -> Result<Verifier, String> {
     let bundle = CertificateDer::pem_slice_iter(ca_bundle);
     let bundle: Vec<_> = bundle.filter_map(Result::ok).collect();
     let roots = match ca_bundle.trim_ascii().is_empty() {
@@ -40,7 +39,7 @@ pub(super) fn verifier(
             Arc::new(roots)
         }
     };
-    let unusable = || Error::Roots("no valid certificate authority data seen".into());
+    let unusable = || "no valid certificate authority data seen".to_owned();
     let by_chain = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
     Ok(Verifier::new(by_chain.map_err(|_| unusable())?, bundle))
 }
@@ -54,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    fn verifier(ca_bundle: &[u8]) -> Result<Verifier, Error> {
+    fn verifier(ca_bundle: &[u8]) -> Result<Verifier, String> {
         super::verifier(ca_bundle, &Arc::new(ring::default_provider()))
     }
 

@@ -1,4 +1,4 @@
-//! Connects to the address of a webhook.
+//! Connects to a server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,35 +10,68 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::rt::TokioIo;
+use setpoint_model::Key;
 use setpoint_store::cache::Cache;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tower::Service;
 
-use super::error::of_io;
-use super::{Address, service};
+use super::cause::of_io;
+use super::service;
 use crate::peers::Peers;
 
 /// The timeout of connecting to one address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const HTTPS: u16 = 443;
 
-/// Connects to the host of a URL, or to an endpoint of a Service.
+/// A port of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServiceAddress {
+    pub(crate) service: Key,
+    pub(crate) port: u16,
+}
+
+impl ServiceAddress {
+    /// Returns the name of the Service in the cluster, with the port. Certificates are for this name.
+    pub(crate) fn host(&self) -> String {
+        let Key {
+            namespace, name, ..
+        } = &self.service;
+        format!("{name}.{namespace}.svc:{}", self.port)
+    }
+}
+
+/// Connects to an endpoint of a Service, or to the host of a URL.
 #[derive(Clone)]
-pub(super) struct Dialer(Arc<Route>);
+pub(crate) struct Dialer(Arc<Route>);
 
 struct Route {
-    address: Address,
+    service: Option<ServiceAddress>,
     cache: Cache,
     peers: Peers,
+    /// Whether only addresses of private networks are called.
+    is_private: bool,
 }
 
 impl Dialer {
-    pub(super) fn new(address: Address, cache: Cache, peers: Peers) -> Self {
+    /// Returns a dialer of the hosts of URLs or, if there is one, of the endpoints of a Service.
+    pub(crate) fn new(service: Option<ServiceAddress>, cache: Cache, peers: Peers) -> Self {
         Self(Arc::new(Route {
-            address,
+            service,
             cache,
             peers,
+            is_private: false,
+        }))
+    }
+
+    /// Returns a dialer of the endpoints of a Service whose certificate is not verified: only addresses of private networks are
+    /// called.
+    pub(crate) fn private(service: ServiceAddress, cache: Cache, peers: Peers) -> Self {
+        Self(Arc::new(Route {
+            service: Some(service),
+            cache,
+            peers,
+            is_private: true,
         }))
     }
 }
@@ -72,14 +105,12 @@ impl Route {
     }
 
     async fn addresses(&self, url: &Uri) -> Result<Vec<SocketAddr>, String> {
-        let host = match &self.address {
-            Address::Url(_) => url.host().unwrap_or_default().to_owned(),
-            Address::Service { service, port, .. } => {
-                match service::resolve(&self.cache, service, *port).await? {
-                    service::Target::Addresses(addresses) => return Ok(addresses),
-                    service::Target::Host(host) => host,
-                }
-            }
+        let host = match &self.service {
+            None => url.host().unwrap_or_default().to_owned(),
+            Some(at) => match service::resolve(&self.cache, &at.service, at.port).await? {
+                service::Target::Addresses(addresses) => return Ok(addresses),
+                service::Target::Host(host) => host,
+            },
         };
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let found = lookup_host((host, url.port_u16().unwrap_or(HTTPS))).await;
@@ -88,7 +119,10 @@ impl Route {
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<TcpStream, String> {
-        self.peers.check_webhook(address)?;
+        match self.is_private {
+            true => self.peers.check(address)?,
+            false => self.peers.check_webhook(address)?,
+        }
         let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address));
         let stream = connecting.await.map_err(|_| "i/o timeout".to_owned())?;
         let stream = stream.map_err(|error| format!("connect: {}", of_io(&error)))?;

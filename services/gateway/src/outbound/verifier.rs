@@ -1,4 +1,4 @@
-//! Verifies the certificate of a webhook.
+//! Verifies the certificate of a server.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};

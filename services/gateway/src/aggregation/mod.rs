@@ -1,0 +1,107 @@
+//! Other API servers behind this one (upstream: kube-aggregator). An APIService with a Service stands for a version of a group that
+//! another server serves.
+//!
+//! ```text
+//! APIService ─▶ Remote ─▶ Server ─┬▶ verified TLS with the certificate of the front proxy ─▶ endpoint of the Service
+//!               (`remote`)        ├▶ unverified TLS, for checks of availability
+//!                                 └▶ documents: the resources, the place of the OpenAPI document
+//! ```
+//! `crate::http` forwards requests to the servers that are available, `crate::background::aggregation` checks whether they are and
+//! fetches their documents. A request waits for no document.
+
+mod documents;
+mod front_proxy;
+mod remote;
+mod server;
+mod user_headers;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use prost::Message as _;
+use setpoint_codec::kind_of;
+use setpoint_model::Key;
+use setpoint_proto::ApiError;
+use setpoint_proto::apiregistration::ApiService;
+
+use crate::registry::{AtLeast, Cached, Registry};
+
+pub(crate) use documents::{Documents, aggregate};
+pub(crate) use front_proxy::{FrontProxy, NAME as FRONT_PROXY, NAMESPACE as FRONT_PROXY_NAMESPACE};
+pub(crate) use remote::Remote;
+pub(crate) use server::{Error, Server};
+pub(crate) use user_headers::{
+    EXTRA_PREFIX, GROUP, UID, USER, set as set_user, system as system_user,
+};
+
+/// The APIServices of other servers, as the cache has them, and the identity by which this one calls them.
+#[derive(Default)]
+pub(crate) struct Aggregator {
+    pub(crate) front_proxy: FrontProxy,
+    known: RwLock<HashMap<String, Known>>,
+}
+
+/// An APIService as it was read last.
+struct Known {
+    source: Arc<Cached>,
+    /// `None` if it has no Service.
+    remote: Option<Arc<Remote>>,
+}
+
+impl Aggregator {
+    /// Returns an aggregator with this identity.
+    pub(crate) fn new(front_proxy: FrontProxy) -> Self {
+        Self {
+            front_proxy,
+            known: RwLock::default(),
+        }
+    }
+
+    /// Returns the server of a version of a group; `None` if this one serves it, or nobody.
+    pub(crate) async fn find(
+        &self,
+        registry: &Registry,
+        group: &str,
+        version: &str,
+    ) -> Option<Arc<Remote>> {
+        let key = Key::new("", format!("{version}.{group}"));
+        let found = registry
+            .cache()
+            .get(kind_of::<ApiService>(), &key, AtLeast::Any);
+        // Without a cache, the request fails by itself.
+        let source = found.await.ok()??;
+        self.read(registry, &source)
+    }
+
+    /// Returns the versions of groups that other servers serve, in the order of their names.
+    ///
+    /// # Errors
+    /// If the cache is not loaded in time.
+    pub(crate) async fn all(&self, registry: &Registry) -> Result<Vec<Arc<Remote>>, ApiError> {
+        let sources = registry.cache().all_of(&[kind_of::<ApiService>()]).await?;
+        let names: HashSet<&String> = sources.iter().map(|source| &source.key.name).collect();
+        self.known.write().retain(|name, _| names.contains(name));
+        let remotes = sources
+            .iter()
+            .filter_map(|source| self.read(registry, source));
+        Ok(remotes.collect())
+    }
+
+    /// Returns what an APIService says. It is decoded once; its server stays the same while its address and trust do.
+    fn read(&self, registry: &Registry, source: &Arc<Cached>) -> Option<Arc<Remote>> {
+        let name = &source.key.name;
+        let before = match self.known.read().get(name) {
+            Some(known) if Arc::ptr_eq(&known.source, source) => return known.remote.clone(),
+            known => known.and_then(|known| known.remote.clone()),
+        };
+        let decoded = ApiService::decode(source.raw.as_ref()).ok()?;
+        let remote = Remote::of(&decoded, before.as_deref(), registry).map(Arc::new);
+        let known = Known {
+            source: source.clone(),
+            remote: remote.clone(),
+        };
+        self.known.write().insert(name.clone(), known);
+        remote
+    }
+}

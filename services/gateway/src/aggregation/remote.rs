@@ -1,0 +1,60 @@
+//! A version of a group that another server serves.
+
+use std::sync::Arc;
+
+use setpoint_model::{Key, condition};
+use setpoint_proto::apiregistration::ApiService;
+
+use super::Server;
+use super::server::Endpoint;
+use crate::kinds::apiservice::{AVAILABLE, HTTPS};
+use crate::outbound::ServiceAddress;
+use crate::registry::Registry;
+
+/// A version of a group that another server serves.
+pub(crate) struct Remote {
+    /// The name of the APIService.
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    /// The priorities of the group and of the version in discovery, highest first.
+    pub(crate) priorities: (i32, i32),
+    /// Whether the status says that it is available.
+    pub(crate) is_available: bool,
+    pub(crate) server: Arc<Server>,
+}
+
+impl Remote {
+    /// Returns what an APIService says; `None` if it has no Service. The server of `before` is kept if it is the same.
+    pub(crate) fn of(
+        service: &ApiService,
+        before: Option<&Self>,
+        registry: &Registry,
+    ) -> Option<Self> {
+        let spec = &service.spec;
+        // The core group has a path of its own, and is always served here.
+        let of = spec.service.as_ref().filter(|_| !spec.group.is_empty())?;
+        let endpoint = Endpoint {
+            address: ServiceAddress {
+                service: Key::new(&of.namespace, &of.name),
+                port: u16::try_from(of.port.unwrap_or(HTTPS)).unwrap_or_default(),
+            },
+            ca_bundle: (!spec.insecure_skip_tls_verify).then(|| spec.ca_bundle.clone()),
+        };
+        let same = before.filter(|before| *before.server.endpoint() == endpoint);
+        let server = same.map(|before| before.server.clone());
+        Some(Self {
+            name: service.metadata.name.clone(),
+            group: spec.group.clone(),
+            version: spec.version.clone(),
+            priorities: (spec.group_priority_minimum, spec.version_priority),
+            is_available: condition::is_true(&service.status.conditions, AVAILABLE),
+            server: server.unwrap_or_else(|| Arc::new(Server::new(endpoint, registry))),
+        })
+    }
+
+    /// Returns the path of its resources.
+    pub(crate) fn path(&self) -> String {
+        format!("/apis/{}/{}", self.group, self.version)
+    }
+}
