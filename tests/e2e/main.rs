@@ -23,6 +23,7 @@ mod namespaces;
 mod node_failure;
 mod nodes;
 mod operators;
+mod owners;
 mod panics;
 mod pulls;
 mod rejected;

@@ -1,7 +1,7 @@
 //! The settings of the gateway.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,6 @@ pub struct Settings {
     cache_check: Duration,
     #[serde(with = "host::duration")]
     event_ttl: Duration,
-    root_ca: PathBuf,
     agent_secret_file: PathBuf,
     max_requests_inflight: usize,
     max_mutating_requests_inflight: usize,
@@ -54,7 +53,6 @@ impl Default for Settings {
             stall: cache::Settings::default().stall,
             cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
-            root_ca: PathBuf::new(),
             agent_secret_file: PathBuf::new(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
@@ -85,10 +83,6 @@ impl host::Settings for Settings {
             (
                 "event_ttl",
                 "Time after its last write at which an Event is deleted",
-            ),
-            (
-                "root_ca",
-                "File with the CA certificates that the ConfigMap kube-root-ca.crt of each namespace has; without it, the ConfigMap has none",
             ),
             (
                 "agent_secret_file",
@@ -172,10 +166,6 @@ impl Settings {
     /// Returns the file with the CA certificates; empty if there is none.
     pub(crate) fn agent_secret_file(&self) -> PathBuf {
         self.agent_secret_file.clone()
-    }
-
-    pub(crate) fn root_ca(&self) -> &Path {
-        &self.root_ca
     }
 
     /// Returns the window of flap detection; `None` if it is turned off.

@@ -37,7 +37,7 @@ const CACHE_CHECKS: [&str; 5] = [
 /// Serves the API until shutdown. Starts without etcd as well: until it is reached, requests fail.
 ///
 /// # Errors
-/// When an endpoint of etcd is not an address, the CA certificates cannot be read, or TLS for Prometheus cannot be set up.
+/// When an endpoint of etcd is not an address, or TLS for Prometheus cannot be set up.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
     let checks = CACHE_CHECKS.map(|name| host.health().check(name));
@@ -49,7 +49,6 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         instance: host.instance().to_owned(),
         port: host.address().port(),
         address: server_info::endpoint_address(host.advertised()).await,
-        ca_bundle: server_info::read_ca_bundle(settings.root_ca())?,
     };
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
