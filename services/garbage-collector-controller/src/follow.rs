@@ -28,7 +28,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// An object to look at, and the cause of that.
-pub(crate) type Woken = (Uid, Option<Cause>);
+pub type Woken = (Arc<str>, Option<Cause>);
 
 /// The state machine that builds the graph from events, without I/O.
 pub struct Follower {
@@ -81,10 +81,7 @@ impl Follower {
     ///
     /// # Errors
     /// If the event is malformed.
-    pub fn apply(
-        &mut self,
-        event: MetadataEvent,
-    ) -> Result<Vec<(Arc<str>, Option<Cause>)>, ApiError> {
+    pub fn apply(&mut self, event: MetadataEvent) -> Result<Vec<Woken>, ApiError> {
         let revision = revision_of(&event)?;
         let MetadataEvent {
             object,

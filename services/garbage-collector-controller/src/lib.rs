@@ -15,7 +15,7 @@ mod item;
 mod plan;
 mod reconciler;
 
-pub use follow::Follower;
+pub use follow::{Follower, Woken};
 pub use graph::{Graph, Standing};
 pub use item::{Item, Owner, OwnerState};
 pub use plan::{Action, BURST, Live, World, plan};
