@@ -13,7 +13,11 @@ async fn collect(many: usize) {
         fixture.owned("lives", &[]).await,
     );
     let create = async |number: usize| {
-        let owner = if number % 10 == 0 { &lives } else { &ends };
+        let owner = if number.is_multiple_of(10) {
+            &lives
+        } else {
+            &ends
+        };
         let name = format!("of-{number}");
         fixture.owned(&name, &[blocking(owner)]).await;
     };
