@@ -13,8 +13,9 @@ use serde::{Serialize, Serializer};
 
 use crate::Cause;
 use crate::messages::setpoint::v1::{
-    CreateRequest, CustomMetricRequest, DeleteRequest, ExternalMetricRequest, GetRequest,
-    ListMetadataRequest, ListRequest, PatchRequest, UpdateRequest, WatchRequest,
+    CreateRequest, CustomMetricRequest, DeleteRequest, ExternalMetricRequest, GetMetadataRequest,
+    GetRequest, ListMetadataRequest, ListRequest, PatchRequest, RemoveMetadataRequest,
+    UpdateRequest, WatchMetadataRequest, WatchRequest,
 };
 pub use crate::messages::setpoint::v1::{TraceContext, Traceparent};
 
@@ -118,7 +119,10 @@ traced!(
     WatchRequest,
     CustomMetricRequest,
     ExternalMetricRequest,
-    ListMetadataRequest
+    GetMetadataRequest,
+    ListMetadataRequest,
+    RemoveMetadataRequest,
+    WatchMetadataRequest
 );
 
 /// Returns the current time in nanoseconds since 1970.

@@ -124,7 +124,7 @@ fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
     );
 }
 
-/// The gateway has no `root_ca` here, so that the bundle is empty, as it is upstream without one.
+/// The controller-manager has no `root_ca_file` here, so that the bundle is empty, as it is upstream without one.
 fn containers_have_the_files_of_their_account(kubectl: &Kubectl) {
     let read = |container: &str, file: &str| {
         let path = format!("/var/run/secrets/kubernetes.io/serviceaccount/{file}");

@@ -24,6 +24,7 @@ mod node_failure;
 mod node_pressure;
 mod nodes;
 mod operators;
+mod owners;
 mod panics;
 mod pulls;
 mod rejected;

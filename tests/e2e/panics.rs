@@ -12,11 +12,11 @@ const SIZE: Size = Size {
     process_nodes: 1,
     simulated_nodes: 1,
 };
-/// The number of processes: both controllers, the scheduler, and an agent for each node.
-const CLIENTS: usize = 5;
+/// The number of processes: the controllers, the scheduler, and an agent for each node.
+const CLIENTS: usize = 6;
 
 /// The tasks of all services that are restarted after a panic, except that of a Docker engine.
-const TASKS: [&str; 20] = [
+const TASKS: [&str; 19] = [
     "cache-consistent-read",
     "cache-differences",
     "cache-reflector",
@@ -28,14 +28,13 @@ const TASKS: [&str; 20] = [
     "events",
     "expiry",
     "flaps",
-    "garbage-collector",
     "heartbeat",
     "informer",
     "kubernetes-service",
     "leader",
     "membership",
-    "namespace-objects",
     "namespaces",
+    "owner-graph",
     "quotas",
 ];
 

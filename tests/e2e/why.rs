@@ -97,8 +97,8 @@ fn a_pod_that_fits_nowhere_lists_the_reason_of_each_node() {
             "{name: a, image: a, resources: {requests: {cpu: '1000'}}}",
         ),
     );
-    // Two replicas of each service, leading or not, and the agents of both nodes.
-    let observers = 2 * 3 + 1;
+    // Two replicas of each service, leading or not, the agent of both nodes, and the housekeeping.
+    let observers = 2 * 3 + 2;
     let why = until(&cluster, 1, "po/big", |why| {
         let wait = wait(why, "Unschedulable");
         let verdicts = wait.map_or(0, |wait| list(wait, "/verdicts").len());

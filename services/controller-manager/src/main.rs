@@ -17,6 +17,7 @@ const CONTROLLERS: &[Hosted] = &[
     setpoint_deployment_controller::CONTROLLER,
     setpoint_disruption_controller::CONTROLLER,
     setpoint_endpointslice_controller::CONTROLLER,
+    setpoint_garbage_collector_controller::CONTROLLER,
     setpoint_horizontalpodautoscaler_controller::CONTROLLER,
     setpoint_job_controller::CONTROLLER,
     setpoint_namespace_controller::CONTROLLER,
@@ -27,6 +28,8 @@ const CONTROLLERS: &[Hosted] = &[
     setpoint_podgc_controller::CONTROLLER,
     setpoint_replicaset_controller::CONTROLLER,
     setpoint_replicaset_controller::REPLICATION_CONTROLLER,
+    setpoint_serviceaccount_controller::account::CONTROLLER,
+    setpoint_serviceaccount_controller::root_ca::CONTROLLER,
     setpoint_statefulset_controller::CONTROLLER,
 ];
 

@@ -11,6 +11,7 @@ use setpoint_horizontalpodautoscaler_controller::{self as autoscaler, Autoscalin
 use setpoint_host::duration;
 use setpoint_node_lifecycle_controller::{self as node_lifecycle, Lifecycle};
 use setpoint_podgc_controller::{self as podgc, Collection};
+use setpoint_serviceaccount_controller::root_ca::{self, Publishing};
 
 use crate::CONTROLLERS;
 
@@ -44,6 +45,8 @@ pub struct Settings {
     pub node_lifecycle: Lifecycle,
     /// Thresholds of the podgc-controller.
     pub podgc: Collection,
+    /// The CA bundle of the root-ca-certificate-publisher.
+    pub root_ca_certificate_publisher: Publishing,
 }
 
 impl Default for Settings {
@@ -66,6 +69,7 @@ impl Default for Settings {
             horizontalpodautoscaler: Autoscaling::default(),
             node_lifecycle: Lifecycle::default(),
             podgc: Collection::default(),
+            root_ca_certificate_publisher: Publishing::default(),
         }
     }
 }
@@ -99,6 +103,9 @@ impl Settings {
             Box::pin(node_lifecycle::run(replica, runtime, settings))
         } else if hosted.name == podgc::CONTROLLER.name {
             Box::pin(podgc::run(replica, runtime, self.podgc.clone()))
+        } else if hosted.name == root_ca::CONTROLLER.name {
+            let settings = self.root_ca_certificate_publisher.clone();
+            Box::pin(root_ca::run(replica, runtime, settings))
         } else {
             (hosted.run)(replica, runtime)
         }
@@ -136,6 +143,9 @@ impl setpoint_host::Settings for Settings {
             let [monitor, grace, startup, rate, secondary, threshold, large] =
                 node_lifecycle::describe_lifecycle!("node_lifecycle");
             let [kept, check, quarantine] = podgc::describe_collection!("podgc");
+            let [bundle] = setpoint_serviceaccount_controller::describe_publishing!(
+                "root_ca_certificate_publisher"
+            );
             &[
                 CONTROLLERS,
                 workers,
@@ -160,6 +170,7 @@ impl setpoint_host::Settings for Settings {
                 kept,
                 check,
                 quarantine,
+                bundle,
             ]
         };
         ALL

@@ -1,10 +1,8 @@
 //! The data about the gateway itself that it publishes in the API.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
@@ -13,7 +11,7 @@ const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// An address of documentation networks, to which the kernel finds a route. Nothing is sent to it.
 const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 9);
 
-/// The address and the CA bundle of the gateway, as clients in the cluster see them.
+/// The address of the gateway, as clients in the cluster see it.
 #[derive(Clone, Debug)]
 pub struct ServerInfo {
     /// The identity of the process.
@@ -22,8 +20,6 @@ pub struct ServerInfo {
     pub port: u16,
     /// The address at which Pods reach the gateway; `None` if others than this host cannot.
     pub address: Option<IpAddr>,
-    /// The certificates, in PEM, with which clients verify the gateway; empty while it serves without TLS.
-    pub ca_bundle: String,
 }
 
 impl Default for ServerInfo {
@@ -32,27 +28,8 @@ impl Default for ServerInfo {
             instance: "gateway".into(),
             port: 6443,
             address: None,
-            ca_bundle: String::new(),
         }
     }
-}
-
-/// Reads a file with the CA bundle; an empty path stands for none.
-///
-/// # Errors
-/// When the file cannot be read or has no certificate.
-pub(crate) fn read_ca_bundle(path: &Path) -> anyhow::Result<String> {
-    if path.as_os_str().is_empty() {
-        return Ok(String::new());
-    }
-    let bundle = std::fs::read_to_string(path)
-        .with_context(|| format!("reading root_ca {}", path.display()))?;
-    anyhow::ensure!(
-        bundle.contains("-----BEGIN CERTIFICATE-----"),
-        "root_ca {} has no certificate",
-        path.display()
-    );
-    Ok(bundle)
 }
 
 /// Returns the address of `advertised`, a host and a port, that can be an endpoint of a Service. Upstream refuses loopback
@@ -103,12 +80,5 @@ mod tests {
             found.is_none_or(|found| can_be_endpoint(&found)),
             "{found:?}"
         );
-    }
-
-    #[test]
-    fn a_ca_bundle_has_certificates() {
-        assert_eq!(read_ca_bundle(Path::new("")).unwrap(), "");
-        assert!(read_ca_bundle(Path::new("/nonexistent/ca.crt")).is_err());
-        assert!(read_ca_bundle(Path::new("/dev/null")).is_err());
     }
 }

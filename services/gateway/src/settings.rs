@@ -1,7 +1,7 @@
 //! The settings of the gateway.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,6 @@ pub struct Settings {
     cache_check: Duration,
     #[serde(with = "host::duration")]
     event_ttl: Duration,
-    root_ca: PathBuf,
     agent_secret_file: PathBuf,
     front_proxy: FrontProxyFiles,
     max_requests_inflight: usize,
@@ -64,7 +63,6 @@ impl Default for Settings {
             stall: cache::Settings::default().stall,
             cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
-            root_ca: PathBuf::new(),
             agent_secret_file: PathBuf::new(),
             front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
@@ -96,10 +94,6 @@ impl host::Settings for Settings {
             (
                 "event_ttl",
                 "Time after its last write at which an Event is deleted",
-            ),
-            (
-                "root_ca",
-                "File with the CA certificates that the ConfigMap kube-root-ca.crt of each namespace has; without it, the ConfigMap has none",
             ),
             (
                 "agent_secret_file",
@@ -202,10 +196,6 @@ impl Settings {
     /// Returns the file with the CA certificates; empty if there is none.
     pub(crate) fn agent_secret_file(&self) -> PathBuf {
         self.agent_secret_file.clone()
-    }
-
-    pub(crate) fn root_ca(&self) -> &Path {
-        &self.root_ca
     }
 
     /// Returns the identity by which the gateway calls other API servers.

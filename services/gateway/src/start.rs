@@ -50,7 +50,6 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         instance: host.instance().to_owned(),
         port: host.address().port(),
         address: server_info::endpoint_address(host.advertised()).await,
-        ca_bundle: server_info::read_ca_bundle(settings.root_ca())?,
     };
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())

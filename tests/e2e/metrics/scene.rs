@@ -15,8 +15,8 @@ const SIZE: Size = Size {
     process_nodes: 2,
     simulated_nodes: 1,
 };
-/// All processes except the gateways: both controllers, the scheduler, and an agent per node.
-const REPLICAS: usize = 3 * SIZE.replicas + SIZE.process_nodes + SIZE.simulated_nodes;
+/// All processes except the gateways: both controllers, the scheduler, the housekeeping, and an agent per node.
+const REPLICAS: usize = 3 * SIZE.replicas + 1 + SIZE.process_nodes + SIZE.simulated_nodes;
 
 /// A running cluster with some history.
 pub struct Scene {

@@ -31,6 +31,7 @@ fn operator(cluster: &Cluster) -> Option<Operator> {
 #[test]
 fn an_operator_of_kopf_keeps_a_cron_job_for_each_backup() {
     let mut cluster = Cluster::bare();
+    cluster.start_housekeeping();
     let kubectl = cluster.kubectl();
     define(&kubectl, "cronbackup.yaml");
     let Some(mut operator) = operator(&cluster) else {

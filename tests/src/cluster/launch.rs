@@ -7,6 +7,11 @@ use setpoint_ctl::launcher::{ProcessSpec, command, topology};
 use super::Cluster;
 use crate::{Process, WallClock};
 
+const MANAGER: &str = "controller-manager";
+/// The number of the process of [`Cluster::start_housekeeping`]. Those that tests start have lower ones.
+const HOUSEKEEPER: usize = 9;
+const HOUSEKEEPING: &str = "garbage-collector,serviceaccount,root-ca-certificate-publisher";
+
 impl Cluster {
     /// Starts etcd with the data of an earlier start, if any.
     pub fn start_etcd(&mut self) {
@@ -32,6 +37,12 @@ impl Cluster {
     /// Starts `<service>-<n>`, which connects to all gateways.
     pub fn service(&mut self, service: &'static str, n: usize, flags: &[String]) {
         self.service_through(&self.gateway_urls(), service, n, flags);
+    }
+
+    /// Starts the controllers that most Pods and owners need: namespaces get accounts and CA bundles, and garbage is collected.
+    pub fn start_housekeeping(&mut self) {
+        let flags = ["--controllers", HOUSEKEEPING].map(str::to_owned);
+        self.service(MANAGER, HOUSEKEEPER, &flags);
     }
 
     /// Starts `<service>-<n>` with these addresses of the gateways.

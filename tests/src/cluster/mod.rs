@@ -100,6 +100,7 @@ impl Cluster {
                 cluster.service(service, n, election);
             }
         }
+        cluster.start_housekeeping();
         let node = |n| format!("node-{n}");
         for n in 0..size.process_nodes {
             cluster.start_client(process_agent(&cluster.state, n, &node(n)));

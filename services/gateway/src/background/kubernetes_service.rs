@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::{SelectAll, select_all};
 use jiff::Timestamp;
-use setpoint_codec::{Object, kind_of};
+use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_model::Key;
 use setpoint_model::replicas::ADDRESS;
 use setpoint_model::selector::{Fields, Selector};
@@ -25,7 +25,6 @@ use setpoint_proto::meta::{DeleteOptions, IntOrString};
 use setpoint_proto::{ApiError, Reason, Resource};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::namespace_objects::{create_if_absent, named};
 use crate::registry::write::current::Current;
 use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, Watch, WatchSpec, errors,
@@ -332,6 +331,33 @@ async fn restore_object<T: Resource + Object + Clone + PartialEq>(
     };
     let updated = registry.guaranteed_update(&context, &target, &mut mutate);
     updated.await.map(|_| ())
+}
+
+/// Returns the filter of the objects with a name.
+fn named(kind: &'static Kind, namespace: &str, name: &str) -> Result<Filter, ApiError> {
+    let fields = Fields::parse(&format!("metadata.name={name}"));
+    let fields = fields.map_err(|error| ApiError::new(Reason::BadRequest, error.to_string()))?;
+    Filter::new(kind, namespace, Selector::everything(), &fields)
+}
+
+/// Creates an object, unless one of its name exists.
+async fn create_if_absent<T: Resource + Object>(
+    registry: &Registry,
+    context: &RequestContext,
+    namespace: &str,
+    object: T,
+) -> Result<(), ApiError> {
+    let (kind, name) = (kind_of::<T>(), Resource::meta(&object).name.clone());
+    let key = Key::new(namespace, &name);
+    let cached = registry.cache().get(kind, &key, AtLeast::Any).await?;
+    if cached.is_some() {
+        return Ok(());
+    }
+    let target = Target::new(kind, namespace, "", "")?;
+    match registry.create(context, &target, Box::new(object)).await {
+        Err(error) if error.reason != Reason::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

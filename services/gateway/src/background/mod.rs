@@ -1,13 +1,15 @@
-//! Background tasks of the gateway. Each is restarted after a panic, and reports when it keeps failing.
+//! Background tasks of the gateway: what kube-apiserver does itself. Each is restarted after a panic, and reports when it keeps
+//! failing.
+//!
+//! Every gateway runs them; they elect no leader. Loops that upstream's controller manager runs are controllers with Leases
+//! (`controller-manager`), except that of quotas.
 
 mod aggregation;
 mod api_services;
 mod cache_differences;
 mod custom_resource_definitions;
 mod extension_authentication;
-mod garbage_collector;
 mod kubernetes_service;
-pub(crate) mod namespace_objects;
 mod policy_status;
 mod quotas;
 mod system_objects;
@@ -29,9 +31,9 @@ const INITIAL_OBJECTS: [&str; 3] = [
 ];
 
 impl Registry {
-    /// Creates the initial namespaces and priority classes; then runs the garbage collector, the deletion of expired objects,
-    /// and the loops that keep the objects of each namespace, the status of quotas and definitions, APIServices and
-    /// their availability, the ConfigMap for other API servers, and the Service `kubernetes`, until `shutdown`.
+    /// Creates the initial namespaces and priority classes; then runs the deletion of expired objects, and the loops that keep
+    /// the status of quotas and definitions, APIServices and their availability, the ConfigMap for other API servers, and the
+    /// Service `kubernetes`, until `shutdown`.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
     /// health of the task; those of the initial objects get `Ok` once they exist.
@@ -44,8 +46,8 @@ impl Registry {
         R: Fn(Result<(), String>),
     {
         let initial = INITIAL_OBJECTS.map(&report);
-        let (collector, expiry) = (report("garbage-collector"), report("expiry"));
-        let (objects, service) = (report("namespace-objects"), report("kubernetes-service"));
+        let expiry = report("expiry");
+        let service = report("kubernetes-service");
         let (quotas, definitions) = (report("quotas"), report("custom-resource-definitions"));
         let (services, policies) = (report("api-services"), report("policy-status"));
         let (servers, authentication) = (report("aggregation"), report("extension-authentication"));
@@ -59,14 +61,8 @@ impl Registry {
             supervise("namespaces", failing, || self.create_system_objects()).await;
             initial.iter().for_each(|report| report(Ok(())));
             tokio::join!(
-                supervise("garbage-collector", collector, || garbage_collector::run(
-                    &self
-                )),
                 supervise("expiry", expiry, || ttl::run(&self, event_ttl)),
                 // Boxed, since the futures of the loops are large together.
-                supervise("namespace-objects", objects, || {
-                    Box::pin(namespace_objects::run(&self))
-                }),
                 supervise("quotas", quotas, || Box::pin(quotas::run(&self))),
                 supervise("custom-resource-definitions", definitions, || {
                     Box::pin(custom_resource_definitions::run(&self))

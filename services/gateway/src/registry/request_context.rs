@@ -60,13 +60,6 @@ impl RequestContext {
         self
     }
 
-    /// Sets the trace to that of a write caused by `cause`.
-    #[must_use]
-    pub fn after(mut self, cause: &Cause) -> Self {
-        self.trace = TraceContext::after(cause);
-        self
-    }
-
     /// Sets whether this is a dry run.
     #[must_use]
     pub fn dry(mut self, dry_run: bool) -> Self {

@@ -1,9 +1,13 @@
 //! The service `setpoint.v1.Metadata`.
 
 use setpoint_proto::Reason;
-use setpoint_proto::core::{Namespace, Secret};
-use setpoint_proto::setpoint::ListMetadataRequest;
+use setpoint_proto::core::{ConfigMap, Namespace, Secret};
+use setpoint_proto::meta::OwnerReference;
 use setpoint_proto::setpoint::metadata_client::MetadataClient;
+use setpoint_proto::setpoint::owner::State;
+use setpoint_proto::setpoint::{
+    GetMetadataRequest, ListMetadataRequest, Object, RemoveMetadataRequest,
+};
 use setpoint_store::contract::objects::{NAMESPACE, config_map};
 
 use super::{connect, create, failed, gateway};
@@ -45,6 +49,124 @@ async fn the_metadata_of_all_objects_in_a_namespace_is_listed_without_their_cont
     assert_eq!(found.finalizers, ["example.com/held"]);
     assert_eq!(found.resource_version, written.revision);
     assert!(!found.uid.is_empty() && found.labels.is_empty());
+}
+
+fn reference(api_version: &str, kind: &str, name: &str, uid: &str) -> OwnerReference {
+    OwnerReference {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        name: name.into(),
+        uid: uid.into(),
+        block_owner_deletion: Some(true),
+        ..Default::default()
+    }
+}
+
+fn uid_of(object: Object) -> String {
+    let object: ConfigMap = object.object.unwrap().unpack().unwrap();
+    object.metadata.uid
+}
+
+fn get(resource: &str, namespace: &str, name: &str) -> GetMetadataRequest {
+    GetMetadataRequest {
+        resource: resource.into(),
+        namespace: namespace.into(),
+        name: name.into(),
+        ..Default::default()
+    }
+}
+
+/// Checks F11.
+#[tokio::test]
+async fn an_object_is_returned_with_the_owners_that_its_references_name() {
+    let (mut objects, gateway) = gateway().await;
+    let mut metadata = MetadataClient::new(connect(gateway.address).await);
+    let owner = objects.create(create(&config_map("owner", "1"))).await;
+    let owner = uid_of(owner.unwrap().into_inner());
+    let references = [
+        (
+            reference("v1", "ConfigMap", "owner", &owner),
+            State::Present,
+        ),
+        (
+            reference("v1", "ConfigMap", "owner", "another"),
+            State::Absent,
+        ),
+        (reference("v1", "ConfigMap", "missing", "b"), State::Absent),
+        (reference("v1", "Namespace", "missing", "c"), State::Absent),
+        (
+            reference("example.com/v1", "Cat", "tom", "d"),
+            State::UnknownKind,
+        ),
+        (
+            reference("v1", "DeleteOptions", "body", "e"),
+            State::UnknownKind,
+        ),
+    ];
+    let (references, states): (Vec<_>, Vec<_>) = references.into_iter().unzip();
+    let mut owned = config_map("owned", "1");
+    owned.metadata.owner_references = references;
+    objects.create(create(&owned)).await.unwrap();
+    let mut tenant = Namespace::default();
+    tenant.metadata.name = "tenant".into();
+    tenant.metadata.owner_references = vec![reference("v1", "ConfigMap", "owner", &owner)];
+    objects.create(create(&tenant)).await.unwrap();
+
+    let found = metadata.get(get("configmaps", NAMESPACE, "owned")).await;
+    let found = found.unwrap().into_inner();
+    assert_eq!(found.object.kind, "ConfigMap");
+    let found = found.owners.iter().map(|owner| owner.state());
+    assert_eq!(found.collect::<Vec<_>>(), states);
+    let found = metadata.get(get("namespaces", "", "tenant")).await.unwrap();
+    let owners = found.into_inner().owners;
+    assert_eq!(owners[0].state(), State::OutOfScope);
+    let missing = failed(metadata.get(get("configmaps", NAMESPACE, "missing")).await);
+    assert_eq!(missing.reason, Reason::NotFound);
+
+    let dependants = ListMetadataRequest {
+        owner,
+        ..content_of("")
+    };
+    let listed = metadata.list(dependants).await.unwrap().into_inner().items;
+    let names = listed.iter().map(|item| item.metadata.name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["owned", "tenant"]);
+}
+
+#[tokio::test]
+async fn owner_references_and_finalizers_are_removed_from_the_object_with_a_uid() {
+    let (mut objects, gateway) = gateway().await;
+    let mut metadata = MetadataClient::new(connect(gateway.address).await);
+    let mut held = config_map("held", "1");
+    held.metadata.finalizers = vec!["example.com/a".into(), "example.com/b".into()];
+    let owners = ["one", "other"].map(|name| reference("v1", "ConfigMap", name, name));
+    held.metadata.owner_references = owners.to_vec();
+    let uid = uid_of(objects.create(create(&held)).await.unwrap().into_inner());
+    let mut remove = RemoveMetadataRequest {
+        resource: "configmaps".into(),
+        namespace: NAMESPACE.into(),
+        name: "held".into(),
+        uid,
+        owners: vec!["one".into(), "neither".into()],
+        finalizers: vec!["example.com/a".into()],
+        unblock_owners: true,
+        ..Default::default()
+    };
+    let removed = metadata.remove(remove.clone()).await.unwrap().into_inner();
+    let found = metadata.get(get("configmaps", NAMESPACE, "held")).await;
+    let found = found.unwrap().into_inner().object.metadata;
+    assert_eq!(found.resource_version, removed.revision);
+    assert_eq!(found.finalizers, ["example.com/b"]);
+    let left: Vec<_> = found.owner_references.iter().collect();
+    assert_eq!((left.len(), left[0].uid.as_str()), (1, "other"));
+    assert_eq!(left[0].block_owner_deletion, Some(false));
+    let again = metadata.remove(remove.clone()).await.unwrap().into_inner();
+    assert_eq!(
+        again.revision, removed.revision,
+        "equal objects are not written"
+    );
+    remove.uid = "another".into();
+    let refused = failed(metadata.remove(remove).await);
+    assert_eq!(refused.reason, Reason::NotFound);
 }
 
 #[tokio::test]

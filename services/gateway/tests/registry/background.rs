@@ -1,4 +1,4 @@
-//! Tests of the background tasks: garbage collection, initial namespaces, expiry; and of namespaces that are being deleted.
+//! Tests of the background tasks: initial namespaces, expiry; and of namespaces that are being deleted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,14 @@ use setpoint_gateway::registry::{
     AtLeast, Filter, ListParams, RequestContext, RevisionMatch, Target,
 };
 use setpoint_proto::Reason;
-use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::{Event, Namespace, Pod};
+use setpoint_proto::core::{Event, Namespace};
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_store::Store;
 use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::gateway::{TestGateway, deployment, pod, replica_set};
+use crate::gateway::TestGateway;
 
 /// A TTL longer than any test.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -44,95 +43,6 @@ fn in_background(gateway: TestGateway, event_ttl: Duration) -> (TestGateway, Dro
             .run_background(event_ttl, stop.clone(), |_| |_| ()),
     );
     (gateway, stop.drop_guard())
-}
-
-pub fn policy(policy: &str) -> DeleteOptions {
-    DeleteOptions {
-        propagation_policy: Some(policy.into()),
-        ..Default::default()
-    }
-}
-
-/// Creates a Deployment, its ReplicaSet and a Pod of that.
-async fn create_deployment(gateway: &TestGateway) {
-    let web = gateway.create(&deployment("web")).await.unwrap();
-    let set = gateway.create(&replica_set("web-1", &web)).await.unwrap();
-    let mut one = pod("web-1-a");
-    one.metadata.owner_references = replica_set("x", &web).metadata.owner_references;
-    let owner = &mut one.metadata.owner_references[0];
-    owner.kind = "ReplicaSet".into();
-    owner.name = "web-1".into();
-    owner.uid = set.metadata.uid;
-    gateway.create(&one).await.unwrap();
-}
-
-#[tokio::test]
-async fn background_deletion_removes_all_dependants() {
-    let (gateway, _background) = with_background().await;
-    create_deployment(&gateway).await;
-    assert!(
-        gateway
-            .delete::<Deployment>("web", policy("Background"))
-            .await
-            .unwrap()
-            .gone
-    );
-    gateway.gone::<ReplicaSet>("web-1").await;
-    gateway.gone::<Pod>("web-1-a").await;
-}
-
-#[tokio::test]
-async fn dependants_abandoned_before_the_start_are_deleted() {
-    let gateway = TestGateway::start().await;
-    create_deployment(&gateway).await;
-    gateway
-        .delete::<Deployment>("web", DeleteOptions::default())
-        .await
-        .unwrap();
-    let stop = CancellationToken::new();
-    let registry = gateway.registry.clone();
-    tokio::spawn(registry.run_background(HOUR, stop.clone(), |_| |_| ()));
-    gateway.gone::<Pod>("web-1-a").await;
-    stop.cancel();
-}
-
-#[tokio::test]
-async fn orphaned_dependants_are_kept_without_their_reference() {
-    let (gateway, _background) = with_background().await;
-    create_deployment(&gateway).await;
-    assert!(
-        !gateway
-            .delete::<Deployment>("web", policy("Orphan"))
-            .await
-            .unwrap()
-            .gone
-    );
-    gateway.gone::<Deployment>("web").await;
-    let set = gateway.get::<ReplicaSet>("web-1").await.unwrap();
-    assert!(set.metadata.owner_references.is_empty());
-    assert!(gateway.get::<Pod>("web-1-a").await.is_ok());
-}
-
-#[tokio::test]
-async fn foreground_deletion_removes_the_owner_last() {
-    let (gateway, _background) = with_background().await;
-    create_deployment(&gateway).await;
-    assert!(
-        !gateway
-            .delete::<Deployment>("web", policy("Foreground"))
-            .await
-            .unwrap()
-            .gone
-    );
-    gateway.gone::<Deployment>("web").await;
-    assert_eq!(
-        gateway.get::<ReplicaSet>("web-1").await.unwrap_err().reason,
-        Reason::NotFound
-    );
-    assert_eq!(
-        gateway.get::<Pod>("web-1-a").await.unwrap_err().reason,
-        Reason::NotFound
-    );
 }
 
 #[tokio::test]

@@ -13,7 +13,6 @@ mod definitions;
 mod delete;
 mod eviction;
 mod fencing;
-mod garbage_collector;
 mod gateway;
 mod list;
 mod panics;

@@ -1,90 +1,23 @@
-//! Tests of the objects that the control plane itself keeps: accounts, the CA bundle, the Service `kubernetes`.
+//! Tests of the accounts of Pods, and of the Service `kubernetes`, which gateways keep.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use setpoint_gateway::ServerInfo;
 use setpoint_gateway::registry::{Registry, RequestContext, Target};
 use setpoint_proto::Reason;
-use setpoint_proto::core::{
-    ConfigMap, Endpoints, LocalObjectReference, Namespace, Pod, Service, ServiceAccount,
-};
+use setpoint_proto::core::{Endpoints, LocalObjectReference, Namespace, Service, ServiceAccount};
 use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::meta::DeleteOptions;
-use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_store::cache::{Cache, Settings};
 use setpoint_store::contract::FaultyStore;
-use setpoint_store::contract::objects::{NAMESPACE, kind};
+use setpoint_store::contract::objects::kind;
 use setpoint_store::{Memory, Store};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::background::{with_background, with_background_over};
 use crate::gateway::{TestGateway, pod};
-
-const ROOT_CA: &str = "kube-root-ca.crt";
-
-/// Checks K18: as in upstream's test `should guarantee kube-root-ca.crt exist in any namespace`.
-#[tokio::test]
-async fn the_ca_bundle_of_a_namespace_is_restored() {
-    let (gateway, _background) = with_background().await;
-    gateway.there::<ConfigMap>(ROOT_CA).await;
-    let of_namespace =
-        |map: &ConfigMap| map.metadata.name == ROOT_CA && map.metadata.namespace == NAMESPACE;
-    let first = gateway.seen(of_namespace).await;
-    assert_eq!(first.data.keys().collect::<Vec<_>>(), ["ca.crt"]);
-    assert!(first.metadata.annotations["kubernetes.io/description"].starts_with("Contains a CA"));
-
-    gateway
-        .delete::<ConfigMap>(ROOT_CA, DeleteOptions::default())
-        .await
-        .unwrap();
-    let uid = first.metadata.uid.clone();
-    let second = gateway
-        .seen(|map: &ConfigMap| of_namespace(map) && map.metadata.uid != uid)
-        .await;
-    let patch = json!({"data": {"ca.crt": "wrong", "other": ""}});
-    let wrong: ConfigMap = gateway.patch(ROOT_CA, Type::Merge, patch).await.unwrap();
-    assert_eq!(wrong.data["ca.crt"], "wrong");
-    let restored = gateway
-        .seen(|map: &ConfigMap| of_namespace(map) && map.data == first.data)
-        .await;
-    assert_eq!(restored.metadata.uid, second.metadata.uid);
-}
-
-#[tokio::test]
-async fn the_default_account_of_a_namespace_is_restored() {
-    let (gateway, _background) = with_background().await;
-    let account = gateway.get::<ServiceAccount>("default").await.unwrap();
-    gateway
-        .delete::<ServiceAccount>("default", DeleteOptions::default())
-        .await
-        .unwrap();
-    gateway
-        .seen(|other: &ServiceAccount| {
-            other.metadata.namespace == NAMESPACE && other.metadata.uid != account.metadata.uid
-        })
-        .await;
-}
-
-/// Checks K18.
-#[tokio::test]
-async fn a_pod_can_be_created_right_after_its_namespace() {
-    let (gateway, _background) = with_background().await;
-    gateway
-        .seen(|account: &ServiceAccount| account.metadata.namespace == "default")
-        .await;
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = "fresh".into();
-    gateway.create(&namespace).await.unwrap();
-    let target = Target::new(kind::<Pod>(), "fresh", "", "").unwrap();
-    gateway
-        .registry
-        .create(&RequestContext::default(), &target, Box::new(pod("web")))
-        .await
-        .unwrap();
-}
 
 /// Checks K18.
 #[tokio::test]
@@ -145,7 +78,7 @@ async fn a_pod_gets_a_volume_with_the_token_of_its_account() {
     assert!(without.spec.containers[0].volume_mounts.is_empty());
 }
 
-/// The account appears soon, and is the same as if it were there.
+/// Checks K18: the account appears soon, and is the same as if it were there.
 #[tokio::test]
 async fn a_pod_is_admitted_before_the_default_account_of_its_namespace_exists() {
     let gateway = TestGateway::start().await;
@@ -240,7 +173,6 @@ async fn reachable(store: Arc<dyn Store>) -> (TestGateway, CancellationToken, Jo
         instance: "gateway-1".into(),
         port: 6444,
         address: "10.1.2.3".parse().ok(),
-        ca_bundle: String::new(),
     };
     let registry = Registry::new(store.clone(), cache).with_server(server);
     let registry = Arc::new(registry);

@@ -64,6 +64,11 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Returns the metadata of the reconciled object, as it was observed.
     fn meta(world: &Self::World) -> &Meta;
 
+    /// Returns resource and kind of the reconciled object, for a controller of objects of several kinds.
+    fn kind(_: &Self::World) -> Option<(&str, &str)> {
+        None
+    }
+
     /// Plan: total and deterministic.
     fn plan(world: &Self::World) -> Plan<Self::Action>;
 

@@ -18,7 +18,7 @@ use session::Session;
 /// The maximum number of requests.
 const REQUESTS: usize = 40;
 
-/// Long enough for retries of the garbage collector and for the expiry of an Event.
+/// Long enough for the expiry of an Event.
 const HOUSE: Duration = Duration::from_secs(120);
 
 /// Sends the requests that the input encodes.

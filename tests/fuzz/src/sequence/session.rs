@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// Runs the background tasks, such as the garbage collector.
+    /// Runs the background tasks, such as the expiry of Events.
     pub fn run_background_for(&mut self, time: Duration) {
         self.gateway.run_background_for(time);
     }

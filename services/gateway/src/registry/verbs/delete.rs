@@ -28,9 +28,6 @@ pub struct Deleted {
     pub gone: bool,
 }
 
-/// A condition on the metadata of an object.
-type Condition<'c> = dyn Fn(&ObjectMeta) -> Result<(), ApiError> + Sync + 'c;
-
 impl Registry {
     /// Deletes an object, or begins its deletion if finalizers, a grace period or the content of a namespace hold it.
     ///
@@ -42,23 +39,12 @@ impl Registry {
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        self.delete_if(context, target, options, &|_| Ok(())).await
-    }
-
-    /// Deletes an object if its metadata meets a condition of the caller.
-    pub(crate) async fn delete_if(
-        &self,
-        context: &RequestContext,
-        target: &Target,
-        options: &DeleteOptions,
-        condition: &Condition<'_>,
-    ) -> Result<Deleted, ApiError> {
         let admission = Admission {
             operation: Operation::Delete,
             target,
             options: Some(options),
         };
-        self.delete_as(context, target, options, condition, Some(admission))
+        self.delete_as(context, target, options, Some(admission))
             .await
     }
 
@@ -69,8 +55,7 @@ impl Registry {
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        self.delete_as(context, target, options, &|_| Ok(()), None)
-            .await
+        self.delete_as(context, target, options, None).await
     }
 
     async fn delete_as(
@@ -78,7 +63,6 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
         options: &DeleteOptions,
-        condition: &Condition<'_>,
         admission: Option<Admission<'_>>,
     ) -> Result<Deleted, ApiError> {
         self.allow(context, Verb::Delete, target)?;
@@ -95,7 +79,6 @@ impl Registry {
         let now = Timestamp::now();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             check(&precondition, target, old)?;
-            condition(old.object.meta())?;
             let new = slot.insert(old.object.clone_box());
             begin_or_shorten(&mut **new, options, now);
             Ok(())

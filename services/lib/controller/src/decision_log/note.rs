@@ -64,6 +64,12 @@ impl Note {
         self.reconcile.generation = meta.generation;
     }
 
+    /// Sets the reconciled object, if its kind is not that of the controller.
+    pub(crate) fn of(&mut self, resource: &str, meta: &Meta) {
+        self.subject = meta.key.clone().in_resource(resource);
+        self.reconcile.subject = Some(self.subject.clone());
+    }
+
     /// Adds a step.
     pub fn step<A: Debug>(&mut self, action: &A, because: &str, touches: Option<ObjectRef>) {
         self.say(label(action), because, touches);

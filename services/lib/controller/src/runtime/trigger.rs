@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{BoxFuture, ready};
-use parking_lot::RwLock;
 use setpoint_model::Key;
 use setpoint_proto::Cause;
+use tokio::sync::watch;
 
 use crate::metrics::Reconciles;
 use crate::queue::Load;
@@ -15,8 +15,8 @@ use crate::{Delta, Queue, Reader, View};
 
 /// A handle of a controller's queue, which exists only while the controller leads: otherwise nothing is added. Clones
 /// are the same.
-#[derive(Clone, Default)]
-pub struct QueueHandle(Arc<RwLock<Option<Current>>>);
+#[derive(Clone)]
+pub struct QueueHandle(watch::Sender<Option<Current>>);
 
 /// The queue and the metrics of one term.
 struct Current {
@@ -24,48 +24,66 @@ struct Current {
     metrics: Option<Arc<Reconciles>>,
 }
 
+impl Default for QueueHandle {
+    fn default() -> Self {
+        Self(watch::Sender::new(None))
+    }
+}
+
 impl From<Queue<Key>> for QueueHandle {
     /// Returns a handle of a queue without a controller, for tests.
     fn from(queue: Queue<Key>) -> Self {
         let metrics = None;
-        Self(Arc::new(RwLock::new(Some(Current { queue, metrics }))))
+        Self(watch::Sender::new(Some(Current { queue, metrics })))
     }
 }
 
 impl QueueHandle {
     /// Adds a key; see [`Queue::add`].
     pub fn add(&self, key: Key, cause: Option<Cause>) {
-        if let Some(current) = &*self.0.read() {
+        if let Some(current) = &*self.0.borrow() {
             current.queue.add(key, cause);
         }
     }
 
     /// Adds a key after a delay; see [`Queue::add_after`].
     pub fn add_after(&self, key: Key, delay: Duration) {
-        if let Some(current) = &*self.0.read() {
+        if let Some(current) = &*self.0.borrow() {
             current.queue.add_after(key, delay);
+        }
+    }
+
+    /// Runs work for each term from its beginning, and drops it at its end. Never returns.
+    pub async fn in_each_term<F: Future<Output = ()>>(&self, mut work: impl FnMut() -> F) {
+        let mut current = self.0.subscribe();
+        // `self` owns the sender, so that waiting cannot fail.
+        while current.wait_for(Option::is_some).await.is_ok() {
+            tokio::select! {
+                _ = current.changed() => {}
+                () = async { work().await; std::future::pending().await } => {}
+            }
         }
     }
 
     /// Returns the load; `None` while another replica leads.
     pub fn load(&self) -> Option<Load> {
-        self.0.read().as_ref().map(|current| current.queue.load())
+        self.0.borrow().as_ref().map(|current| current.queue.load())
     }
 
     pub(super) fn open(&self, queue: &Queue<Key>, metrics: &Arc<Reconciles>) {
-        *self.0.write() = Some(Current {
+        self.0.send_replace(Some(Current {
             queue: queue.clone(),
             metrics: Some(metrics.clone()),
-        });
+        }));
     }
 
     pub(super) fn close(&self) {
-        *self.0.write() = None;
+        self.0.send_replace(None);
     }
 
     /// Adds the keys that a change of another object concerns.
     pub(super) fn concerned<V>(&self, delta: &Delta<V>, keys: impl FnOnce(&Delta<V>) -> Vec<Key>) {
-        if let Some(current) = &*self.0.read() {
+        if let Some(current) = &*self.0.borrow() {
             let add = |key| current.queue.add(key, delta.cause.clone());
             keys(delta).into_iter().for_each(add);
         }
@@ -77,7 +95,7 @@ impl QueueHandle {
         delta: &Delta<V>,
         key_of: impl Fn(&V) -> K,
     ) {
-        let Some(current) = &*self.0.read() else {
+        let Some(current) = &*self.0.borrow() else {
             return;
         };
         let mut keys = Vec::new();
@@ -160,5 +178,53 @@ impl<F: Fn() -> Vec<Key> + Send + Sync> Trigger for Others<F> {
 
     fn sweep(&self, add: &mut dyn FnMut(Key, Option<&Cause>)) {
         (self.0)().into_iter().for_each(|key| add(key, None));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::queue::Limiter;
+
+    #[tokio::test(start_paused = true)]
+    async fn work_is_begun_in_each_term_and_dropped_at_its_end() {
+        /// Notes when it is dropped.
+        struct Ended<'a>(&'a Mutex<Vec<&'static str>>);
+        impl Drop for Ended<'_> {
+            fn drop(&mut self) {
+                self.0.lock().push("ended");
+            }
+        }
+        let (handle, noted) = (QueueHandle::default(), Mutex::default());
+        let noted = &noted;
+        let queue = Queue::new("test", Limiter::default());
+        let metrics = Arc::new(Reconciles::new("test", 1));
+        let work = handle.in_each_term(|| async {
+            noted.lock().push("begun");
+            let _ended = Ended(noted);
+            std::future::pending().await
+        });
+        let terms = async {
+            let pause = || tokio::time::sleep(Duration::from_millis(1));
+            pause().await;
+            assert!(noted.lock().is_empty());
+            handle.open(&queue, &metrics);
+            pause().await;
+            assert_eq!(*noted.lock(), ["begun"]);
+            // Two terms that follow each other at once are two terms.
+            handle.close();
+            handle.open(&queue, &metrics);
+            pause().await;
+            assert_eq!(*noted.lock(), ["begun", "ended", "begun"]);
+            handle.close();
+            pause().await;
+            assert_eq!(*noted.lock(), ["begun", "ended", "begun", "ended"]);
+        };
+        tokio::select! {
+            () = work => unreachable!("it never returns"),
+            () = terms => {}
+        }
     }
 }

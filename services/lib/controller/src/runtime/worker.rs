@@ -152,6 +152,9 @@ impl<R: Reconciler> Worker<R> {
     ) -> Outcome<R::Action> {
         let planned = Outcome::of(R::plan(&world));
         note.about(R::meta(&world));
+        if let Some((resource, _)) = R::kind(&world) {
+            note.of(resource, R::meta(&world));
+        }
         if planned.plan.is_empty() && R::status(&world, &planned).is_none() {
             if Settings::get().noop_rounds {
                 self.cascade(ticket, &world, &planned.plan, observed)
@@ -335,7 +338,10 @@ impl<R: Reconciler> Worker<R> {
             _ => SpanBuilder::from_name("reconcile"),
         };
         let cascade = Cascade::begin(reconcile, ticket, observed);
-        cascade.about(&self.kind, R::meta(world));
+        match R::kind(world) {
+            Some((_, kind)) => cascade.about(&kind.to_lowercase(), R::meta(world)),
+            None => cascade.about(&self.kind, R::meta(world)),
+        }
         cascade
     }
 }

@@ -88,10 +88,28 @@ impl Cache {
         kind: &Kind,
         revision: Revision,
     ) -> Result<(), ApiError> {
+        self.ensure_committed(revision).await?;
+        self.wait_for(kind, revision).await
+    }
+
+    /// Waits until the cache has reached the revision at which a watch of all kinds resumes; `None` is the newest one.
+    ///
+    /// # Errors
+    /// As [`Self::reach_cursor`].
+    pub(super) async fn reach_for_all(&self, revision: Option<Revision>) -> Result<(), ApiError> {
+        let revision = match revision {
+            Some(revision) => revision,
+            None => self.newest.get().await?,
+        };
+        self.ensure_committed(revision).await?;
+        self.reach_revision(revision).await
+    }
+
+    async fn ensure_committed(&self, revision: Revision) -> Result<(), ApiError> {
         if self.reached() < revision && self.newest.get().await? < revision {
             return Err(Error::Expired.into());
         }
-        self.wait_for(kind, revision).await
+        Ok(())
     }
 
     /// As [`reach_revision`](Self::reach_revision), and records the time that it took.

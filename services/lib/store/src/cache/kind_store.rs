@@ -52,6 +52,11 @@ impl KindStore {
         self.objects.get(key)
     }
 
+    /// Returns all objects, in key order.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Cached>> {
+        self.objects.values()
+    }
+
     /// Returns whether the value of the key cannot be decoded.
     pub fn is_unreadable(&self, key: &Key) -> bool {
         self.unreadable.contains_key(key)

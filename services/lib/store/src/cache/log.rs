@@ -54,6 +54,8 @@ pub(super) struct Log {
     first: u64,
     bytes: usize,
     topics: HashMap<Topic, Channel>,
+    /// The channel of those that follow the whole log. It has no numbers, since those of all records follow each other.
+    whole: Channel,
     /// The records that were dropped so far, which a topic that is not in the table may have had.
     dropped: Dropped,
     /// The watchers to wake, each topic once a round.
@@ -75,6 +77,16 @@ struct Channel {
 }
 
 impl Channel {
+    fn new(dropped: Dropped) -> Self {
+        Self {
+            numbers: VecDeque::new(),
+            dropped,
+            wake: Arc::default(),
+            round: 0,
+            end: None,
+        }
+    }
+
     fn touch(&mut self, round: u64, touched: &mut Vec<Arc<Notify>>) {
         if self.round != round {
             self.round = round;
@@ -99,6 +111,7 @@ impl Log {
             first: 0,
             bytes: 0,
             topics: HashMap::new(),
+            whole: Channel::new(Dropped::default()),
             dropped: Dropped::default(),
             touched: Vec::new(),
             round: 1,
@@ -127,6 +140,7 @@ impl Log {
             channel.dropped = self.dropped;
             channel.touch(self.round, &mut self.touched);
         }
+        self.whole.touch(self.round, &mut self.touched);
     }
 
     pub fn push(&mut self, record: Record, topics: Vec<Topic>) {
@@ -136,6 +150,7 @@ impl Log {
             channel.numbers.push_back(number);
             channel.touch(self.round, &mut self.touched);
         }
+        self.whole.touch(self.round, &mut self.touched);
         self.bytes += record.size();
         self.records.push_back((Arc::new(record), topics));
         while self.records.len() > self.max_records || self.bytes > self.max_bytes {
@@ -236,6 +251,34 @@ impl Log {
         Ok((records, next))
     }
 
+    /// Returns the notification that the log has new records.
+    pub fn subscribe_whole(&self) -> Arc<Notify> {
+        self.whole.wake.clone()
+    }
+
+    /// Returns the number of the first record after a revision.
+    ///
+    /// # Errors
+    /// `Expired` if records after the revision may have been dropped.
+    pub fn after_whole(&self, revision: Revision) -> Result<u64, Error> {
+        if revision < self.dropped.revision {
+            return Err(Error::Expired);
+        }
+        let old = |(record, _): &(Arc<Record>, Vec<Topic>)| record.revision <= revision;
+        Ok(self.first + self.records.partition_point(old) as u64)
+    }
+
+    /// Returns at most `limit` records from a number on.
+    ///
+    /// # Errors
+    /// `Expired` if one of them has been dropped.
+    pub fn read_whole(&self, from: u64, limit: usize) -> Result<Vec<Arc<Record>>, Error> {
+        let at = from.checked_sub(self.first).ok_or(Error::Expired)?;
+        let at = usize::try_from(at).expect("the log fits in memory");
+        let records = self.records.iter().skip(at).take(limit);
+        Ok(records.map(|(record, _)| record.clone()).collect())
+    }
+
     /// Returns the newest record of the topic for which `matches` holds.
     pub fn newest(&self, topic: &Topic, matches: impl Fn(&Record) -> bool) -> Option<Arc<Record>> {
         let mut numbers = self.topics.get(topic)?.numbers.iter().rev();
@@ -259,11 +302,7 @@ fn channel<'a>(
     topic: &Topic,
     dropped: Dropped,
 ) -> &'a mut Channel {
-    topics.entry(topic.clone()).or_insert_with(|| Channel {
-        numbers: VecDeque::new(),
-        dropped,
-        wake: Arc::default(),
-        round: 0,
-        end: None,
-    })
+    topics
+        .entry(topic.clone())
+        .or_insert_with(|| Channel::new(dropped))
 }

@@ -24,6 +24,7 @@ mod metrics;
 mod record;
 mod reflector;
 mod state;
+mod watch_all;
 mod watch_buffer;
 mod watcher;
 
@@ -49,6 +50,7 @@ pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
 pub use filter::Filter;
 pub use health::Health;
 pub use history::Before;
+pub use watch_all::{AllWatch, Written};
 
 /// The sizes and times of a cache.
 #[derive(Clone, Debug)]

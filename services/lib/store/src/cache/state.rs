@@ -13,7 +13,7 @@ use super::kind_store::KindStore;
 use super::log::{Log, Topic};
 use super::record::Record;
 use super::reflector::Relist;
-use super::{Filter, Settings, Snapshot, metrics};
+use super::{Cached, Filter, Settings, Snapshot, metrics};
 
 /// The objects of each kind, by the type URL of the kind.
 pub(super) type KindStores = HashMap<&'static str, KindStore>;
@@ -73,6 +73,12 @@ impl State {
             revision: self.revision,
             items: self.kind_store(filter.kind())?.select(filter),
         })
+    }
+
+    /// Returns the objects of all kinds.
+    pub fn all(&self) -> Vec<Arc<Cached>> {
+        let objects = self.kind_stores.values().flat_map(KindStore::all);
+        objects.cloned().collect()
     }
 
     /// Replaces all objects by those of a relist. All watches expire. Returns the watchers to wake.

@@ -1,0 +1,126 @@
+//! The service `setpoint.v1.Metadata`: the metadata of objects of all kinds.
+
+mod read;
+mod remove;
+mod watch;
+
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use setpoint_codec::kind_of;
+use setpoint_model::Verb;
+use setpoint_proto::ApiError;
+use setpoint_proto::core::Namespace;
+use setpoint_proto::setpoint::metadata_server::Metadata;
+use setpoint_proto::setpoint::{
+    GetMetadataRequest, GetMetadataResponse, ListMetadataRequest, ListMetadataResponse,
+    RemoveMetadataRequest, RemoveMetadataResponse, WatchMetadataRequest,
+};
+use tonic::{Request, Response, Status};
+
+use super::request::{bad_request, context, named};
+use super::telemetry::Call;
+use crate::registry::{Registry, Target};
+
+/// The implementation over a registry.
+pub(super) struct Service {
+    registry: Arc<Registry>,
+}
+
+impl Service {
+    pub(super) fn new(registry: Arc<Registry>) -> Self {
+        Self { registry }
+    }
+
+    async fn get_object(
+        &self,
+        request: Request<GetMetadataRequest>,
+    ) -> Result<GetMetadataResponse, ApiError> {
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, &extensions, request.trace)?;
+        let kinds = self.registry.cache().kinds();
+        let GetMetadataRequest {
+            resource,
+            namespace,
+            name,
+            ..
+        } = &request;
+        let target = named(kinds, resource, namespace, name, "")?;
+        let found = read::with_owners(&self.registry, &context, &target);
+        Call::new(Verb::Get, &target)
+            .observe(&extensions, &context, found.boxed())
+            .await
+    }
+
+    async fn list_objects(
+        &self,
+        request: Request<ListMetadataRequest>,
+    ) -> Result<ListMetadataResponse, ApiError> {
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, &extensions, request.trace)?;
+        if request.namespace.is_empty() && request.owner.is_empty() {
+            return Err(bad_request("namespace: Required value"));
+        }
+        let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
+        let content = read::list(&self.registry, &context, &request.namespace, &request.owner);
+        let items = Call::new(Verb::List, &target)
+            .observe(&extensions, &context, content.boxed())
+            .await?;
+        Ok(ListMetadataResponse { items })
+    }
+
+    async fn remove_parts(
+        &self,
+        request: Request<RemoveMetadataRequest>,
+    ) -> Result<RemoveMetadataResponse, ApiError> {
+        let (metadata, extensions, mut request) = request.into_parts();
+        let context = context(&metadata, &extensions, request.trace.take())?;
+        let context = context.by(std::mem::take(&mut request.field_manager));
+        let kinds = self.registry.cache().kinds();
+        let RemoveMetadataRequest {
+            resource,
+            namespace,
+            name,
+            ..
+        } = &request;
+        let target = named(kinds, resource, namespace, name, "")?;
+        let removed = remove::remove(&self.registry, &context, &target, &request);
+        let revision = Call::new(Verb::Patch, &target)
+            .observe(&extensions, &context, removed.boxed())
+            .await?;
+        Ok(RemoveMetadataResponse { revision })
+    }
+}
+
+#[tonic::async_trait]
+impl Metadata for Service {
+    type WatchStream = watch::Events;
+
+    async fn get(
+        &self,
+        request: Request<GetMetadataRequest>,
+    ) -> Result<Response<GetMetadataResponse>, Status> {
+        Ok(Response::new(self.get_object(request).await?))
+    }
+
+    async fn list(
+        &self,
+        request: Request<ListMetadataRequest>,
+    ) -> Result<Response<ListMetadataResponse>, Status> {
+        Ok(Response::new(self.list_objects(request).await?))
+    }
+
+    async fn watch(
+        &self,
+        request: Request<WatchMetadataRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        Ok(Response::new(watch::begin(&self.registry, request).await?))
+    }
+
+    async fn remove(
+        &self,
+        request: Request<RemoveMetadataRequest>,
+    ) -> Result<Response<RemoveMetadataResponse>, Status> {
+        Ok(Response::new(self.remove_parts(request).await?))
+    }
+}

@@ -1,0 +1,181 @@
+//! The method `Watch`: a stream of the objects of all kinds, without changes that concern neither owners nor finalizers nor a
+//! deletion.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+use prost::Message;
+use setpoint_codec::kind_of;
+use setpoint_model::{Key, Revision, Verb};
+use setpoint_proto::ApiError;
+use setpoint_proto::core::{self, Namespace};
+use setpoint_proto::meta::{ObjectMeta, OwnerReference, Time};
+use setpoint_proto::setpoint::{MetadataEvent, ObjectMetadata, WatchMetadataRequest};
+use setpoint_store::cache::{AllWatch, Written};
+use tokio::time::Instant;
+use tonic::{Request, Status};
+
+use crate::access;
+use crate::grpc::request::{context, revision};
+use crate::grpc::telemetry::Call;
+use crate::metrics::Watching;
+use crate::registry::{Cached, Registry, Target};
+
+/// The longest time without a bookmark, in which a watch that is lost can be continued at the last event or bookmark.
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The stream of a watch.
+pub(super) type Events = Pin<Box<dyn Stream<Item = Result<MetadataEvent, Status>> + Send>>;
+
+/// The fields of the metadata that the stream is about, so that others are not decoded.
+#[derive(Clone, PartialEq, Message)]
+struct Links {
+    #[prost(string, tag = "5")]
+    uid: String,
+    #[prost(message, optional, tag = "9")]
+    deletion_timestamp: Option<Time>,
+    #[prost(message, repeated, tag = "13")]
+    owner_references: Vec<OwnerReference>,
+    #[prost(string, repeated, tag = "14")]
+    finalizers: Vec<String>,
+}
+
+/// An object of any kind.
+#[derive(Message)]
+struct AnyObject {
+    #[prost(message, optional, tag = "1")]
+    metadata: Option<Links>,
+}
+
+/// Begins a watch.
+pub(super) async fn begin(
+    registry: &Arc<Registry>,
+    request: Request<WatchMetadataRequest>,
+) -> Result<Events, ApiError> {
+    let (metadata, extensions, request) = request.into_parts();
+    let context = context(&metadata, &extensions, request.trace)?;
+    // Stands for all kinds in metrics.
+    let target = Target::whole(kind_of::<Namespace>(), &Key::default());
+    let call = Call::new(Verb::Watch, &target);
+    let open = Watching::begin(call.info());
+    let after = match request.revision.as_str() {
+        "" => None,
+        text => Some(revision(text)?),
+    };
+    let watched = async {
+        for kind in registry.cache().kinds().iter() {
+            access::allow(&context.user, Verb::Watch, kind, "")?;
+        }
+        registry.cache().watch_all(after).await
+    };
+    let (objects, changes) = call.observe(&extensions, &context, watched.boxed()).await?;
+    let end = after.is_none().then(|| MetadataEvent {
+        initial_events_end: true,
+        ..bookmark(changes.reached())
+    });
+    let initial = objects
+        .into_iter()
+        .filter_map(|object| event(&object, false));
+    let initial = stream::iter(initial.chain(end)).map(Ok);
+    let events = initial.chain(follow(changes));
+    Ok(Box::pin(open.over(events.map_err(Status::from))))
+}
+
+/// A watch, the revision of the last event, and when that was sent.
+struct Following {
+    changes: AllWatch,
+    sent: Revision,
+    sent_at: Instant,
+}
+
+fn follow(changes: AllWatch) -> impl Stream<Item = Result<MetadataEvent, ApiError>> + Send {
+    let following = Following {
+        sent: changes.reached(),
+        sent_at: Instant::now(),
+        changes,
+    };
+    let batches = stream::try_unfold(following, |mut following| async move {
+        let events = following.next().await?;
+        Ok::<_, ApiError>(Some((stream::iter(events).map(Ok), following)))
+    });
+    batches.try_flatten()
+}
+
+impl Following {
+    /// Waits for the next writes. Returns the events that they make, or a bookmark if one is due.
+    async fn next(&mut self) -> Result<Vec<MetadataEvent>, ApiError> {
+        let writes = self.changes.next().await?;
+        let mut events: Vec<_> = writes.iter().filter_map(changed).collect();
+        let reached = self.changes.reached();
+        let is_due = self.sent_at.elapsed() >= BOOKMARK_INTERVAL && self.sent < reached;
+        if events.is_empty() && is_due {
+            events.push(bookmark(reached));
+        }
+        if !events.is_empty() {
+            (self.sent, self.sent_at) = (reached, Instant::now());
+        }
+        Ok(events)
+    }
+}
+
+/// Returns the event of a write, unless it has changed nothing that the stream is about.
+fn changed(write: &Written) -> Option<MetadataEvent> {
+    let new = event(&write.new, write.deleted)?;
+    let is_same = |old: &Cached| links(old).is_some_and(|old| same(&old, &new));
+    let unchanged = !write.deleted && write.old.as_deref().is_some_and(is_same);
+    (!unchanged).then_some(new)
+}
+
+fn same(old: &Links, new: &MetadataEvent) -> bool {
+    let new = new.object.as_ref().map(|object| &object.metadata);
+    new.is_some_and(|new| {
+        old.uid == new.uid
+            && old.deletion_timestamp.is_some() == new.deletion_timestamp.is_some()
+            && old.owner_references == new.owner_references
+            && old.finalizers == new.finalizers
+    })
+}
+
+fn links(object: &Cached) -> Option<Links> {
+    AnyObject::decode(object.raw.as_ref()).ok()?.metadata
+}
+
+/// Returns the event of an object; `None` for an Event, as upstream: it is neither owner nor dependant.
+fn event(object: &Cached, deleted: bool) -> Option<MetadataEvent> {
+    let kind = object.kind;
+    if kind.stored() == kind_of::<core::Event>() {
+        return None;
+    }
+    let links = links(object).filter(|links| !links.uid.is_empty())?;
+    Some(MetadataEvent {
+        object: Some(ObjectMetadata {
+            resource: kind.resource(),
+            api_version: kind.api_version(),
+            kind: kind.kind.clone(),
+            metadata: ObjectMeta {
+                namespace: object.key.namespace.clone(),
+                name: object.key.name.clone(),
+                uid: links.uid,
+                resource_version: object.revision.to_string(),
+                deletion_timestamp: links.deletion_timestamp,
+                owner_references: links.owner_references,
+                finalizers: links.finalizers,
+                ..ObjectMeta::default()
+            },
+        }),
+        deleted,
+        revision: object.revision.to_string(),
+        cause: object.cause(),
+        initial_events_end: false,
+    })
+}
+
+fn bookmark(revision: Revision) -> MetadataEvent {
+    MetadataEvent {
+        revision: revision.to_string(),
+        ..MetadataEvent::default()
+    }
+}

@@ -1,0 +1,224 @@
+//! The root-ca-certificate-publisher: keeps the CA bundle with which Pods verify the API server.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use setpoint_controller::client::ListOptions;
+use setpoint_controller::{
+    Client, Controller, Hosted, Informer, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler,
+    Replica, Whole, runtime,
+};
+use setpoint_model::{Key, Meta};
+use setpoint_proto::core::{ConfigMap, Namespace};
+use setpoint_proto::{ApiError, Resource as _};
+
+use crate::{NamespaceView, namespace_of, unless_exists};
+
+const NAME: &str = "kube-root-ca.crt";
+const FILE: &str = "ca.crt";
+const DESCRIPTION: &str = "kubernetes.io/description";
+const DESCRIPTION_OF_CA: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+    endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
+    distributions of Kubernetes clusters.";
+
+/// The settings of the publisher.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Publishing {
+    /// The file with the bundle; empty for none, which publishes an empty one.
+    pub root_ca_file: PathBuf,
+}
+
+impl Publishing {
+    /// Reads the bundle.
+    ///
+    /// # Errors
+    /// If the file cannot be read or has no certificate.
+    pub fn bundle(&self) -> anyhow::Result<String> {
+        let path = &self.root_ca_file;
+        if path.as_os_str().is_empty() {
+            return Ok(String::new());
+        }
+        let bundle = std::fs::read_to_string(path);
+        let bundle = bundle.with_context(|| format!("reading root_ca_file {}", path.display()))?;
+        anyhow::ensure!(
+            bundle.contains("-----BEGIN CERTIFICATE-----"),
+            "root_ca_file {} has no certificate",
+            path.display()
+        );
+        Ok(bundle)
+    }
+}
+
+/// The descriptions of [`Publishing`] for `--help`, as the table of this name.
+#[macro_export]
+macro_rules! describe_publishing {
+    ($table:literal) => {
+        [(
+            concat!($table, ".root_ca_file"),
+            "File with the CA bundle that Pods verify the API server with; empty for none, as while it serves without TLS",
+        )]
+    };
+}
+
+/// The reconciler of namespaces.
+pub struct Publisher {
+    namespaces: Reader<NamespaceView>,
+    published: Reader<Whole<ConfigMap>>,
+    bundle: Arc<str>,
+}
+
+/// Everything that the decision about one namespace depends on.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The namespace.
+    pub namespace: Meta,
+    /// The ConfigMap with the bundle, if there is one.
+    pub published: Option<Arc<Whole<ConfigMap>>>,
+    /// The bundle.
+    pub bundle: Arc<str>,
+}
+
+/// One write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Create the ConfigMap.
+    Create,
+    /// Correct the ConfigMap.
+    Correct,
+}
+
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted = Hosted {
+    name: "root-ca-certificate-publisher-controller",
+    resource: Namespace::RESOURCE,
+    run: |replica, settings| Box::pin(run(replica, settings, Publishing::default())),
+};
+
+/// Runs the controller until the process shuts down.
+///
+/// # Errors
+/// If the bundle cannot be read, or the election's settings cannot work.
+pub async fn run(
+    replica: Replica,
+    settings: runtime::Settings,
+    publishing: Publishing,
+) -> anyhow::Result<()> {
+    let bundle = publishing.bundle()?;
+    let published = replica.client.informer().only(selection());
+    let namespaces = replica.informer();
+    let controller = controller(namespaces, published, &bundle, |it| replica.controller(it));
+    replica.run(controller, settings).await
+}
+
+/// Selects the ConfigMaps that the controller keeps.
+pub fn selection() -> ListOptions {
+    ListOptions {
+        fields: format!("metadata.name={NAME}"),
+        ..ListOptions::default()
+    }
+}
+
+/// Returns the controller over these informers; `new` makes it of the reconciler.
+pub fn controller(
+    namespaces: Informer<NamespaceView>,
+    published: Informer<Whole<ConfigMap>>,
+    bundle: &str,
+    new: impl FnOnce(Publisher) -> Controller<Publisher>,
+) -> Controller<Publisher> {
+    let reconciler = Publisher {
+        namespaces: namespaces.reader(),
+        published: published.reader(),
+        bundle: bundle.into(),
+    };
+    new(reconciler)
+        .for_(namespaces)
+        .watches(published, |map| Some(namespace_of(&map.meta.key)))
+}
+
+/// Plans for one namespace.
+pub fn plan(world: &World) -> Plan<Action> {
+    let mut plan = Plan::default();
+    if world.namespace.deleting {
+        return plan;
+    }
+    match &world.published {
+        None => plan.step(Action::Create, "every namespace has the CA bundle"),
+        Some(published) if !is_right(&published.object, &world.bundle) => {
+            plan.step(Action::Correct, "the CA bundle is another");
+        }
+        Some(_) => {}
+    }
+    plan
+}
+
+fn data(bundle: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([(FILE.to_owned(), bundle.to_owned())])
+}
+
+/// Returns whether the data is right and some description is there.
+fn is_right(published: &ConfigMap, bundle: &str) -> bool {
+    let described = published.metadata.annotations.get(DESCRIPTION);
+    published.data == data(bundle) && described.is_some_and(|text| !text.is_empty())
+}
+
+/// Returns a ConfigMap with the bundle and its description.
+fn with_bundle(mut published: ConfigMap, bundle: &str) -> ConfigMap {
+    published.data = data(bundle);
+    let annotations = &mut published.metadata.annotations;
+    annotations.insert(DESCRIPTION.into(), DESCRIPTION_OF_CA.into());
+    published
+}
+
+impl Reconciler for Publisher {
+    type World = World;
+    type Action = Action;
+    type Status = Infallible;
+
+    fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
+        Some(World {
+            namespace: self.namespaces.get(key)?.meta.clone(),
+            published: self.published.get(&Key::new(&key.name, NAME)),
+            bundle: self.bundle.clone(),
+        })
+    }
+
+    fn meta(world: &World) -> &Meta {
+        &world.namespace
+    }
+
+    fn plan(world: &World) -> Plan<Action> {
+        plan(world)
+    }
+
+    fn touches(world: &World, _: &Action) -> Option<ObjectRef> {
+        let published = Key::new(&world.namespace.key.name, NAME);
+        Some(published.in_resource(ConfigMap::RESOURCE))
+    }
+
+    /// Corrects the version that was observed.
+    async fn act(
+        &self,
+        client: &Client,
+        world: &World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
+        match (action, &world.published) {
+            (Action::Correct, Some(published)) => {
+                let corrected = with_bundle(published.object.clone(), &world.bundle);
+                let updated = client.update(&corrected).await;
+                Receipt::unless_gone(updated.map(|updated| updated.receipt()))
+            }
+            _ => {
+                let mut new = ConfigMap::default();
+                new.metadata.namespace.clone_from(&world.namespace.key.name);
+                NAME.clone_into(&mut new.metadata.name);
+                unless_exists(client.create(&with_bundle(new, &world.bundle)).await)
+            }
+        }
+    }
+}
