@@ -39,12 +39,12 @@ pub async fn run(
     settings: runtime::Settings,
     signing: Signing,
 ) -> anyhow::Result<()> {
-    let requests = replica.informer::<RequestView>();
     let reconciler = Requests {
-        requests: requests.reader(),
+        requests: replica.reader(),
         settings: Arc::new(signing),
         events: replica.events.clone(),
     };
+    let requests = replica.informer::<RequestView>();
     let controller = replica.controller(reconciler).for_(requests);
     replica.run(controller, settings).await
 }

@@ -41,19 +41,17 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
-    let (cronjobs, jobs) = (
-        replica.informer::<CronJobView>(),
-        replica.informer::<JobView>(),
-    );
     let reconciler = CronJobs {
-        cronjobs: cronjobs.reader(),
-        jobs: jobs.reader(),
+        cronjobs: replica.reader(),
+        jobs: replica.reader(),
         events: replica.events.clone(),
         local: local(),
         schedules: Schedules::default(),
     };
-    let controller = replica.controller(reconciler).for_(cronjobs);
-    let controller = controller.watches(jobs, owner);
+    let controller = replica
+        .controller(reconciler)
+        .for_(replica.informer::<CronJobView>())
+        .watches(replica.informer::<JobView>(), owner);
     replica.run(controller, settings).await
 }
 

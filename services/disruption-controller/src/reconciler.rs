@@ -36,21 +36,17 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
-    let budgets = replica.informer::<BudgetView>();
-    let pods = replica.informer::<PodView>();
-    let definitions = replica.informer::<DefinitionView>();
-    let all = budgets.reader();
     let reconciler = Budgets::new(
-        budgets.reader(),
-        pods.reader(),
-        definitions.reader(),
+        replica.reader(),
+        replica.reader(),
+        replica.reader(),
         replica.events.clone(),
     );
     let controller = replica
         .controller(reconciler)
-        .for_(budgets)
-        .watches(pods, move |pod| selecting(&all, pod))
-        .watches(definitions, |_| None);
+        .for_(replica.informer::<BudgetView>())
+        .watches(replica.informer(), replica.with_reader(selecting))
+        .watches(replica.informer::<DefinitionView>(), |_| None);
     replica.run(controller, settings).await
 }
 

@@ -34,26 +34,24 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
-    let services = replica.informer::<Whole<Service>>();
-    let pods = replica.informer::<PodView>();
-    let nodes = replica.informer::<NodeView>();
-    let slices = replica.informer::<Whole<EndpointSlice>>();
-    let endpoints = replica.informer::<Whole<Endpoints>>();
-    let all = services.reader();
-    let (of_node, on_node) = (services.reader(), pods.reader());
     let reconciler = Services::new(
-        services.reader(),
-        pods.reader(),
-        nodes.reader(),
-        slices.reader(),
-        endpoints.reader(),
+        replica.reader(),
+        replica.reader(),
+        replica.reader(),
+        replica.reader(),
+        replica.reader(),
         replica.events.clone(),
     );
+    let (of_node, on_node) = (replica.reader(), replica.reader());
+    let slices = replica.informer::<Whole<EndpointSlice>>();
+    let endpoints = replica.informer::<Whole<Endpoints>>();
     let controller = replica
         .controller(reconciler)
-        .for_(services)
-        .watches(pods, move |pod| selecting(&all, pod))
-        .depends_on(nodes, move |delta| on(&of_node, &on_node, delta))
+        .for_(replica.informer::<Whole<Service>>())
+        .watches(replica.informer(), replica.with_reader(selecting))
+        .depends_on(replica.informer(), move |delta| {
+            on(&of_node, &on_node, delta)
+        })
         .watches(slices, |slice| service_of(&slice.meta))
         .watches(endpoints, |endpoints| Some(endpoints.meta.key.clone()));
     replica.run(controller, settings).await

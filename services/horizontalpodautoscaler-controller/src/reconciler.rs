@@ -90,26 +90,23 @@ pub async fn run(
     settings: runtime::Settings,
     autoscaling: Autoscaling,
 ) -> anyhow::Result<()> {
-    let autoscalers = replica.informer::<AutoscalerView>();
-    let pods = replica.informer::<PodView>();
-    let definitions = replica.informer::<DefinitionView>();
     let (all, period, queue) = (
-        autoscalers.reader(),
+        replica.reader(),
         autoscaling.sync_period,
         QueueHandle::default(),
     );
     let reconciler = Autoscalers::new(
-        autoscalers.reader(),
-        pods.reader(),
-        definitions.reader(),
+        replica.reader(),
+        replica.reader(),
+        replica.reader(),
         autoscaling,
         replica.events.clone(),
     );
     let controller = replica
         .controller(reconciler)
-        .for_those(autoscalers, |_| true, spec_changed)
-        .watches(pods, |_| None)
-        .watches(definitions, |_| None)
+        .for_those(replica.informer(), |_| true, spec_changed)
+        .watches(replica.informer::<PodView>(), |_| None)
+        .watches(replica.informer::<DefinitionView>(), |_| None)
         .queue(&queue);
     tokio::select! {
         ended = replica.run(controller, settings) => ended,

@@ -29,18 +29,15 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
-    let (jobs, pods) = (
-        replica.informer::<JobView>(),
-        replica.informer::<JobPodView>(),
-    );
     let reconciler = Jobs {
-        jobs: jobs.reader(),
-        pods: pods.reader(),
+        jobs: replica.reader(),
+        pods: replica.reader(),
         events: replica.events.clone(),
     };
-    let all = jobs.reader();
-    let controller = replica.controller(reconciler).for_(jobs);
-    let controller = controller.watches(pods, move |pod| keys_of(&all, pod));
+    let controller = replica
+        .controller(reconciler)
+        .for_(replica.informer::<JobView>())
+        .watches(replica.informer(), replica.with_reader(keys_of));
     replica.run(controller, settings).await
 }
 

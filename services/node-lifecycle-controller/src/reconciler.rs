@@ -67,22 +67,16 @@ pub async fn run(
     settings: runtime::Settings,
     lifecycle: Lifecycle,
 ) -> anyhow::Result<()> {
-    let nodes = replica.informer::<NodeView>();
-    let pods = replica.informer::<PodView>();
     let leases = replica.client.informer::<LeaseView>().only(ListOptions {
         namespace: NAMESPACE.to_owned(),
         ..ListOptions::default()
     });
-    let (all, period, queue) = (
-        nodes.reader(),
-        lifecycle.monitor_period,
-        QueueHandle::default(),
-    );
-    let readers = (nodes.reader(), leases.reader(), pods.reader());
+    let (period, queue) = (lifecycle.monitor_period, QueueHandle::default());
+    let readers = (replica.reader(), leases.reader(), replica.reader());
     let controller = replica
         .controller(Nodes::new(readers, lifecycle, replica.events.clone()))
-        .for_those(nodes, |_| true, matters)
-        .watches(pods, move |pod| unheard(&all, pod))
+        .for_those(replica.informer(), |_| true, matters)
+        .watches(replica.informer(), replica.with_reader(unheard))
         .watches(leases, |_| None)
         .batches(BATCH, Key::clone)
         .queue(&queue);

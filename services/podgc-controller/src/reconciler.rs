@@ -51,16 +51,12 @@ pub async fn run(
     settings: runtime::Settings,
     collection: Collection,
 ) -> anyhow::Result<()> {
-    let (pods, nodes) = (
-        replica.informer::<PodView>(),
-        replica.informer::<NodeView>(),
-    );
-    let (known, of_node) = (nodes.reader(), pods.reader());
+    let may_be_left = replica.with_reader(may_be_left);
     let (period, queue) = (collection.check_period, QueueHandle::default());
     let controller = replica
-        .controller(Garbage::new(pods.reader(), nodes.reader(), collection))
-        .for_those(pods, move |pod| may_be_left(&known, pod), matters)
-        .depends_on(nodes, move |delta| affected(&of_node, delta))
+        .controller(Garbage::new(replica.reader(), replica.reader(), collection))
+        .for_those(replica.informer(), may_be_left, matters)
+        .depends_on(replica.informer(), replica.with_reader(affected))
         .queue(&queue);
     let garbage = controller.reconciler();
     tokio::select! {

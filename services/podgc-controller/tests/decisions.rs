@@ -153,6 +153,30 @@ proptest! {
     }
 
     #[test]
+    fn a_pod_settles_in_two_writes_and_one_that_is_deleted_gets_none(
+        phase in prop::sample::select(vec!["Pending", "Running", "Succeeded", "Failed"]),
+        deleting in any::<bool>(),
+        node in states(),
+        chosen in any::<bool>(),
+    ) {
+        let ended = ["Succeeded", "Failed"].contains(&phase);
+        let mut world = world(phase, deleting, node, chosen && ended);
+        for _ in 0..2 {
+            let action = only(&world).map(|(action, _)| action);
+            let pod = Arc::make_mut(&mut world.pod);
+            match action {
+                None => {}
+                Some(Action::MarkFailed { .. }) => pod.phase = Phase::Failed,
+                // Deleted without a grace period: it is gone, unless finalizers hold it.
+                Some(Action::Delete { .. }) => (pod.meta.deleting, pod.released) = (true, true),
+            }
+        }
+        prop_assert_eq!(only(&world), None);
+        Arc::make_mut(&mut world.pod).released = true;
+        prop_assert!(plan(&world).is_empty());
+    }
+
+    #[test]
     fn the_order_of_the_cache_does_not_matter(
         pods in prop::collection::vec((0_i64..5, any::<bool>()), 0..12).prop_shuffle(),
         kept in 1_usize..12,

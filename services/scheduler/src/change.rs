@@ -36,6 +36,8 @@ pub enum Change {
     Volume(Arc<VolumeView>),
     /// A StorageClass appeared or changed.
     Class,
+    /// The numbers of volumes that can be attached to a node changed.
+    VolumeLimits,
 }
 
 impl Change {

@@ -47,12 +47,11 @@ impl<'a> Cluster<'a> {
                 nominated.entry(node).or_default().push(pod.clone());
             }
         }
-        let terms = PlacedTerms::new(snapshot.weights.hard_pod_affinity);
         let mut cluster = Self {
             snapshot,
             nodes: snapshot.nodes.clone(),
             pods: snapshot.pods.clone(),
-            terms,
+            terms: PlacedTerms::default(),
             allowances: snapshot
                 .budgets
                 .iter()

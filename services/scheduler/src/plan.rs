@@ -6,11 +6,13 @@ use setpoint_controller::{Plan, Step};
 use setpoint_task::catch_unwind;
 
 use crate::cluster::Cluster;
+use crate::plugin::PluginSet;
 use crate::plugins::Filters;
 use crate::plugins::volume_binding::Choice;
 use crate::pod::{PodView, Wants};
 use crate::preemption::{Candidate, Preemption, preempt};
-use crate::reason::{FilterReason, Rejectors, Tally};
+use crate::profile::{Pending, Profiles};
+use crate::reason::{FilterReason, Tally};
 use crate::scoring::scores;
 use crate::snapshot::Snapshot;
 use crate::status::Nomination;
@@ -46,7 +48,7 @@ pub enum Action {
         /// The change of its nominated node.
         nomination: Nomination,
         /// The plugins that rejected it.
-        rejectors: Rejectors,
+        rejectors: PluginSet,
         /// The reasons against each node, for some of the nodes.
         against: Vec<(String, Vec<FilterReason>)>,
     },
@@ -84,34 +86,34 @@ impl Action {
     }
 }
 
-/// Decides on every pending Pod. One that is being deleted, is gated or has a node gets no decision, nor does one whose
-/// decision panics.
+/// Decides on every pending Pod by its profile. One that is being deleted, is gated, has a node or is another scheduler's gets
+/// no decision, nor does one whose decision panics.
 ///
 /// The first step of a Pod that preempts others nominates the node; the next ones, which do not depend on each other, are
 /// started once it has succeeded.
-pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
-    plan_by(snapshot, decide)
+pub fn plan(snapshot: &Snapshot, profiles: &Profiles) -> Plan<Action> {
+    plan_by(snapshot, profiles, decide)
 }
 
-type Decide = fn(&mut Cluster<'_>, &Arc<PodView>, &Wants, u64) -> Vec<Step<Action>>;
+type Decide = fn(&mut Cluster<'_>, Pending<'_>, u64) -> Vec<Step<Action>>;
 
-fn plan_by(snapshot: &Snapshot, decide: Decide) -> Plan<Action> {
+fn plan_by(snapshot: &Snapshot, profiles: &Profiles, decide: Decide) -> Plan<Action> {
     let mut plan = Plan::default();
     let mut cluster = Cluster::new(snapshot);
     let mut undecided = Vec::new();
     for pod in &snapshot.pending {
-        let Some(wants) = pod.schedulable() else {
+        let Some(pending) = profiles.pending(pod) else {
             continue;
         };
-        match catch_unwind("schedule", || retry(&mut cluster, pod, wants)) {
+        match catch_unwind("schedule", || retry(&mut cluster, pending)) {
             Ok(Some(step)) => plan.steps.push(step),
-            Ok(None) => undecided.push((pod, wants)),
+            Ok(None) => undecided.push(pending),
             Err(_) => {}
         }
     }
-    for (n, (pod, wants)) in undecided.into_iter().enumerate() {
+    for (n, pending) in undecided.into_iter().enumerate() {
         let tie = snapshot.seed.wrapping_add(n as u64);
-        let decided = catch_unwind("schedule", || decide(&mut cluster, pod, wants, tie));
+        let decided = catch_unwind("schedule", || decide(&mut cluster, pending, tie));
         plan.steps.extend(decided.into_iter().flatten());
     }
     plan
@@ -119,10 +121,11 @@ fn plan_by(snapshot: &Snapshot, decide: Decide) -> Plan<Action> {
 
 /// Binds a Pod with an assumed binding to the same node again, so that the outcome of the first binding does not matter. If
 /// the node no longer fits, its resources stay reserved.
-fn retry(cluster: &mut Cluster<'_>, pod: &Arc<PodView>, wants: &Wants) -> Option<Step<Action>> {
+fn retry(cluster: &mut Cluster<'_>, pending: Pending<'_>) -> Option<Step<Action>> {
+    let pod = pending.pod;
     let assumed = cluster.snapshot.assumed.get(&pod.meta.key)?;
     let node = cluster.snapshot.index(assumed)?;
-    let mut filters = Filters::of(cluster, pod, wants);
+    let mut filters = Filters::of(cluster, pending);
     let reasons = filters.reasons(cluster, node, &cluster.nodes[node]);
     cluster.place(node, pod);
     reasons.is_empty().then(|| Step {
@@ -131,41 +134,31 @@ fn retry(cluster: &mut Cluster<'_>, pod: &Arc<PodView>, wants: &Wants) -> Option
     })
 }
 
-fn decide(
-    cluster: &mut Cluster<'_>,
-    pod: &Arc<PodView>,
-    wants: &Wants,
-    tie: u64,
-) -> Vec<Step<Action>> {
-    let mut filters = Filters::of(cluster, pod, wants);
-    if let Some(node) = nominated(cluster, &mut filters, wants) {
+fn decide(cluster: &mut Cluster<'_>, pending: Pending<'_>, tie: u64) -> Vec<Step<Action>> {
+    let pod = pending.pod;
+    let mut filters = Filters::of(cluster, pending);
+    if let Some(node) = nominated(cluster, &mut filters, pending.wants) {
         let action = place(cluster, &filters, pod, node, 0);
         let because = "the node that was nominated fits";
         return vec![Step { action, because }];
     }
     let (fitting, rejected) = filter(cluster, &mut filters);
-    if let Some((node, score)) = best(cluster, pod, wants, &fitting, tie) {
+    if let Some((node, score)) = best(cluster, pending, &fitting, tie) {
         let action = place(cluster, &filters, pod, node, score);
         let because = "the best of the nodes that fit";
         return vec![Step { action, because }];
     }
-    let preemption = match rejected.is_empty() {
-        true => None,
-        false => Some(preempt(cluster, &mut filters, (pod, wants), &rejected, tie)),
-    };
+    let preempts = pending.profile.preempts && !rejected.is_empty();
+    let preemption = preempts.then(|| preempt(cluster, &mut filters, pending, &rejected, tie));
     refuse(cluster, pod, &rejected, preemption)
 }
 
 /// Returns for each node of a snapshot its score for a Pod that fits there, or the reasons against it.
-pub fn verdicts(
-    snapshot: &Snapshot,
-    pod: &PodView,
-    wants: &Wants,
-) -> Vec<Result<i64, Vec<FilterReason>>> {
+pub fn verdicts(snapshot: &Snapshot, pending: Pending<'_>) -> Vec<Result<i64, Vec<FilterReason>>> {
     let cluster = Cluster::new(snapshot);
-    let (fitting, rejected) = filter(&cluster, &mut Filters::of(&cluster, pod, wants));
+    let (fitting, rejected) = filter(&cluster, &mut Filters::of(&cluster, pending));
     let mut verdicts = vec![Ok(0); cluster.nodes.len()];
-    for (node, score) in fitting.iter().zip(scores(&cluster, pod, wants, &fitting)) {
+    for (node, score) in fitting.iter().zip(scores(&cluster, pending, &fitting)) {
         verdicts[*node] = Ok(score);
     }
     for (node, reasons) in rejected {
@@ -199,12 +192,11 @@ fn filter(cluster: &Cluster<'_>, filters: &mut Filters<'_>) -> (Vec<usize>, Reje
 /// Returns the best of the nodes that fit, and its score.
 fn best(
     cluster: &Cluster<'_>,
-    pod: &PodView,
-    wants: &Wants,
+    pending: Pending<'_>,
     fitting: &[usize],
     tie: u64,
 ) -> Option<(usize, i64)> {
-    let scored = fitting.iter().zip(scores(cluster, pod, wants, fitting));
+    let scored = fitting.iter().zip(scores(cluster, pending, fitting));
     let rank = |(node, score): &(&usize, i64)| (*score, tie_break(**node as u64, tie));
     let best = scored.max_by_key(rank);
     best.map(|(node, score)| (*node, score))
@@ -286,7 +278,7 @@ fn refuse(
             nomination,
             // Any plugin may accept the first node.
             rejectors: match nodes {
-                0 => Rejectors::ALL,
+                0 => PluginSet::ALL,
                 _ => tally.rejectors(),
             },
             against: against(cluster, rejected),
@@ -375,7 +367,10 @@ mod tests {
         };
         Arc::new(PodView {
             meta,
-            wants: Some(Box::default()),
+            wants: Some(Box::new(Wants {
+                scheduler: "default-scheduler".into(),
+                ..Wants::default()
+            })),
             ..PodView::default()
         })
     }
@@ -392,9 +387,9 @@ mod tests {
         };
         let pending = ["first", "poison", "last"].map(pod);
         let snapshot = Snapshot::new(vec![Arc::new(node)], [], pending.into());
-        let steps = plan_by(&snapshot, |cluster, pod, wants, tie| {
-            assert_ne!(pod.meta.key.name, "poison");
-            decide(cluster, pod, wants, tie)
+        let steps = plan_by(&snapshot, &Profiles::default(), |cluster, pending, tie| {
+            assert_ne!(pending.pod.meta.key.name, "poison");
+            decide(cluster, pending, tie)
         });
         let steps = steps.steps.iter();
         let decided: Vec<_> = steps

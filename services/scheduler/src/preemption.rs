@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::cluster::Cluster;
 use crate::plugins::Filters;
-use crate::pod::{PodView, Wants};
+use crate::pod::PodView;
+use crate::profile::Pending;
 use crate::reason::{FilterReason, Tally};
 use crate::snapshot::NodeInfo;
 use crate::tie::tie_break;
@@ -43,14 +44,15 @@ pub enum Preemption {
 pub fn preempt(
     cluster: &Cluster<'_>,
     filters: &mut Filters<'_>,
-    (pod, wants): (&PodView, &Wants),
+    pending: Pending<'_>,
     rejected: &[(usize, Vec<FilterReason>)],
     tie: u64,
 ) -> Preemption {
+    let Pending { pod, wants, .. } = pending;
     if wants.never_preempts {
         return Preemption::Ineligible("not eligible due to preemptionPolicy=Never.");
     }
-    if awaits_victims(cluster, pod, wants, rejected) {
+    if awaits_victims(cluster, pending, rejected) {
         let why = "not eligible due to a terminating pod on the nominated node.";
         return Preemption::Ineligible(why);
     }
@@ -75,10 +77,10 @@ pub fn preempt(
 /// Returns whether the Pod waits for victims on its nominated node, unless that does not fit for another reason.
 fn awaits_victims(
     cluster: &Cluster<'_>,
-    pod: &PodView,
-    wants: &Wants,
+    pending: Pending<'_>,
     rejected: &[(usize, Vec<FilterReason>)],
 ) -> bool {
+    let Pending { pod, wants, .. } = pending;
     let nominated = wants
         .nominated()
         .and_then(|name| cluster.snapshot.index(name));

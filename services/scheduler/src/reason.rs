@@ -4,79 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 
-/// A plugin that filters nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub enum Plugin {
-    /// Rejects cordoned nodes.
-    NodeUnschedulable,
-    /// Rejects nodes with taints that the Pod does not tolerate.
-    TaintToleration,
-    /// Rejects nodes without the labels that the Pod requires.
-    NodeAffinity,
-    /// Rejects nodes on which host ports of the Pod are taken.
-    NodePorts,
-    /// Rejects nodes with too little of a resource left.
-    NodeResourcesFit,
-    /// Rejects all nodes while another Pod uses a claim that is exclusive.
-    VolumeRestrictions,
-    /// Rejects nodes on which volumes cannot be used, and all nodes while claims have to be bound.
-    VolumeBinding,
-    /// Rejects nodes of other zones than those of volumes.
-    VolumeZone,
-    /// Rejects nodes that violate a topology spread constraint.
-    PodTopologySpread,
-    /// Rejects nodes that violate affinity or anti-affinity, of the Pod or of others.
-    InterPodAffinity,
-}
-
-impl Plugin {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
-        Self::NodeUnschedulable,
-        Self::TaintToleration,
-        Self::NodeAffinity,
-        Self::NodePorts,
-        Self::NodeResourcesFit,
-        Self::VolumeRestrictions,
-        Self::VolumeBinding,
-        Self::VolumeZone,
-        Self::PodTopologySpread,
-        Self::InterPodAffinity,
-    ];
-}
-
-/// The plugins that rejected a Pod on some node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rejectors(u16);
-
-impl Rejectors {
-    /// All plugins.
-    pub const ALL: Self = Self(u16::MAX);
-
-    /// Adds a plugin.
-    pub const fn add(&mut self, plugin: Plugin) {
-        self.0 |= 1 << plugin as u16;
-    }
-
-    /// Returns whether a plugin is one of them.
-    pub const fn contains(self, plugin: Plugin) -> bool {
-        self.0 & (1 << plugin as u16) != 0
-    }
-
-    /// Returns whether there is none.
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-}
-
-impl FromIterator<Plugin> for Rejectors {
-    fn from_iter<I: IntoIterator<Item = Plugin>>(plugins: I) -> Self {
-        let mut rejectors = Self::default();
-        plugins.into_iter().for_each(|plugin| rejectors.add(plugin));
-        rejectors
-    }
-}
+use crate::plugin::{Plugin, PluginSet};
 
 /// A reason why a node cannot take a Pod. The alternate form (`{:#}`) has details that upstream does not print.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +20,8 @@ pub enum FilterReason {
     },
     /// The Pod names other nodes in its node affinity.
     OtherNodes,
+    /// The labels of the node do not match the affinity of the profile.
+    EnforcedAffinity,
     /// The labels of the node do not match the Pod's selector or affinity.
     NodeAffinity,
     /// A host port of the Pod is in use.
@@ -107,6 +37,8 @@ pub enum FilterReason {
     },
     /// Another Pod uses a claim that only one Pod may use at a time.
     ExclusiveClaim,
+    /// No more volumes of a CSI driver can be attached to the node.
+    TooManyVolumes,
     /// The claims of the Pod keep it from all nodes, for this reason.
     Claims(String),
     /// A claim is bound to a volume that does not exist.
@@ -141,10 +73,11 @@ impl FilterReason {
         Some(match self {
             Self::Unschedulable => Plugin::NodeUnschedulable,
             Self::Taint { .. } => Plugin::TaintToleration,
-            Self::OtherNodes | Self::NodeAffinity => Plugin::NodeAffinity,
+            Self::OtherNodes | Self::EnforcedAffinity | Self::NodeAffinity => Plugin::NodeAffinity,
             Self::Ports => Plugin::NodePorts,
             Self::TooManyPods | Self::Insufficient { .. } => Plugin::NodeResourcesFit,
             Self::ExclusiveClaim => Plugin::VolumeRestrictions,
+            Self::TooManyVolumes => Plugin::NodeVolumeLimits,
             Self::Claims(_) | Self::MissingVolume | Self::VolumeNodeAffinity | Self::NoVolume => {
                 Plugin::VolumeBinding
             }
@@ -167,12 +100,14 @@ impl FilterReason {
                 ..
             }
             | Self::ExclusiveClaim
+            | Self::TooManyVolumes
             | Self::Spread
             | Self::AntiAffinity
             | Self::ExistingAntiAffinity => true,
             Self::Unschedulable
             | Self::Taint { .. }
             | Self::OtherNodes
+            | Self::EnforcedAffinity
             | Self::NodeAffinity
             | Self::Insufficient { .. }
             | Self::Claims(_)
@@ -198,6 +133,7 @@ impl fmt::Display for FilterReason {
             }
             Self::Taint { .. } => "node(s) had untolerated taint(s)",
             Self::OtherNodes => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+            Self::EnforcedAffinity => "node(s) didn't match scheduler-enforced node affinity",
             Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
             Self::Ports => "node(s) didn't have free ports for the requested pod ports",
             Self::TooManyPods => "Too many pods",
@@ -205,6 +141,7 @@ impl fmt::Display for FilterReason {
             Self::ExclusiveClaim => {
                 "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
             }
+            Self::TooManyVolumes => "node(s) exceed max volume count",
             Self::Claims(problem) => problem,
             Self::MissingVolume => {
                 "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
@@ -252,7 +189,7 @@ impl Tally {
     }
 
     /// Returns the plugins that gave the reasons.
-    pub fn rejectors(&self) -> Rejectors {
+    pub fn rejectors(&self) -> PluginSet {
         let plugins = self.counts.keys().filter_map(FilterReason::plugin);
         plugins.collect()
     }
@@ -313,6 +250,16 @@ mod tests {
                 FilterReason::OtherNodes,
                 "node(s) didn't satisfy plugin(s) [NodeAffinity]",
                 false,
+            ),
+            (
+                FilterReason::EnforcedAffinity,
+                "node(s) didn't match scheduler-enforced node affinity",
+                false,
+            ),
+            (
+                FilterReason::TooManyVolumes,
+                "node(s) exceed max volume count",
+                true,
             ),
             (
                 FilterReason::NodeAffinity,

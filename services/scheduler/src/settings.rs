@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_controller::queue::Limiter;
 use setpoint_controller::{client, election, runtime};
 
-use crate::scoring::Weights;
+use crate::profile::{self, Profiles};
 
 /// Settings of the scheduler.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -16,14 +16,12 @@ pub struct Settings {
     pub gateway: client::Settings,
     /// The election of the leader.
     pub election: election::Settings,
-    /// The `spec.schedulerName` of the Pods to schedule.
-    pub scheduler_name: String,
+    /// The profiles.
+    pub profiles: Vec<profile::Settings>,
     /// The maximum number of Pods of a scheduling cycle.
     pub batch: usize,
     /// The maximum number of concurrent bindings.
     pub concurrency: usize,
-    /// The weights of scores.
-    pub weights: Weights,
 }
 
 impl Default for Settings {
@@ -31,10 +29,9 @@ impl Default for Settings {
         Self {
             gateway: client::Settings::default(),
             election: election::Settings::default(),
-            scheduler_name: "default-scheduler".to_owned(),
+            profiles: vec![profile::Settings::default()],
             batch: 256,
             concurrency: 32,
-            weights: Weights::default(),
         }
     }
 }
@@ -57,43 +54,11 @@ impl setpoint_host::Settings for Settings {
     fn describe() -> &'static [(&'static str, &'static str)] {
         &[
             (
-                "scheduler_name",
-                "Name of the scheduler, as in spec.schedulerName of its Pods",
+                "profiles",
+                "Plugins and their arguments for the Pods of each schedulerName, as in a KubeSchedulerConfiguration",
             ),
             ("batch", "Maximum number of Pods of a scheduling cycle"),
             ("concurrency", "Maximum number of concurrent bindings"),
-            (
-                "weights.taint_toleration",
-                "Weight of few untolerated PreferNoSchedule taints; 0 to 100",
-            ),
-            (
-                "weights.node_affinity",
-                "Weight of preferred node affinity; 0 to 100",
-            ),
-            (
-                "weights.node_resources_fit",
-                "Weight of free CPU and memory; 0 to 100",
-            ),
-            (
-                "weights.node_resources_balanced_allocation",
-                "Weight of CPU and memory used in equal shares; 0 to 100",
-            ),
-            (
-                "weights.pod_topology_spread",
-                "Weight of even spreading over nodes and zones; 0 to 100",
-            ),
-            (
-                "weights.inter_pod_affinity",
-                "Weight of preferred affinity between Pods; 0 to 100",
-            ),
-            (
-                "weights.image_locality",
-                "Weight of images that the node already has; 0 to 100",
-            ),
-            (
-                "weights.hard_pod_affinity",
-                "Weight of others' required affinity as a preference; 0 to 100",
-            ),
         ]
     }
 
@@ -101,7 +66,7 @@ impl setpoint_host::Settings for Settings {
         if self.batch == 0 || self.concurrency == 0 {
             return Err("batch and concurrency must be at least 1".to_owned());
         }
-        self.weights.validate()?;
+        Profiles::of(&self.profiles)?;
         self.gateway.validate().map_err(|error| error.to_string())?;
         self.election.validate().map_err(|error| error.to_string())
     }
@@ -109,31 +74,10 @@ impl setpoint_host::Settings for Settings {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_host::Settings as _;
-
     use super::*;
 
     #[test]
     fn every_setting_has_a_description() {
         assert!(setpoint_host::settings::undescribed::<Settings>().is_empty());
-    }
-
-    #[test]
-    fn weights_are_between_0_and_100() {
-        let with = |weight| Settings {
-            weights: Weights {
-                image_locality: weight,
-                ..Weights::default()
-            },
-            ..Settings::default()
-        };
-        assert_eq!(
-            [0, 100].map(|weight| with(weight).validate()),
-            [Ok(()), Ok(())]
-        );
-        for weight in [-1, 101] {
-            let error = with(weight).validate().unwrap_err();
-            assert_eq!(error, "weights must be between 0 and 100");
-        }
     }
 }

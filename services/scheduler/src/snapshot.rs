@@ -13,7 +13,6 @@ use crate::budget::BudgetView;
 use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::pod::PodView;
-use crate::scoring::Weights;
 use crate::service::ServiceView;
 use crate::storage::{Storage, StorageCaches};
 
@@ -38,8 +37,6 @@ pub struct Snapshot {
     pub budgets: Vec<Arc<BudgetView>>,
     /// The claims of the Pods to schedule, with their volumes and classes.
     pub storage: Storage,
-    /// The weights of scores.
-    pub weights: Weights,
     /// The seed that breaks ties between nodes.
     pub seed: u64,
     /// The time of the observation.
@@ -120,7 +117,6 @@ impl Snapshot {
             services: HashMap::new(),
             budgets: Vec::new(),
             storage: Storage::default(),
-            weights: Weights::default(),
             seed: 0,
             now: Timestamp::UNIX_EPOCH,
         };
@@ -166,7 +162,7 @@ impl Snapshot {
             namespaces: labels(&caches.namespaces),
             services: by_namespace(&caches.services),
             budgets: caches.budgets.list(),
-            storage: caches.storage.take(&pending),
+            storage: caches.storage.take(&pending, &all),
             seed: inputs.seed,
             now: inputs.now,
             ..Self::new(caches.nodes.list(), placed, pending)

@@ -10,6 +10,23 @@ use crate::groups::Group;
 /// The labels of nodes that the default constraints are about.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
+/// The `whenUnsatisfiable` of constraints that lower scores.
+const SOFT: &str = "ScheduleAnyway";
+
+/// Returns upstream's default constraints, which lower scores.
+pub fn system_defaults() -> [TopologySpreadConstraint; 2] {
+    [(HOSTNAME, 3), (ZONE, 5)].map(|(topology_key, max_skew)| TopologySpreadConstraint {
+        topology_key: topology_key.to_owned(),
+        max_skew,
+        when_unsatisfiable: SOFT.to_owned(),
+        ..TopologySpreadConstraint::default()
+    })
+}
+
+/// Returns whether nodes that violate a constraint are filtered out.
+pub fn is_hard(constraint: &TopologySpreadConstraint) -> bool {
+    constraint.when_unsatisfiable != SOFT
+}
 
 /// A constraint on how the Pods of a group are spread over domains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,18 +56,13 @@ impl Constraint {
         constraints.map(|one| Self::of(one, meta)).collect()
     }
 
-    /// Returns upstream's default constraints, which lower scores, for the Pods of a group.
-    pub fn defaults(group: &Group) -> [Self; 2] {
-        [(HOSTNAME, 3), (ZONE, 5)].map(|(topology_key, max_skew)| Self {
-            topology_key: topology_key.to_owned(),
-            max_skew,
-            min_domains: 1,
+    /// Returns a default constraint for a Pod and its group.
+    pub fn default_of(constraint: &TopologySpreadConstraint, pod: &Meta, group: &Group) -> Self {
+        Self {
             group: group.clone(),
             selects_itself: true,
-            honors_affinity: true,
-            honors_taints: false,
-            is_hard: false,
-        })
+            ..Self::of(constraint, pod)
+        }
     }
 
     fn of(constraint: &TopologySpreadConstraint, pod: &Meta) -> Self {
@@ -80,7 +92,7 @@ impl Constraint {
             selects_itself,
             honors_affinity: honors(&constraint.node_affinity_policy, true),
             honors_taints: honors(&constraint.node_taints_policy, false),
-            is_hard: constraint.when_unsatisfiable != "ScheduleAnyway",
+            is_hard: is_hard(constraint),
         }
     }
 

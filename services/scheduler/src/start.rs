@@ -12,10 +12,11 @@ use crate::metrics;
 use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::pod::PodView;
+use crate::profile::Profiles;
 use crate::service::ServiceView;
 use crate::settings::Settings;
 use crate::snapshot::Caches;
-use crate::storage::{ClaimView, ClassView, StorageCaches, VolumeView};
+use crate::storage::{ClaimView, ClassView, CsiNodeView, StorageCaches, VolumeView};
 use crate::unschedulable::Unschedulable;
 
 /// Runs the scheduler until shutdown.
@@ -23,8 +24,9 @@ use crate::unschedulable::Unschedulable;
 /// # Errors
 /// If the gateway's address is not a URI, or if the election's settings are invalid.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
-    let name = settings.scheduler_name.clone();
-    let replica = Replica::join(host, &settings.gateway, &name, Pod::RESOURCE)?;
+    let profiles = Profiles::of(&settings.profiles).map_err(anyhow::Error::msg)?;
+    let service = host.service();
+    let replica = Replica::join(host, &settings.gateway, service, Pod::RESOURCE)?;
     let (pods, nodes) = (
         replica.informer::<PodView>(),
         replica.informer::<NodeView>(),
@@ -39,6 +41,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         replica.informer::<VolumeView>(),
         replica.informer::<ClassView>(),
     );
+    let csi_nodes = replica.informer::<CsiNodeView>();
     let (cached, queue) = (pods.reader(), QueueHandle::default());
     let caches = Caches {
         pods: pods.reader(),
@@ -50,12 +53,12 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             claims: claims.reader(),
             volumes: volumes.reader(),
             classes: classes.reader(),
+            csi_nodes: csi_nodes.reader(),
         },
     };
     let scheduler = Scheduler {
-        name,
+        profiles,
         caches,
-        weights: settings.weights,
         events: replica.events.clone(),
         unschedulable: Unschedulable::default(),
         assumed: Assumed::default(),
@@ -67,6 +70,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let (on_pod, on_node) = (scheduler.clone(), scheduler.clone());
     let (on_namespace, on_claim) = (scheduler.clone(), scheduler.clone());
     let (on_volume, on_class) = (scheduler.clone(), scheduler.clone());
+    let on_csi_node = scheduler.clone();
     let (ours, matters) = (scheduler.clone(), scheduler);
     let controller = controller
         .queue(&queue)
@@ -93,6 +97,10 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         )
         .watches(
             classes.on_event(move |change| on_class.class_changed(change)),
+            |_| None,
+        )
+        .watches(
+            csi_nodes.on_event(move |change| on_csi_node.csi_node_changed(change)),
             |_| None,
         )
         .watches(services, |_| None)

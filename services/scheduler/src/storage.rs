@@ -1,6 +1,6 @@
 //! Storage: the claims of waiting Pods, and the volumes and classes that they may be bound to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use setpoint_controller::{Reader, View};
@@ -11,7 +11,8 @@ use setpoint_model::{Key, Meta};
 use setpoint_proto::core::{
     PersistentVolume, PersistentVolumeClaim, PodSpec, TopologySelectorTerm,
 };
-use setpoint_proto::storage::StorageClass;
+use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::storage::{CsiNode, CsiNodeDriver, StorageClass};
 
 use crate::pod::PodView;
 
@@ -70,11 +71,54 @@ impl ClaimView {
     }
 }
 
+/// A volume of a CSI driver.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CsiVolume {
+    /// The name of the driver.
+    pub driver: String,
+    /// The identity of the volume.
+    pub handle: String,
+}
+
+/// A view of a CSINode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CsiNodeView {
+    /// The metadata without labels and annotations.
+    pub meta: Meta,
+    /// The maximum number of attached volumes, by driver.
+    pub limits: BTreeMap<String, i64>,
+}
+
+impl View for CsiNodeView {
+    type Object = CsiNode;
+
+    fn of(node: CsiNode) -> Self {
+        let limit = |driver: CsiNodeDriver| Some((driver.name, driver.allocatable?.count?.into()));
+        Self {
+            meta: bare(&node.metadata),
+            limits: node.spec.drivers.into_iter().filter_map(limit).collect(),
+        }
+    }
+
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+fn bare(metadata: &ObjectMeta) -> Meta {
+    let mut meta = Meta::of(metadata);
+    meta.labels.clear();
+    meta.annotations.clear();
+    meta
+}
+
 /// A view of a volume.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VolumeView {
     /// The fields that decide on its binding.
     pub volume: Volume,
+    /// The volume of a CSI driver, if it is one.
+    pub csi: Option<CsiVolume>,
     tag: String,
 }
 
@@ -83,9 +127,15 @@ impl View for VolumeView {
 
     fn of(object: PersistentVolume) -> Self {
         let volume = Volume::of(&object);
+        let source = object.spec.persistent_volume_source.csi;
+        let csi = source.map(|source| CsiVolume {
+            driver: source.driver,
+            handle: source.volume_handle,
+        });
         Self {
             tag: volume.index_key(),
             volume,
+            csi,
         }
     }
 
@@ -121,11 +171,8 @@ impl View for ClassView {
     type Object = StorageClass;
 
     fn of(class: StorageClass) -> Self {
-        let mut meta = Meta::of(&class.metadata);
-        meta.labels.clear();
-        meta.annotations.clear();
         Self {
-            meta,
+            meta: bare(&class.metadata),
             provisioner: class.provisioner,
             is_delayed: class.volume_binding_mode.as_deref() == Some(WAIT_FOR_FIRST_CONSUMER),
             topologies: class.allowed_topologies,
@@ -146,6 +193,10 @@ pub struct Storage {
     pub volumes: HashMap<String, Arc<VolumeView>>,
     /// The classes of the claims, by name.
     pub classes: HashMap<String, Arc<ClassView>>,
+    /// The maximum number of attached volumes of each driver, by node; only of nodes with a limit.
+    pub limits: HashMap<String, BTreeMap<String, i64>>,
+    /// The CSI volumes of claims, also of those of Pods on nodes; none without limits.
+    pub csi_volumes: HashMap<Key, CsiVolume>,
 }
 
 /// The caches of storage.
@@ -156,18 +207,15 @@ pub struct StorageCaches {
     pub volumes: Reader<VolumeView>,
     /// The StorageClasses.
     pub classes: Reader<ClassView>,
+    /// The CSINodes.
+    pub csi_nodes: Reader<CsiNodeView>,
 }
 
 impl StorageCaches {
-    /// Returns what the claims of these Pods depend on.
-    pub fn take(&self, pods: &[Arc<PodView>]) -> Storage {
+    /// Returns what the claims of pending Pods depend on, with the volumes of the Pods on nodes.
+    pub fn take(&self, pending: &[Arc<PodView>], placed: &[Arc<PodView>]) -> Storage {
         let mut storage = Storage::default();
-        let uses = pods.iter().flat_map(|pod| {
-            let namespace = &pod.meta.key.namespace;
-            let claims = pod.claims.iter();
-            claims.map(move |used| Key::new(namespace, &*used.name))
-        });
-        for key in uses {
+        for key in claims_of(pending) {
             if storage.claims.contains_key(&key) {
                 continue;
             }
@@ -190,6 +238,45 @@ impl StorageCaches {
             }
             storage.claims.insert(key, (view, candidates));
         }
+        if !storage.claims.is_empty() {
+            storage.limits = self.limits();
+        }
+        if !storage.limits.is_empty() {
+            let claims = claims_of(pending).chain(claims_of(placed));
+            let volumes = claims.filter_map(|key| Some((key.clone(), self.csi_volume(&key)?)));
+            storage.csi_volumes = volumes.collect();
+        }
         storage
     }
+
+    fn limits(&self) -> HashMap<String, BTreeMap<String, i64>> {
+        let mut limits = HashMap::new();
+        self.csi_nodes.for_each(|node, _| {
+            if !node.limits.is_empty() {
+                limits.insert(node.meta.key.name.clone(), node.limits.clone());
+            }
+        });
+        limits
+    }
+
+    /// Returns the CSI volume of a claim. One that is not bound yet will get a volume of the driver that its class names.
+    fn csi_volume(&self, key: &Key) -> Option<CsiVolume> {
+        let claim = &self.claims.get(key)?.claim;
+        if let Some(view) = self.volumes.get(&Key::new("", &claim.volume)) {
+            return view.csi.clone();
+        }
+        let class = self.classes.get(&Key::new("", claim.class()))?;
+        Some(CsiVolume {
+            driver: class.provisioner.clone(),
+            handle: format!("of-claim/{key}"),
+        })
+    }
+}
+
+fn claims_of(pods: &[Arc<PodView>]) -> impl Iterator<Item = Key> {
+    pods.iter().flat_map(|pod| {
+        let namespace = &pod.meta.key.namespace;
+        let claims = pod.claims.iter();
+        claims.map(move |used| Key::new(namespace, &*used.name))
+    })
 }

@@ -12,21 +12,13 @@ use crate::pod::PodView;
 pub struct PlacedTerms {
     /// Required anti-affinity, with the number of Pods.
     anti: HashMap<Term, HashMap<usize, i64>>,
-    /// Terms for scores, with the sum of weights.
-    scoring: HashMap<Term, HashMap<usize, i64>>,
-    /// The weight of required affinity for scores.
-    hard_pod_affinity: i64,
+    /// Required affinity, with the number of Pods.
+    required: HashMap<Term, HashMap<usize, i64>>,
+    /// Preferred affinity and anti-affinity, with the sum of weights.
+    preferred: HashMap<Term, HashMap<usize, i64>>,
 }
 
 impl PlacedTerms {
-    /// Returns the terms of no Pods.
-    pub fn new(hard_pod_affinity: i64) -> Self {
-        Self {
-            hard_pod_affinity,
-            ..Self::default()
-        }
-    }
-
     /// Adds the terms of a Pod on a node.
     pub fn add(&mut self, node: usize, pod: &PodView) {
         let Some(affinity) = &pod.affinity else {
@@ -35,13 +27,11 @@ impl PlacedTerms {
         for term in &affinity.required_anti {
             weigh(&mut self.anti, term, node, 1);
         }
-        if self.hard_pod_affinity > 0 {
-            for term in &affinity.required {
-                weigh(&mut self.scoring, term, node, self.hard_pod_affinity);
-            }
+        for term in &affinity.required {
+            weigh(&mut self.required, term, node, 1);
         }
         for (term, weight) in &affinity.preferred {
-            weigh(&mut self.scoring, term, node, *weight);
+            weigh(&mut self.preferred, term, node, *weight);
         }
     }
 
@@ -54,13 +44,22 @@ impl PlacedTerms {
         about(&self.anti, pod, namespaces)
     }
 
-    /// Returns the terms for scores that are about a Pod: the topology key, and the weight by node.
-    pub fn scoring<'a>(
+    /// Returns the terms of required affinity that are about a Pod: the topology key, and the number of Pods by node.
+    pub fn requiring<'a>(
         &'a self,
         pod: &'a Meta,
         namespaces: &'a Namespaces,
     ) -> impl Iterator<Item = (&'a str, &'a HashMap<usize, i64>)> {
-        about(&self.scoring, pod, namespaces)
+        about(&self.required, pod, namespaces)
+    }
+
+    /// Returns the preferred terms that are about a Pod: the topology key, and the sum of weights by node.
+    pub fn preferring<'a>(
+        &'a self,
+        pod: &'a Meta,
+        namespaces: &'a Namespaces,
+    ) -> impl Iterator<Item = (&'a str, &'a HashMap<usize, i64>)> {
+        about(&self.preferred, pod, namespaces)
     }
 }
 

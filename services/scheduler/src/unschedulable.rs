@@ -11,9 +11,10 @@ use setpoint_model::Key;
 use tokio::time::Instant;
 
 use crate::change::Change;
+use crate::plugin::PluginSet;
 use crate::plugins;
 use crate::pod::PodView;
-use crate::reason::Rejectors;
+use crate::profile::Profile;
 
 /// Upstream's `podInitialBackoffSeconds` and `podMaxBackoffSeconds`.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
@@ -65,17 +66,19 @@ pub struct Observed {
 pub struct Refusal {
     /// The Pod, as it was observed.
     pub pod: Arc<PodView>,
+    /// Its profile.
+    pub profile: Arc<Profile>,
     /// The time since which the Pod could be scheduled. The first one is kept.
     pub since: Timestamp,
     /// The plugins that rejected it. Without any, no change of nodes or of other Pods can help.
-    pub rejectors: Rejectors,
+    pub rejectors: PluginSet,
     /// Whether it has a node, and waits for its claims to be bound: without a backoff.
     pub waits: bool,
 }
 
 impl Refusal {
     fn is_helped_by(&self, change: &Change) -> bool {
-        plugins::helps(&self.pod, self.rejectors, change)
+        plugins::helps(&self.profile, &self.pod, self.rejectors, change)
     }
 }
 
@@ -213,7 +216,7 @@ mod tests {
     use tokio::time::{advance, timeout};
 
     use super::*;
-    use crate::reason::Plugin;
+    use crate::plugin::Plugin;
 
     /// A Pod that a node had no room for.
     fn refusal(key: &Key) -> Refusal {
@@ -227,6 +230,7 @@ mod tests {
         };
         Refusal {
             pod: Arc::new(pod),
+            profile: Arc::default(),
             since: Timestamp::UNIX_EPOCH,
             rejectors: [Plugin::NodeResourcesFit].into_iter().collect(),
             waits: false,
@@ -316,7 +320,7 @@ mod tests {
         let (pods, queue, handle) = start();
         let key = Key::new("default", "web");
         let hopeless = Refusal {
-            rejectors: Rejectors::default(),
+            rejectors: PluginSet::default(),
             ..refusal(&key)
         };
         let observed = pods.observed();

@@ -34,24 +34,21 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
-    let sets = replica.informer::<StatefulSetView>();
-    let pods = replica.informer::<PodView>();
-    let revisions = replica.informer::<RevisionView>();
-    let claims = replica.informer::<ClaimView>();
     let reconciler = StatefulSets {
-        sets: sets.reader(),
-        pods: pods.reader(),
-        revisions: revisions.reader(),
-        claims: claims.reader(),
+        sets: replica.reader(),
+        pods: replica.reader(),
+        revisions: replica.reader(),
+        claims: replica.reader(),
         events: replica.events.clone(),
     };
-    let (of_pods, of_revisions, of_claims) = (sets.reader(), sets.reader(), sets.reader());
+    let sets = replica.informer::<StatefulSetView>();
+    let (of_pods, of_revisions) = (sets.reader(), sets.reader());
     let controller = replica
         .controller(reconciler)
         .for_(sets)
-        .owns(pods, of_pods)
-        .owns(revisions, of_revisions)
-        .watches(claims, move |claim| users(&of_claims, claim));
+        .owns(replica.informer::<PodView>(), of_pods)
+        .owns(replica.informer::<RevisionView>(), of_revisions)
+        .watches(replica.informer(), replica.with_reader(users));
     replica.run(controller, settings).await
 }
 

@@ -8,7 +8,9 @@ use tokio::sync::watch;
 
 use crate::client::ListOptions;
 use crate::informer::SharedInformers;
-use crate::{Client, Controller, DecisionLog, Informer, Membership, Reconciler, Recorder, View};
+use crate::{
+    Client, Controller, DecisionLog, Informer, Membership, Reader, Reconciler, Recorder, View,
+};
 use crate::{client, runtime};
 
 /// A replica, from its connection to its last Event.
@@ -86,6 +88,20 @@ impl Replica {
     pub fn informer<V: View>(&self) -> Informer<V> {
         let all = ListOptions::default();
         self.informers.informer(&self.client, all)
+    }
+
+    /// Returns a reader of [`Self::informer`]'s cache. It is filled once that informer is given to a controller.
+    pub fn reader<V: View>(&self) -> Reader<V> {
+        self.informer().reader()
+    }
+
+    /// Returns a function of a changed object that also gets the reader of another kind, for the triggers of a controller.
+    pub fn with_reader<V: View, T, K, F: Fn(&Reader<V>, &T) -> K>(
+        &self,
+        keys: F,
+    ) -> impl Fn(&T) -> K + use<V, T, K, F> {
+        let reader = self.reader();
+        move |changed| keys(&reader, changed)
     }
 
     /// Returns a controller of the replica's name.

@@ -42,16 +42,13 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {
-    let (pods, nodes) = (
-        replica.informer::<PodView>(),
-        replica.informer::<NodeView>(),
-    );
-    let (tainted, on_node) = (nodes.reader(), pods.reader());
-    let reconciler = Evictions::new(pods.reader(), nodes.reader(), replica.events.clone());
+    let events = replica.events.clone();
+    let reconciler = Evictions::new(replica.reader(), replica.reader(), events);
+    let is_on_tainted = replica.with_reader(is_on_tainted);
     let controller = replica
         .controller(reconciler)
-        .for_those(pods, move |pod| is_on_tainted(&tainted, pod), matters)
-        .depends_on(nodes, move |delta| affected(&on_node, delta));
+        .for_those(replica.informer(), is_on_tainted, matters)
+        .depends_on(replica.informer(), replica.with_reader(affected));
     let evictions = controller.reconciler();
     tokio::select! {
         ended = replica.run(controller, settings) => ended,

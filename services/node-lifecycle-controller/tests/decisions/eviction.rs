@@ -113,4 +113,22 @@ proptest! {
             prop_assert!(tainted || world.waited.is_none());
         }
     }
+
+    #[test]
+    fn the_order_of_taints_does_not_matter(
+        keys in prop::collection::vec(prop::sample::select(vec![UNREACHABLE, "a", "b"]), 0..4).prop_shuffle(),
+        limits in prop::collection::vec(prop::option::of(0_i64..9), 0..3),
+        waited in prop::option::of(0_u64..9),
+    ) {
+        let mut pod = pod(Some(5));
+        pod.spec.tolerations.extend(limits.iter().zip(["a", "b"]).map(|(limit, key)| Toleration {
+            key: key.into(),
+            operator: "Exists".into(),
+            toleration_seconds: *limit,
+            ..Default::default()
+        }));
+        let reversed: Vec<_> = keys.iter().rev().copied().collect();
+        let (one, other) = (world(pod.clone(), &keys, waited), world(pod, &reversed, waited));
+        prop_assert_eq!(decided(&one), decided(&other));
+    }
 }

@@ -42,31 +42,21 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {
-    let (claims, volumes, classes) = (
-        replica.informer::<ClaimView>(),
-        replica.informer::<VolumeView>(),
-        replica.informer::<ClassView>(),
-    );
-    let (nodes, pods) = (
-        replica.informer::<NodeView>(),
-        replica.informer::<PodView>(),
-    );
     let reconciler = Claims {
-        claims: claims.reader(),
-        volumes: volumes.reader(),
-        classes: classes.reader(),
-        nodes: nodes.reader(),
-        pods: pods.reader(),
+        claims: replica.reader(),
+        volumes: replica.reader(),
+        classes: replica.reader(),
+        nodes: replica.reader(),
+        pods: replica.reader(),
         events: replica.events.clone(),
     };
-    let (of_volume, of_class, of_node) = (claims.reader(), claims.reader(), claims.reader());
     let controller = replica
         .controller(reconciler)
-        .for_(claims)
-        .depends_on(volumes, move |delta| of_changed_volume(&of_volume, delta))
-        .depends_on(classes, move |delta| of_changed_class(&of_class, delta))
-        .depends_on(nodes, move |delta| of_changed_node(&of_node, delta))
-        .depends_on(pods, of_changed_pod);
+        .for_(replica.informer::<ClaimView>())
+        .depends_on(replica.informer(), replica.with_reader(of_changed_volume))
+        .depends_on(replica.informer(), replica.with_reader(of_changed_class))
+        .depends_on(replica.informer(), replica.with_reader(of_changed_node))
+        .depends_on(replica.informer(), of_changed_pod);
     replica.run(controller, settings).await
 }
 

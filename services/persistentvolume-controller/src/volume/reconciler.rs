@@ -34,23 +34,17 @@ pub const CONTROLLER: Hosted = Hosted {
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {
-    let (volumes, claims, nodes) = (
-        replica.informer::<VolumeView>(),
-        replica.informer::<ClaimView>(),
-        replica.informer::<NodeView>(),
-    );
     let reconciler = Volumes {
-        volumes: volumes.reader(),
-        claims: claims.reader(),
-        nodes: nodes.reader(),
+        volumes: replica.reader(),
+        claims: replica.reader(),
+        nodes: replica.reader(),
         events: replica.events.clone(),
     };
-    let (of_claim, of_node) = (volumes.reader(), volumes.reader());
     let controller = replica
         .controller(reconciler)
-        .for_(volumes)
-        .depends_on(claims, move |delta| concerned(&of_claim, delta))
-        .depends_on(nodes, move |delta| abandoned(&of_node, delta));
+        .for_(replica.informer::<VolumeView>())
+        .depends_on(replica.informer(), replica.with_reader(concerned))
+        .depends_on(replica.informer(), replica.with_reader(abandoned));
     replica.run(controller, settings).await
 }
 

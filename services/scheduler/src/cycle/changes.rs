@@ -9,7 +9,7 @@ use crate::change::Change;
 use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::pod::PodView;
-use crate::storage::{ClaimView, ClassView, VolumeView};
+use crate::storage::{ClaimView, ClassView, CsiNodeView, VolumeView};
 
 impl Scheduler {
     /// Wakes the unschedulable Pods that a changed Pod may let fit, and removes a Pod that needs no decision.
@@ -73,6 +73,15 @@ impl Scheduler {
         };
         if let Some(new) = change.new.as_ref().filter(|new| !is_known(new)) {
             self.wake(&Change::Volume(new.clone()));
+        }
+    }
+
+    /// Wakes the Pods that changed limits of a node may let fit.
+    pub fn csi_node_changed(&self, change: &Delta<CsiNodeView>) {
+        let limits =
+            |node: &Option<Arc<CsiNodeView>>| node.as_ref().map(|node| node.limits.clone());
+        if limits(&change.old) != limits(&change.new) {
+            self.wake(&Change::VolumeLimits);
         }
     }
 

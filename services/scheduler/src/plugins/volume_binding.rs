@@ -80,13 +80,14 @@ impl State {
         if !self.bound.iter().all(|view| view.volume.is_usable_on(site)) {
             return Some(FilterReason::VolumeNodeAffinity);
         }
-        if self.choices(cluster, node).is_none() {
-            return Some(FilterReason::NoVolume);
-        }
-        let zones = self.bound.iter();
-        zones
-            .filter_map(|view| volume_zone::filter(view, node))
-            .next()
+        let choices = self.choices(cluster, node);
+        choices.is_none().then_some(FilterReason::NoVolume)
+    }
+
+    /// Returns whether a volume is in another zone than the node.
+    pub fn filter_zone(&self, node: &NodeView) -> Option<FilterReason> {
+        let mut bound = self.bound.iter();
+        bound.find_map(|view| volume_zone::filter(view, node))
     }
 
     /// Returns the volumes of the claims that wait for their first Pod, on this node; `None` if one cannot have any.
@@ -222,6 +223,6 @@ pub fn hint(pod: &PodView, change: &Change) -> bool {
         Change::Volume(volume) => volume.volume.claim.is_none() || volume.volume.phase == "Bound",
         Change::Class => true,
         Change::Node { new, .. } => new.is_some(),
-        Change::Pod { .. } | Change::Namespace => false,
+        Change::Pod { .. } | Change::Namespace | Change::VolumeLimits => false,
     }
 }

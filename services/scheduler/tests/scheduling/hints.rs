@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use setpoint_scheduler::{Change, Plugin, helps};
+use setpoint_scheduler::{Change, Plugin};
 
-use crate::world::{NodeB, PodB, node, pod, world};
+use crate::world::{NodeB, PodB, helps, node, plan, pod, world};
 
 fn pods(old: Option<&PodB>, new: Option<&PodB>) -> Change {
     let view = |pod: &PodB| Arc::new(pod.view());
@@ -176,7 +176,7 @@ fn pods_wake_when_the_spread_changes() {
 #[test]
 fn pods_that_wait_for_the_first_node_are_rejected_by_all_plugins() {
     let snapshot = world(&[], &[], &[pod("p")]);
-    let steps = setpoint_scheduler::plan(&snapshot).steps;
+    let steps = plan(&snapshot).steps;
     let setpoint_scheduler::Action::MarkUnschedulable { rejectors, .. } = &steps[0].action else {
         panic!("there is no node");
     };

@@ -3,6 +3,8 @@
 use setpoint_proto::core::PodAffinityTerm;
 
 use crate::inter_pod_affinity::hosts;
+use setpoint_scheduler::Plugin;
+
 use crate::world::{
     Case, PodB, node, only, parse_labels, parse_selector, pod, scores, term, world,
 };
@@ -173,8 +175,8 @@ fn preferred_terms_and_those_of_others_raise_and_lower_scores() {
         ),
     ];
     for (n, (nodes, placed, incoming, expected)) in cases.into_iter().enumerate() {
-        let weights = only(|weights| &mut weights.inter_pod_affinity);
-        let scores = scores(world(&nodes, &placed, &[]), weights, &incoming);
+        let profile = only(Plugin::InterPodAffinity);
+        let scores = scores(world(&nodes, &placed, &[]), profile, &incoming);
         assert_eq!(scores, expected, "case {n}");
     }
 }
@@ -218,8 +220,8 @@ fn preferred_terms_select_namespaces_by_their_labels() {
         world.namespaces = ["subteam1.team1", "subteam2.team1"]
             .map(|name| (name.to_owned(), parse_labels("team=team1")))
             .into();
-        let weights = only(|weights| &mut weights.inter_pod_affinity);
-        assert_eq!(scores(world, weights, &incoming), expected, "case {n}");
+        let profile = only(Plugin::InterPodAffinity);
+        assert_eq!(scores(world, profile, &incoming), expected, "case {n}");
     }
 }
 
@@ -228,9 +230,9 @@ fn the_required_affinity_of_others_counts_by_its_weight() {
     let hard = pod("1").labels("a").on("nodeA").near("region", "a");
     let nodes = hosts(&["region=China", "region=India"]);
     for (weight, expected) in [(1, [100, 0]), (0, [0, 0])] {
-        let mut weights = only(|weights| &mut weights.inter_pod_affinity);
-        weights.hard_pod_affinity = weight;
+        let mut profile = only(Plugin::InterPodAffinity);
+        profile.hard_pod_affinity = weight;
         let world = world(&nodes, std::slice::from_ref(&hard), &[]);
-        assert_eq!(scores(world, weights, &web().labels("a")), expected);
+        assert_eq!(scores(world, profile, &web().labels("a")), expected);
     }
 }

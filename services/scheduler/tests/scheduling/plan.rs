@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use setpoint_model::Key;
-use setpoint_scheduler::{Action, Nomination, PodView, plan};
+use setpoint_scheduler::{Action, Nomination, PodView};
 
-use crate::world::{HOSTNAME, NodeB, PodB, bindings, node, pod, refusal, world};
+use crate::world::{HOSTNAME, NodeB, PodB, bindings, node, plan, pod, refusal, world};
 
 fn hosts(names: &[&str]) -> Vec<NodeB> {
     let host = |name: &&str| node(name).labels(&format!("{HOSTNAME}={name}"));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use setpoint_controller::View as _;
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::policy::PodDisruptionBudget;
-use setpoint_scheduler::{Action, BudgetView, Nomination, Snapshot, plan};
+use setpoint_scheduler::{Action, BudgetView, Nomination, Snapshot};
 
-use crate::world::{NodeB, PodB, bindings, node, parse_labels, pod, refusal, victims, world};
+use crate::world::{NodeB, PodB, bindings, node, parse_labels, plan, pod, refusal, victims, world};
 
 fn small(name: &str) -> NodeB {
     node(name).has("cpu", "1").labels(&format!("host={name}"))

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use setpoint_controller::Step;
-use setpoint_scheduler::{Action, NodeInfo, Nomination, PodView, Snapshot, plan, verdicts};
+use setpoint_scheduler::{Action, NodeInfo, Nomination, PodView, Profiles, Snapshot, verdicts};
 
-use crate::world::{HOSTNAME, NodeB, PodB, bindings, node, pod, world};
+use crate::world::{HOSTNAME, NodeB, PodB, bindings, node, plan, pod, world};
 
 /// A Pod that may have any of the constraints.
 fn any_pod(name: String) -> impl Strategy<Value = PodB> {
@@ -130,9 +130,10 @@ fn afterwards(snapshot: &Snapshot) -> Snapshot {
     after
 }
 
-fn fits(snapshot: &Snapshot, pod: &PodView, node: usize) -> bool {
-    let wants = pod.wants.as_deref().expect("it waits");
-    verdicts(snapshot, pod, wants)[node].is_ok()
+fn fits(snapshot: &Snapshot, pod: &Arc<PodView>, node: usize) -> bool {
+    let profiles = Profiles::default();
+    let pending = profiles.pending(pod).expect("it waits");
+    verdicts(snapshot, pending)[node].is_ok()
 }
 
 /// The nodes and the Pods on them.

@@ -1,6 +1,6 @@
 //! Scores of nodes by one plugin. The cases are those of upstream's tests.
 
-use setpoint_scheduler::Weights;
+use setpoint_scheduler::{Plugin, Profile};
 
 use crate::world::{Case, NodeB, PodB, node, only, pod, scores, world};
 
@@ -52,8 +52,8 @@ fn nodes_with_much_left_are_preferred() {
         ),
     ];
     for (n, (nodes, placed, incoming, expected)) in cases.into_iter().enumerate() {
-        let weights = only(|weights| &mut weights.node_resources_fit);
-        let found = scores(world(&nodes, &placed, &[]), weights, &incoming);
+        let profile = only(Plugin::NodeResourcesFit);
+        let found = scores(world(&nodes, &placed, &[]), profile, &incoming);
         assert_eq!(found, expected, "case {n}");
     }
 }
@@ -106,8 +106,8 @@ fn nodes_whose_resources_are_used_alike_are_preferred() {
         ),
     ];
     for (n, (nodes, placed, incoming, expected)) in cases.into_iter().enumerate() {
-        let weights = only(|weights| &mut weights.node_resources_balanced_allocation);
-        let found = scores(world(&nodes, &placed, &[]), weights, &incoming);
+        let profile = only(Plugin::NodeResourcesBalancedAllocation);
+        let found = scores(world(&nodes, &placed, &[]), profile, &incoming);
         assert_eq!(found, expected, "case {n}");
     }
 }
@@ -149,8 +149,8 @@ fn nodes_with_few_untolerated_taints_are_preferred() {
         (nodes(&[&[], &[]]), pod("p"), &[100, 100]),
     ];
     for (n, (nodes, incoming, expected)) in cases.into_iter().enumerate() {
-        let weights = only(|weights| &mut weights.taint_toleration);
-        let found = scores(world(&nodes, &[], &[]), weights, &incoming);
+        let profile = only(Plugin::TaintToleration);
+        let found = scores(world(&nodes, &[], &[]), profile, &incoming);
         assert_eq!(found, expected, "case {n}");
     }
 }
@@ -193,8 +193,8 @@ fn nodes_that_match_heavier_terms_of_preferred_affinity_are_preferred() {
         ),
     ];
     for (n, (nodes, incoming, expected)) in cases.into_iter().enumerate() {
-        let weights = only(|weights| &mut weights.node_affinity);
-        let found = scores(world(&nodes, &[], &[]), weights, &incoming);
+        let profile = only(Plugin::NodeAffinity);
+        let found = scores(world(&nodes, &[], &[]), profile, &incoming);
         assert_eq!(found, expected, "case {n}");
     }
 }
@@ -255,8 +255,8 @@ fn nodes_with_large_images_of_the_pod_are_preferred() {
         (nodes(&[&[40], &[]]), of(&[7]), &[0, 0]),
     ];
     for (n, (nodes, incoming, expected)) in cases.into_iter().enumerate() {
-        let weights = only(|weights| &mut weights.image_locality);
-        let found = scores(world(&nodes, &[], &[]), weights, &incoming);
+        let profile = only(Plugin::ImageLocality);
+        let found = scores(world(&nodes, &[], &[]), profile, &incoming);
         assert_eq!(found, expected, "case {n}");
     }
 }
@@ -265,13 +265,11 @@ fn nodes_with_large_images_of_the_pod_are_preferred() {
 fn scores_are_weighed_and_the_default_weights_are_upstreams() {
     let nodes = [node("a"), node("b").taint("foo", "", "PreferNoSchedule")];
     let incoming = pod("p").prefers(1, "name in (b)");
-    let found = |weights| scores(world(&nodes, &[], &[]), weights, &incoming);
-    let default = found(Weights::default());
+    let found = |profile| scores(world(&nodes, &[], &[]), profile, &incoming);
+    let default = found(Profile::default());
     assert_eq!(default[0] - default[1], 3 * 100 - 2 * 100);
-    let affinity = Weights {
-        node_affinity: 4,
-        ..Weights::default()
-    };
+    let mut affinity = Profile::default();
+    affinity.weights.insert(Plugin::NodeAffinity, 4);
     let changed = found(affinity);
     assert_eq!(changed[0] - changed[1], 3 * 100 - 4 * 100);
 }

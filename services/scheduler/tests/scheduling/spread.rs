@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use setpoint_proto::core::TopologySpreadConstraint;
-use setpoint_scheduler::ServiceView;
+use setpoint_scheduler::{Plugin, ServiceView};
 
 use crate::world::{Case, HOSTNAME, NodeB, PodB, node, objections, only, pod, scores, world};
 
@@ -321,8 +321,8 @@ fn the_pods_own_values_of_label_keys_narrow_the_group() {
 }
 
 fn spread_scores(nodes: &[NodeB], placed: &[PodB], incoming: &PodB) -> Vec<i64> {
-    let weights = only(|weights| &mut weights.pod_topology_spread);
-    scores(world(nodes, placed, &[]), weights, incoming)
+    let profile = only(Plugin::PodTopologySpread);
+    scores(world(nodes, placed, &[]), profile, incoming)
 }
 
 /// Upstream's `TestPodTopologySpreadScore`. Nodes that are not candidates are cordoned.
@@ -437,14 +437,14 @@ fn constraints_that_may_be_violated_lower_scores() {
 fn pods_of_a_service_or_a_controller_are_spread_by_default() {
     let four_to_one = "a:foo a:foo a:foo a:foo b:foo b:foo b:foo c:foo c:foo d:foo";
     let nodes = plain(&["a", "b", "c", "d"]);
-    let weights = || only(|weights| &mut weights.pod_topology_spread);
+    let profile = || only(Plugin::PodTopologySpread);
     let mut served = world(&nodes, &placed(four_to_one), &[]);
     let mut service = ServiceView::default();
     service.meta.key.namespace = "default".into();
     service.selector.insert("foo".into(), String::new());
     let services = vec![Arc::new(service)];
     served.services = [("default".to_owned(), services)].into();
-    assert_eq!(scores(served, weights(), &foo()), [44, 66, 77, 100]);
+    assert_eq!(scores(served, profile(), &foo()), [44, 66, 77, 100]);
 
     let owned = |pods: Vec<PodB>, kind: &str| {
         let pods = pods.into_iter();

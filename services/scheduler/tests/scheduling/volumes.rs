@@ -12,10 +12,12 @@ use setpoint_proto::core::{
 use setpoint_proto::meta::Quantity;
 use setpoint_proto::storage::StorageClass;
 use setpoint_scheduler::{
-    Action, Change, ClaimView, ClassView, Plugin, Snapshot, Storage, VolumeView, helps, plan,
+    Action, Change, ClaimView, ClassView, Plugin, Snapshot, Storage, VolumeView,
 };
 
-use crate::world::{HOSTNAME, PodB, bindings, node, objections, pod, refusal, victims, world};
+use crate::world::{
+    HOSTNAME, PodB, bindings, helps, node, objections, plan, pod, refusal, victims, world,
+};
 
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use setpoint_controller::View as _;
+use setpoint_controller::{Plan, View as _};
 use setpoint_model::Selector;
 use setpoint_proto::core::{
     Container, ContainerImage, ContainerPort, Node, NodeCondition, NodeSelectorTerm, Pod,
@@ -13,7 +13,8 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::meta::{LabelSelector, OwnerReference, Quantity};
 use setpoint_scheduler::{
-    Action, FilterReason, NodeView, Nomination, PodView, Snapshot, Weights, plan, verdicts,
+    Action, Change, FilterReason, NodeView, Nomination, Plugin, PluginSet, PodView, Profile,
+    Profiles, Snapshot,
 };
 
 /// The label of nodes with their own names.
@@ -91,6 +92,7 @@ pub fn pod(name: &str) -> PodB {
     pod.metadata.name = name.into();
     pod.metadata.uid = format!("uid-of-{name}");
     pod.status.phase = "Pending".into();
+    pod.spec.scheduler_name = "default-scheduler".into();
     PodB(pod)
 }
 
@@ -385,11 +387,35 @@ pub fn world(nodes: &[NodeB], placed: &[PodB], pending: &[PodB]) -> Snapshot {
     snapshot
 }
 
+/// The plan of the default profile.
+pub fn plan(snapshot: &Snapshot) -> Plan<Action> {
+    setpoint_scheduler::plan(snapshot, &Profiles::default())
+}
+
+/// The score of each node, or the reasons against it, by a profile.
+pub fn verdicts_of(
+    snapshot: &Snapshot,
+    profile: Profile,
+    pod: &PodB,
+) -> Vec<Result<i64, Vec<FilterReason>>> {
+    let (view, profiles) = (Arc::new(pod.view()), Profiles::from_iter([profile]));
+    let pending = profiles.pending(&view).expect("it waits");
+    setpoint_scheduler::verdicts(snapshot, pending)
+}
+
+/// Whether a change helps a Pod of the default profile.
+pub fn helps(pod: &PodView, rejectors: PluginSet, change: &Change) -> bool {
+    setpoint_scheduler::helps(&Profile::default(), pod, rejectors, change)
+}
+
 /// The reason against each node, in the order of their names; empty if the Pod fits.
 pub fn objections(snapshot: &Snapshot, pod: &PodB) -> Vec<String> {
-    let view = pod.view();
-    let wants = view.wants.as_deref().expect("it waits");
-    let verdicts = verdicts(snapshot, &view, wants).into_iter();
+    objections_of(snapshot, Profile::default(), pod)
+}
+
+/// The reason of a profile against each node.
+pub fn objections_of(snapshot: &Snapshot, profile: Profile, pod: &PodB) -> Vec<String> {
+    let verdicts = verdicts_of(snapshot, profile, pod).into_iter();
     let text = |reasons: Vec<FilterReason>| {
         let reasons: Vec<_> = reasons.iter().map(ToString::to_string).collect();
         reasons.join(", ")
@@ -399,28 +425,17 @@ pub fn objections(snapshot: &Snapshot, pod: &PodB) -> Vec<String> {
         .collect()
 }
 
-/// Weights of which only one is not 0.
-pub fn only(set: fn(&mut Weights) -> &mut i64) -> Weights {
-    let mut weights = Weights {
-        taint_toleration: 0,
-        node_affinity: 0,
-        node_resources_fit: 0,
-        node_resources_balanced_allocation: 0,
-        pod_topology_spread: 0,
-        inter_pod_affinity: 0,
-        image_locality: 0,
-        hard_pod_affinity: 1,
-    };
-    *set(&mut weights) = 1;
-    weights
+/// A profile in which only one plugin scores.
+pub fn only(plugin: Plugin) -> Profile {
+    Profile {
+        weights: [(plugin, 1)].into(),
+        ..Profile::default()
+    }
 }
 
 /// The scores of the nodes that fit, in the order of their names.
-pub fn scores(mut snapshot: Snapshot, weights: Weights, pod: &PodB) -> Vec<i64> {
-    snapshot.weights = weights;
-    let view = pod.view();
-    let wants = view.wants.as_deref().expect("it waits");
-    let verdicts = verdicts(&snapshot, &view, wants);
+pub fn scores(snapshot: Snapshot, profile: Profile, pod: &PodB) -> Vec<i64> {
+    let verdicts = verdicts_of(&snapshot, profile, pod);
     verdicts.into_iter().filter_map(Result::ok).collect()
 }
 

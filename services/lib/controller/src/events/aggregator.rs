@@ -203,6 +203,7 @@ mod tests {
 
     fn note(message: &str) -> Note {
         Note {
+            component: "test".into(),
             about: ObjectReference {
                 uid: "u".into(),
                 ..ObjectReference::default()

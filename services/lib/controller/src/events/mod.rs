@@ -3,10 +3,11 @@
 mod aggregator;
 mod writer;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_proto::core::{EventSource, ObjectReference};
+use setpoint_proto::core::ObjectReference;
 use setpoint_proto::{ApiError, Resource, Retry, TraceContext};
 use setpoint_telemetry::Span;
 use tokio::sync::{Mutex, mpsc};
@@ -28,6 +29,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// dropped and counted in the metrics.
 #[derive(Clone, Debug)]
 pub struct Recorder {
+    component: Arc<str>,
     channel: Option<Channel>,
 }
 
@@ -57,6 +59,8 @@ impl Type {
 #[derive(Clone, Debug)]
 pub(super) struct Note {
     pub(super) about: ObjectReference,
+    /// The component that records it.
+    pub(super) component: Arc<str>,
     pub(super) kind: Type,
     pub(super) reason: String,
     pub(super) message: String,
@@ -79,15 +83,11 @@ impl Recorder {
     }
 
     fn of(gateway: Client, component: &str, instance: &str, host: &str) -> Self {
-        let source = EventSource {
-            component: component.to_owned(),
-            host: host.to_owned(),
-        };
         let (notes, recorded) = mpsc::channel(MAX_WAITING);
         let closing = CancellationToken::new();
         let batcher = Batcher::new(recorded, closing.clone());
         let tasks = gateway.tasks().clone();
-        let writer = writer::Writer::new(gateway, source, instance);
+        let writer = writer::Writer::new(gateway, host, instance);
         let shared = Mutex::new((writer, batcher));
         tokio::spawn(async move {
             let start = || async {
@@ -97,13 +97,25 @@ impl Recorder {
             tasks.supervise("events", "", start).await;
         });
         Self {
+            component: component.into(),
             channel: Some(Channel { notes, closing }),
         }
     }
 
     /// Returns a recorder that drops everything, for tests.
-    pub const fn silent() -> Self {
-        Self { channel: None }
+    pub fn silent() -> Self {
+        Self {
+            component: "".into(),
+            channel: None,
+        }
+    }
+
+    /// Returns a recorder for another component of the same instance, with the same queue.
+    pub fn of_component(&self, component: &str) -> Self {
+        Self {
+            component: component.into(),
+            ..self.clone()
+        }
     }
 
     /// Records a normal Event.
@@ -134,6 +146,7 @@ impl Recorder {
         span.add_event(reason, &message);
         let note = Note {
             about: about.clone(),
+            component: self.component.clone(),
             kind,
             reason: reason.to_owned(),
             message,

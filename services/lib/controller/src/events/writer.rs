@@ -23,17 +23,18 @@ const TRIES: usize = 3;
 /// The task of a recorder.
 pub(super) struct Writer {
     gateway: Client,
-    source: EventSource,
+    /// The node of the recorder, if it runs on each.
+    host: String,
     instance: String,
     series: Aggregator,
     pace: Bucket,
 }
 
 impl Writer {
-    pub(super) fn new(gateway: Client, source: EventSource, instance: &str) -> Self {
+    pub(super) fn new(gateway: Client, host: &str, instance: &str) -> Self {
         Self {
             gateway,
-            source,
+            host: host.to_owned(),
             instance: instance.to_owned(),
             series: Aggregator::default(),
             pace: Bucket::new(PER_SECOND, BURST),
@@ -108,12 +109,15 @@ impl Writer {
             involved_object: note.about.clone(),
             reason: note.reason.clone(),
             message: note.message.clone(),
-            source: self.source.clone(),
+            source: EventSource {
+                component: note.component.to_string(),
+                host: self.host.clone(),
+            },
             first_timestamp: note.at.into(),
             last_timestamp: note.at.into(),
             count,
             r#type: note.kind.name().to_owned(),
-            reporting_component: self.source.component.clone(),
+            reporting_component: note.component.to_string(),
             reporting_instance: self.instance.clone(),
             ..Event::default()
         }

@@ -46,6 +46,36 @@ async fn repetitions_are_counted_in_one_event() {
     assert_eq!((server.calls("Create"), server.calls("Patch")), (1, 2));
 }
 
+/// The profiles of a scheduler record their Events through one queue.
+#[tokio::test(start_paused = true)]
+async fn components_of_an_instance_share_a_recorder() {
+    let (server, recorder) = start().await;
+    let about = events::reference_to(&server.put(&config_map("a")));
+    recorder.normal(&about, "First", "by the recorder's own");
+    recorder
+        .of_component("other")
+        .normal(&about, "Second", "by another");
+    eventually("both are written", async || {
+        server.all::<Event>().len() == 2
+    })
+    .await;
+    let mut written: Vec<_> = server
+        .all::<Event>()
+        .into_iter()
+        .map(|event| {
+            (
+                event.reason,
+                event.reporting_component,
+                event.source.component,
+            )
+        })
+        .collect();
+    written.sort_unstable();
+    let expected = [("First", "test-controller"), ("Second", "other")];
+    let expected = expected.map(|(reason, by)| (reason.to_owned(), by.to_owned(), by.to_owned()));
+    assert_eq!(written, expected);
+}
+
 #[test]
 fn an_object_and_its_metadata_give_the_same_reference() {
     let mut object = config_map("a");

@@ -36,9 +36,10 @@ impl Key {
         )
     }
 
-    /// Returns whether it can be set by a flag; tables cannot.
+    /// Returns whether it can be set by a flag; tables and lists of tables cannot.
     pub fn has_flag(&self) -> bool {
-        !self.default.is_object()
+        let items = self.default.as_array();
+        !self.default.is_object() && !items.is_some_and(|items| items.iter().any(Value::is_object))
     }
 
     pub fn is_list(&self) -> bool {
@@ -106,6 +107,13 @@ mod tests {
         assert_eq!(keys[0].variable(), "SETPOINT__ELECTION__LEASE_DURATION");
         assert_eq!(keys[1].flag(), "node-name");
         assert_eq!(keys[1].variable(), "SETPOINT__NODE_NAME");
+    }
+
+    #[test]
+    fn tables_and_lists_of_tables_have_no_flag() {
+        let keys = Key::all(&json!({"labels": {}, "names": ["a"], "profiles": [{"name": "a"}]}));
+        let flags: Vec<_> = keys.iter().map(Key::has_flag).collect();
+        assert_eq!(flags, [false, true, false]);
     }
 
     #[test]

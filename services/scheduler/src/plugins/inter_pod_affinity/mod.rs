@@ -23,7 +23,7 @@ pub fn hint(pod: &PodView, change: &Change) -> bool {
             .is_none_or(|old| moves_domains(pod, old, new)),
         Change::Node { new: None, .. } => false,
         Change::Namespace => true,
-        Change::Claim { .. } | Change::Volume(_) | Change::Class => false,
+        Change::Claim { .. } | Change::Volume(_) | Change::Class | Change::VolumeLimits => false,
     }
 }
 

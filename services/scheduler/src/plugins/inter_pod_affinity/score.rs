@@ -34,12 +34,18 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Returns the scores of nodes; `None` if no term matters.
-pub fn score(cluster: &Cluster<'_>, pod: &PodView, nodes: &[usize]) -> Option<Vec<i64>> {
+/// Returns the scores of nodes; `None` if no term matters. The required affinity of Pods on nodes counts with the weight
+/// `hard`.
+pub fn score(cluster: &Cluster<'_>, pod: &PodView, hard: i64, nodes: &[usize]) -> Option<Vec<i64>> {
     let mut sums = Sums::default();
     let namespaces = &cluster.snapshot.namespaces;
-    for (key, weights) in cluster.terms.scoring(&pod.meta, namespaces) {
+    for (key, weights) in cluster.terms.preferring(&pod.meta, namespaces) {
         let weights = weights.iter().map(|(node, weight)| (*node, *weight));
+        sums.add(cluster, key, weights);
+    }
+    for (key, pods) in cluster.terms.requiring(&pod.meta, namespaces) {
+        let pods = pods.iter();
+        let weights = pods.map(|(node, pods)| (*node, pods.saturating_mul(hard)));
         sums.add(cluster, key, weights);
     }
     let own = pod.affinity.as_deref();

@@ -2,12 +2,14 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::includes;
+use super::{constraints, includes};
 use crate::cluster::Cluster;
-use crate::pod::{PodView, Wants};
+use crate::pod::PodView;
+use crate::profile::Pending;
 use crate::reason::FilterReason;
 use crate::spread::Constraint;
 use crate::topology::Domains;
@@ -21,7 +23,7 @@ pub struct State<'p> {
 /// The number of Pods in each domain of a constraint.
 #[derive(Debug)]
 struct Spread<'p> {
-    constraint: &'p Constraint,
+    constraint: Cow<'p, Constraint>,
     domains: Arc<Domains>,
     /// The domain of each node that counts.
     homes: Vec<Option<usize>>,
@@ -35,22 +37,24 @@ struct Spread<'p> {
 
 impl<'p> State<'p> {
     /// Counts the Pods for the constraints of a Pod.
-    pub fn of(cluster: &Cluster<'_>, wants: &'p Wants) -> Self {
-        let hard = wants.spread.iter().filter(|constraint| constraint.is_hard);
+    pub fn of(cluster: &Cluster<'_>, pending: Pending<'p>) -> Self {
+        let hard = constraints(cluster, pending, true);
+        let domains = |constraint: &Constraint| cluster.domains(&constraint.topology_key);
         let keyed: Vec<_> = hard
-            .map(|constraint| (constraint, cluster.domains(&constraint.topology_key)))
+            .into_iter()
+            .map(|constraint| (domains(&constraint), constraint))
             .collect();
         // As upstream: a node that lacks the label of one constraint counts for none.
-        let complete = |node: usize| keyed.iter().all(|(_, domains)| domains.of(node).is_some());
-        let spreads = keyed.iter().map(|(constraint, domains)| {
+        let complete = |node: usize| keyed.iter().all(|(domains, _)| domains.of(node).is_some());
+        let spreads = keyed.iter().map(|(domains, constraint)| {
             let home = |node: usize| {
                 let view = &cluster.nodes[node].view;
-                let counts = complete(node) && includes(constraint, &wants.node, view);
+                let counts = complete(node) && includes(constraint, &pending.wants.node, view);
                 domains.of(node).filter(|_| counts)
             };
             let homes = (0..cluster.nodes.len()).map(home).collect();
             let by_node = cluster.count(&constraint.group);
-            Spread::new(constraint, domains.clone(), homes, &by_node)
+            Spread::new(constraint.clone(), domains.clone(), homes, &by_node)
         });
         let spreads = spreads.collect();
         Self { spreads }
@@ -74,7 +78,7 @@ impl<'p> State<'p> {
 
 impl<'p> Spread<'p> {
     fn new(
-        constraint: &'p Constraint,
+        constraint: Cow<'p, Constraint>,
         domains: Arc<Domains>,
         homes: Vec<Option<usize>>,
         by_node: &[i64],

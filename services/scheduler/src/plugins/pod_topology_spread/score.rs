@@ -1,12 +1,12 @@
 //! Scores nodes by the constraints with `ScheduleAnyway`, or by the default constraints.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::super::score::MAX;
-use super::{defaults, includes};
+use super::{constraints, includes};
 use crate::cluster::Cluster;
-use crate::pod::{PodView, Wants};
+use crate::pod::Wants;
+use crate::profile::Pending;
 use crate::spread::Constraint;
 use crate::topology::Domains;
 
@@ -78,21 +78,9 @@ fn distinct(domains: &Domains, nodes: impl Iterator<Item = usize>) -> usize {
 }
 
 /// Returns the scores of nodes; `None` if the Pod has no such constraint.
-pub fn score(
-    cluster: &Cluster<'_>,
-    pod: &PodView,
-    wants: &Wants,
-    nodes: &[usize],
-) -> Option<Vec<i64>> {
-    let own = !wants.spread.is_empty();
-    let constraints = match own {
-        true => Cow::Borrowed(&wants.spread),
-        false => Cow::Owned(defaults(cluster, pod)),
-    };
-    let soft: Vec<_> = constraints
-        .iter()
-        .filter(|constraint| !constraint.is_hard)
-        .collect();
+pub fn score(cluster: &Cluster<'_>, pending: Pending<'_>, nodes: &[usize]) -> Option<Vec<i64>> {
+    let (wants, defaults) = (pending.wants, &pending.profile.spread);
+    let soft = constraints(cluster, pending, false);
     if soft.is_empty() {
         return None;
     }
@@ -100,8 +88,9 @@ pub fn score(
         .iter()
         .map(|constraint| cluster.domains(&constraint.topology_key))
         .collect();
-    // Nodes without all labels are ignored, except for the defaults: most nodes have no zone.
-    let counts = |node: usize| !own || keys.iter().all(|domains| domains.of(node).is_some());
+    // Nodes without all labels are ignored, except for upstream's defaults: most nodes have no zone.
+    let is_system = wants.spread.is_empty() && defaults.is_system;
+    let counts = |node: usize| is_system || keys.iter().all(|domains| domains.of(node).is_some());
     let weighed = soft
         .iter()
         .map(|constraint| Weighed::new((cluster, wants, constraint), (nodes, &counts)));

@@ -1,13 +1,15 @@
-//! NodeResourcesFit: the resources that a Pod requests are free on its node; nodes with much left are preferred (upstream's
-//! strategy `LeastAllocated`, with the weight 1 for CPU and memory).
+//! NodeResourcesFit: the resources that a Pod requests are free on its node; nodes are preferred by what is left.
 
 #![warn(clippy::arithmetic_side_effects)]
+
+mod score;
+
+pub use score::{ResourceWeight, Shape, ShapePoint, Strategy, StrategyType};
 
 use std::borrow::Cow;
 
 use setpoint_model::Resources;
 
-use super::score::MAX;
 use crate::change::Change;
 use crate::node::NodeView;
 use crate::pod::PodView;
@@ -81,41 +83,4 @@ fn grows(from: &Resources, to: &Resources, wanted: &Resources) -> bool {
             .others
             .keys()
             .any(|name| other(to, name) > other(from, name))
-}
-
-/// Returns the score of a node: the mean of the shares of CPU and memory that are free with the Pod. A resource that the
-/// node does not have is left out.
-pub fn score(pod: &PodView, node: &NodeInfo) -> i64 {
-    let (has, used, wants) = (&node.view.allocatable, &node.nonzero, &pod.nonzero);
-    let cpu = free(has.millicpu, used.millicpu, wants.millicpu);
-    let memory = free(has.memory, used.memory, wants.memory);
-    match (cpu, memory) {
-        (Some(cpu), Some(memory)) => cpu.midpoint(memory),
-        (one, other) => one.or(other).unwrap_or_default(),
-    }
-}
-
-/// Returns the free share of `has`, from 0 to [`MAX`]; `None` of nothing.
-fn free(has: i64, used: i64, wants: i64) -> Option<i64> {
-    let left = has.saturating_sub(used).saturating_sub(wants).max(0);
-    let share = i128::from(left).saturating_mul(i128::from(MAX));
-    let share = share.checked_div(i128::from(has))?;
-    Some(i64::try_from(share).unwrap_or_default().clamp(0, MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Checks F13.
-    #[test]
-    fn what_is_left_is_a_share_of_what_there_is() {
-        assert_eq!(free(200, 50, 50), Some(50));
-        assert_eq!(free(200, 50, 150), Some(0));
-        assert_eq!(free(200, 300, 50), Some(0));
-        assert_eq!(free(0, 0, 0), None);
-        assert_eq!(free(-5, 0, 0), Some(0));
-        assert_eq!(free(i64::MAX, 0, 0), Some(100));
-        assert_eq!(free(i64::MAX, i64::MAX, i64::MAX), Some(0));
-    }
 }
