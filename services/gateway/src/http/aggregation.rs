@@ -15,9 +15,10 @@ use http::header::{CONTENT_TYPE, HOST, LOCATION, UPGRADE, X_CONTENT_TYPE_OPTIONS
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
+use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::trace::TRACEPARENT;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, Reason, Resource as _};
 use setpoint_telemetry as telemetry;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
@@ -34,6 +35,8 @@ use crate::registry::Registry;
 
 /// The time in which a request must end, if its client sets no shorter one (upstream: `--request-timeout`).
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// The segment before the namespace of a path.
+const NAMESPACES: &str = Namespace::RESOURCE;
 /// The places of the OpenAPI documents of v3.
 const OPENAPI: &str = "/openapi/v3";
 
@@ -157,7 +160,7 @@ fn deadline(uri: &Uri, headers: &HeaderMap) -> Result<Option<Instant>, ApiError>
 fn lasts(path: &str, query: &Query) -> bool {
     // `/apis/<group>/<version>/` comes before.
     let mut rest: Vec<&str> = path.split('/').skip(4).collect();
-    if let ["namespaces", _, _, ..] = rest.as_slice() {
+    if let [NAMESPACES, _, _, ..] = rest.as_slice() {
         rest.drain(..2);
     }
     match rest.as_slice() {
