@@ -197,7 +197,7 @@ mod tests {
                 self.0.lock().push("ended");
             }
         }
-        let (handle, noted) = (QueueHandle::default(), Mutex::default());
+        let (handle, noted) = (QueueHandle::default(), Mutex::new(Vec::<&str>::new()));
         let noted = &noted;
         let queue = Queue::new("test", Limiter::default());
         let metrics = Arc::new(Reconciles::new("test", 1));

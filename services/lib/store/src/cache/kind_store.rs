@@ -121,11 +121,6 @@ impl KindStore {
         !holder.is_empty() && holder != field.read(&old.raw)
     }
 
-    /// Returns all objects, in key order.
-    pub fn all(&self) -> impl Iterator<Item = &Arc<Cached>> {
-        self.objects.values()
-    }
-
     /// Returns the objects that the filter selects, in key order.
     pub fn select(&self, filter: &Filter) -> Vec<Arc<Cached>> {
         let candidates = match (&self.index, filter.indexed()) {
