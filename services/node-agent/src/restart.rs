@@ -247,7 +247,10 @@ mod tests {
             rule("Restart", "In", &[42]),
             rule("Restart", "NotIn", &[0, 42]),
         );
-        assert_eq!(restarts(&[listed.clone()]), [false, false, true]);
+        assert_eq!(
+            restarts(std::slice::from_ref(&listed)),
+            [false, false, true]
+        );
         assert_eq!(restarts(&[others]), [false, true, false]);
         let unknown = rule("RestartAllContainers", "In", &[42]);
         assert_eq!(restarts(&[unknown, listed]), [false, false, false]);

@@ -12,7 +12,7 @@ use setpoint_store::contract::FaultyStore;
 use setpoint_store::{Memory, Store, cache};
 use tokio_util::sync::DropGuard;
 
-use crate::api::{Api, CONFIGMAPS, Reply};
+use crate::api::{Api, Reply};
 use crate::watch::Events;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -298,26 +298,6 @@ async fn a_quota_counts_the_objects_of_a_kind_that_is_defined_later() {
     api.eventually(&quota, used("1")).await;
     api.delete(TAB).await.ok();
     api.eventually(&quota, used("0")).await;
-}
-
-#[tokio::test]
-async fn the_dependants_of_a_custom_object_are_deleted_after_it() {
-    let (api, _background) = with_tabs().await;
-    let owner = api.post(TABS, tab("a")).await.ok();
-    let mut owned = crate::api::configmap("owned");
-    owned["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "example.com/v1", "kind": "Tab", "name": "a", "uid": owner["metadata"]["uid"],
-    }]);
-    api.post(CONFIGMAPS, owned).await.ok();
-    let mut child = tab("b");
-    child["metadata"]["ownerReferences"] = json!([{
-        "apiVersion": "example.com/v1", "kind": "Tab", "name": "a", "uid": owner["metadata"]["uid"],
-    }]);
-    api.post(TABS, child).await.ok();
-    api.delete(TAB).await.ok();
-    api.eventually(&format!("{CONFIGMAPS}/owned"), is_missing)
-        .await;
-    api.eventually(&format!("{TABS}/b"), is_missing).await;
 }
 
 #[tokio::test]

@@ -41,9 +41,7 @@ pub fn hint(added: &AddedAffinity, wants: &NodeWants, change: &Change) -> bool {
 /// without such terms.
 pub fn score(added: &AddedAffinity, wants: &Wants, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     let preferred = || wants.preferred.iter().chain(&added.preferred);
-    if preferred().next().is_none() {
-        return None;
-    }
+    preferred().next()?;
     let sum = |node: &&NodeInfo| {
         let (name, labels) = (node.view.name(), node.view.labels());
         let terms = preferred().filter(|term| placement::matches(&term.preference, name, labels));

@@ -83,7 +83,7 @@ impl AllWatch {
             woken.as_mut().enable();
             let records = self.read()?;
             if !records.is_empty() {
-                return Ok(records.iter().filter_map(|it| written(it)).collect());
+                return Ok(records.iter().filter_map(written).collect());
             }
             woken.await;
         }
