@@ -166,7 +166,6 @@ impl Style {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::sync::Mutex;
 
     use opentelemetry::trace::{SpanId, TraceFlags, TraceId, TraceState};
     use tracing::field;
@@ -197,7 +196,7 @@ mod tests {
         let layer = tracing_subscriber::fmt::layer()
             .json()
             .fmt_fields(JsonFields)
-            .with_writer(Mutex::new(writer));
+            .with_writer(move || writer.try_clone().unwrap());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let span = tracing::info_span!("request", path = "/a\"{", code = field::Empty);
             span.record("code", 201);

@@ -195,7 +195,8 @@ mod tests {
     /// Upstream's `TestBrokenLinearFunction`; its scores are scaled by 10 here.
     #[test]
     fn a_shape_is_linear_between_its_points_and_level_beyond() {
-        let cases: [(&[(i64, i64)], &[(i64, i64)]); 3] = [
+        type Points = &'static [(i64, i64)];
+        let cases: [(Points, Points); 3] = [
             (
                 &[(10, 1), (90, 9)],
                 &[
