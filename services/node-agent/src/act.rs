@@ -180,7 +180,8 @@ impl<R: Runtime> Executor<R> {
                 },
                 Some(pod),
             ) => {
-                self.start(world, pod, name, *attempt, *backoff).await?;
+                // Boxed, since a debug build keeps the future on the stack of each caller.
+                Box::pin(self.start(world, pod, name, *attempt, *backoff)).await?;
             }
             (Action::UpdateVolumes, Some(pod)) => self.update_volumes(world, pod).await,
             (Action::Probe(id), Some(pod)) => self.probe(world, pod, id),
@@ -204,7 +205,7 @@ impl<R: Runtime> Executor<R> {
                 }
                 self.stop(world, pod, id, *grace).await?;
             }
-            (Action::Resize(id), Some(pod)) => self.resize(world, pod, id).await?,
+            (Action::Resize(id), Some(pod)) => Box::pin(self.resize(world, pod, id)).await?,
             (Action::Remove(id), _) => {
                 self.runtime.remove(id).await?;
                 self.probes.forget(id);

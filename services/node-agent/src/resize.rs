@@ -88,7 +88,7 @@ pub fn resizable(spec: &PodSpec) -> impl Iterator<Item = &Container> {
 /// A resize that the node of the Pod has not allocated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resize {
-    /// What the Pod would take from the node.
+    /// The resources that the Pod would take from the node.
     pub demand: Demand,
     /// Whether the node can allocate it.
     pub verdict: Result<(), Pending>,

@@ -117,7 +117,7 @@ fn add_finalizer(finalizers: &mut Vec<String>, finalizer: &str) {
 }
 
 impl Cluster {
-    /// What the claim controller observes of a claim.
+    /// The observations of the claim controller about a claim.
     fn claim_world(&self, n: usize) -> claim::World {
         let view = Arc::new(ClaimView::of(self.claims[n].clone()));
         let volumes = self.volumes.iter();
@@ -144,7 +144,7 @@ impl Cluster {
         }
     }
 
-    /// What the volume controller observes of a volume.
+    /// The observations of the volume controller about a volume.
     fn volume_world(&self, n: usize) -> volume::World {
         let view = Arc::new(VolumeView::of(self.volumes[n].clone()));
         let claim = match &view.volume.claim {

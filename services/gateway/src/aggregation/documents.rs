@@ -27,7 +27,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 const DISCOVERY_GROUP: &str = "g=apidiscovery.k8s.io";
 
-/// What a server says about a version of a group.
+/// The discovery document of a server for a version of a group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Documents {
     /// The resources, as in aggregated discovery.

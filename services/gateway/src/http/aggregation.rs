@@ -170,7 +170,7 @@ fn lasts(path: &str, query: &Query) -> bool {
     }
 }
 
-/// What a response that is passed on depends on.
+/// The limits and resources of a response that is passed on, held until its end.
 struct Relay {
     deadline: Option<Instant>,
     stop: CancellationToken,

@@ -1,4 +1,4 @@
-//! What requests that are passed on to another server have in common: their headers, and upgraded connections.
+//! Headers and upgraded connections of requests that are passed on to another server.
 
 use axum::body::Body;
 use axum::response::Response;

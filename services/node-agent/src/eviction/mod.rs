@@ -210,12 +210,12 @@ impl<R: Runtime> Manager<R> {
     }
 }
 
-/// What a Pod uses of a resource, in bytes.
+/// The use of a resource by a Pod, in bytes.
 #[derive(Debug, Default)]
 struct Usage {
     /// By container.
     containers: BTreeMap<String, i64>,
-    /// What its volumes use.
+    /// The use of its volumes.
     volumes: i64,
 }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::threshold::{Signal, Size, Threshold};
 use crate::node::Pressure;
 
-/// What is available of a resource of the node.
+/// The available amount of a resource of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
     /// Bytes.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is due is met by the last observation and comes with pressure; and enough of everything, for as long as
+        /// A threshold that is due is met by the last observation and comes with pressure; and enough of everything, for as long as
         /// the transition period, ends all of it.
         #[test]
         fn what_is_due_is_short_and_enough_ends_it(

@@ -20,7 +20,7 @@ pub struct Settings {
     pub soft: String,
     /// The grace period of each soft threshold, such as `memory.available=1m30s`.
     pub soft_grace_period: String,
-    /// What is to be available beyond a threshold once it was met, such as `nodefs.available=500Mi`.
+    /// The amounts to be available beyond each threshold once it was met, such as `nodefs.available=500Mi`.
     pub minimum_reclaim: String,
     /// Maximum grace period of Pods that a soft threshold evicts.
     #[serde(with = "duration")]
@@ -139,7 +139,7 @@ pub struct Threshold {
     pub size: Size,
     /// Time for which it must be met; `None` for a hard threshold.
     pub grace: Option<Duration>,
-    /// What is to be available beyond `size` once the threshold was met.
+    /// The amount to be available beyond `size` once the threshold was met.
     pub reclaim: Option<Size>,
 }
 

@@ -15,22 +15,22 @@ pub struct Candidate {
     pub uid: String,
     /// Its priority.
     pub priority: i32,
-    /// What it uses of the resource, in bytes; `None` if that is unknown.
+    /// Its use of the resource, in bytes; `None` if that is unknown.
     pub usage: Option<i64>,
-    /// What it requests of the resource, in bytes.
+    /// Its request of the resource, in bytes.
     pub request: i64,
     /// Its containers.
     pub containers: Vec<Consumption>,
 }
 
-/// What a container uses and requests of a resource, in bytes.
+/// The use and the request of a resource by a container, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consumption {
     /// Name of the container.
     pub name: String,
-    /// What it uses.
+    /// The use.
     pub usage: i64,
-    /// What it requests.
+    /// The request.
     pub request: i64,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const MAX_NAMESERVERS: usize = 3;
 const MAX_SEARCHES: usize = 32;
 
-/// What a Pod adds to the resolver configuration of its node, or has in its place.
+/// The additions of a Pod to the resolver configuration of its node, or its replacement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Dns {

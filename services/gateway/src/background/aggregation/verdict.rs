@@ -9,7 +9,7 @@ use setpoint_proto::discovery::{Endpoint, EndpointSlice};
 use crate::kinds::apiservice::AVAILABLE;
 use crate::outbound::ServiceAddress;
 
-/// What a check has found.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     reason: &'static str,

@@ -129,7 +129,7 @@ impl Shared {
         let file =
             file.map_err(|error| engine_error(format!("create the message file of {id}"), error))?;
         let resolver = match &config.dns {
-            Some(dns) => Some(self.resolv_conf(&id.uid, &pause.runtime_id, dns).await),
+            Some(dns) => Some(Box::pin(self.resolv_conf(&id.uid, &pause.runtime_id, dns)).await),
             None => None,
         };
         let resolver = resolver.transpose().map_err(|error| {

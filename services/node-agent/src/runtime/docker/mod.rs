@@ -167,7 +167,7 @@ impl Runtime for Docker {
         if !new {
             return Ok(ImageOrigin::Present);
         }
-        let launched = self.shared.launch(config.clone()).await;
+        let launched = Box::pin(self.shared.launch(config.clone())).await;
         match &launched {
             Ok((container, _)) => self.shared.update(container).await,
             Err(_) => self.shared.table.lock().discard(&config.id),

@@ -11,7 +11,7 @@ use crate::snapshot::NodeInfo;
 /// The scoring of nodes by their resources (upstream: `ScoringStrategy`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strategy {
-    /// Which nodes are preferred.
+    /// The preference among nodes.
     pub kind: StrategyType,
     /// The resources that count.
     pub resources: Vec<ResourceWeight>,
