@@ -116,11 +116,13 @@ fn kubectl_get_has_all_output_forms() {
 
 #[test]
 fn kubectl_answers_questions_about_permissions_and_identity() {
-    let cluster = Cluster::bare();
+    let mut cluster = Cluster::bare();
+    cluster.start_housekeeping();
     let kubectl = cluster.kubectl();
     assert_eq!(kubectl.ok("auth can-i create deployments"), "yes\n");
     assert!(kubectl.ok("auth can-i --list").contains("*.*"));
     assert!(kubectl.ok("auth whoami").contains("Username"));
+    kubectl.ok("wait --for=create serviceaccount/default --timeout=60s");
     let token = kubectl.ok("create token default --duration=1h");
     assert_eq!(token.trim().split('.').count(), 3, "{token}");
 }
