@@ -13,9 +13,9 @@ use serde::{Serialize, Serializer};
 
 use crate::Cause;
 use crate::messages::setpoint::v1::{
-    CreateRequest, CustomMetricRequest, DeleteRequest, ExternalMetricRequest, GetMetadataRequest,
-    GetRequest, ListMetadataRequest, ListRequest, PatchRequest, RemoveMetadataRequest,
-    UpdateRequest, WatchMetadataRequest, WatchRequest,
+    CountMetadataRequest, CreateRequest, CustomMetricRequest, DeleteRequest, ExternalMetricRequest,
+    GetMetadataRequest, GetRequest, ListMetadataRequest, ListRequest, PatchRequest,
+    RemoveMetadataRequest, UpdateRequest, WatchMetadataRequest, WatchRequest,
 };
 pub use crate::messages::setpoint::v1::{TraceContext, Traceparent};
 
@@ -119,6 +119,7 @@ traced!(
     WatchRequest,
     CustomMetricRequest,
     ExternalMetricRequest,
+    CountMetadataRequest,
     GetMetadataRequest,
     ListMetadataRequest,
     RemoveMetadataRequest,

@@ -28,6 +28,7 @@ const CONTROLLERS: &[Hosted] = &[
     setpoint_podgc_controller::CONTROLLER,
     setpoint_replicaset_controller::CONTROLLER,
     setpoint_replicaset_controller::REPLICATION_CONTROLLER,
+    setpoint_resourcequota_controller::CONTROLLER,
     setpoint_serviceaccount_controller::account::CONTROLLER,
     setpoint_serviceaccount_controller::root_ca::CONTROLLER,
     setpoint_statefulset_controller::CONTROLLER,

@@ -11,6 +11,7 @@ use setpoint_horizontalpodautoscaler_controller::{self as autoscaler, Autoscalin
 use setpoint_host::duration;
 use setpoint_node_lifecycle_controller::{self as node_lifecycle, Lifecycle};
 use setpoint_podgc_controller::{self as podgc, Collection};
+use setpoint_resourcequota_controller::{self as quotas, Counting};
 use setpoint_serviceaccount_controller::root_ca::{self, Publishing};
 
 use crate::CONTROLLERS;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub node_lifecycle: Lifecycle,
     /// Thresholds of the podgc-controller.
     pub podgc: Collection,
+    /// The interval of the resourcequota-controller.
+    pub resourcequota: Counting,
     /// The CA bundle of the root-ca-certificate-publisher.
     pub root_ca_certificate_publisher: Publishing,
 }
@@ -69,6 +72,7 @@ impl Default for Settings {
             horizontalpodautoscaler: Autoscaling::default(),
             node_lifecycle: Lifecycle::default(),
             podgc: Collection::default(),
+            resourcequota: Counting::default(),
             root_ca_certificate_publisher: Publishing::default(),
         }
     }
@@ -103,6 +107,8 @@ impl Settings {
             Box::pin(node_lifecycle::run(replica, runtime, settings))
         } else if hosted.name == podgc::CONTROLLER.name {
             Box::pin(podgc::run(replica, runtime, self.podgc.clone()))
+        } else if hosted.name == quotas::CONTROLLER.name {
+            Box::pin(quotas::run(replica, runtime, self.resourcequota.clone()))
         } else if hosted.name == root_ca::CONTROLLER.name {
             let settings = self.root_ca_certificate_publisher.clone();
             Box::pin(root_ca::run(replica, runtime, settings))
@@ -143,6 +149,7 @@ impl setpoint_host::Settings for Settings {
             let [monitor, grace, startup, rate, secondary, threshold, large] =
                 node_lifecycle::describe_lifecycle!("node_lifecycle");
             let [kept, check, quarantine] = podgc::describe_collection!("podgc");
+            let [sync] = quotas::describe_counting!("resourcequota");
             let [bundle] = setpoint_serviceaccount_controller::describe_publishing!(
                 "root_ca_certificate_publisher"
             );
@@ -170,6 +177,7 @@ impl setpoint_host::Settings for Settings {
                 kept,
                 check,
                 quarantine,
+                sync,
                 bundle,
             ]
         };
@@ -196,7 +204,8 @@ impl setpoint_host::Settings for Settings {
         self.certificatesigningrequest.validate()?;
         self.horizontalpodautoscaler.validate()?;
         self.node_lifecycle.validate()?;
-        self.podgc.validate()
+        self.podgc.validate()?;
+        self.resourcequota.validate()
     }
 }
 

@@ -2,7 +2,7 @@
 //! failing.
 //!
 //! Every gateway runs them; they elect no leader. Loops that upstream's controller manager runs are controllers with Leases
-//! (`controller-manager`), except that of quotas.
+//! (`controller-manager`), except that of the status of policies: it needs the gateway's compiler of expressions.
 
 mod aggregation;
 mod api_services;
@@ -11,7 +11,6 @@ mod custom_resource_definitions;
 mod extension_authentication;
 mod kubernetes_service;
 mod policy_status;
-mod quotas;
 mod system_objects;
 mod ttl;
 
@@ -32,7 +31,7 @@ const INITIAL_OBJECTS: [&str; 3] = [
 
 impl Registry {
     /// Creates the initial namespaces and priority classes; then runs the deletion of expired objects, and the loops that keep
-    /// the status of quotas and definitions, APIServices and their availability, the ConfigMap for other API servers, and the
+    /// the status of definitions, APIServices and their availability, the ConfigMap for other API servers, and the
     /// Service `kubernetes`, until `shutdown`.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
@@ -48,7 +47,7 @@ impl Registry {
         let initial = INITIAL_OBJECTS.map(&report);
         let expiry = report("expiry");
         let service = report("kubernetes-service");
-        let (quotas, definitions) = (report("quotas"), report("custom-resource-definitions"));
+        let definitions = report("custom-resource-definitions");
         let (services, policies) = (report("api-services"), report("policy-status"));
         let (servers, authentication) = (report("aggregation"), report("extension-authentication"));
         let work = async {
@@ -63,7 +62,6 @@ impl Registry {
             tokio::join!(
                 supervise("expiry", expiry, || ttl::run(&self, event_ttl)),
                 // Boxed, since the futures of the loops are large together.
-                supervise("quotas", quotas, || Box::pin(quotas::run(&self))),
                 supervise("custom-resource-definitions", definitions, || {
                     Box::pin(custom_resource_definitions::run(&self))
                 }),

@@ -1,6 +1,6 @@
 //! DeviceClass: selectors and configurations are complete.
 
-use setpoint_model::names;
+use setpoint_model::resource_name::is_extended;
 use setpoint_proto::resource::DeviceClass;
 
 use super::{StoredKind, device};
@@ -31,13 +31,4 @@ impl StoredKind for DeviceClass {
             errors.invalid(&at, name, "must be a valid extended resource name");
         }
     }
-}
-
-/// Returns whether the name is one of a resource that Kubernetes does not define.
-fn is_extended(name: &str) -> bool {
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    let in_quotas = format!("requests.{name}");
-    !is_native
-        && !name.starts_with("requests.")
-        && names::validate_qualified_name(&in_quotas).is_empty()
 }

@@ -5,12 +5,13 @@ mod enforce;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use setpoint_model::amounts::{self, Amounts, Quantities};
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
+use setpoint_model::resource_name;
 use setpoint_proto::core::{LimitRange, LimitRangeItem};
 
 use super::StoredKind;
-use super::amounts::{self, Amounts, Quantities};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
@@ -208,8 +209,8 @@ impl Values<'_> {
 
     /// Validates that the defaults of a resource that cannot be overcommitted are equal.
     fn validate_overcommit(&self, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-        let overcommits =
-            podspec::is_native(self.name) && !self.name.starts_with(podspec::HUGE_PAGES);
+        let overcommits = resource_name::is_native(self.name)
+            && !self.name.starts_with(resource_name::HUGE_PAGES);
         if let (Some(default), Some(request)) = (self.default, self.request)
             && !overcommits
             && default != request

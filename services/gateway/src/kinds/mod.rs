@@ -5,7 +5,6 @@
 
 mod admission;
 pub(crate) mod age;
-pub(crate) mod amounts;
 pub(crate) mod apiservice;
 mod certificatesigningrequest;
 pub(crate) mod computed;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
+use setpoint_model::resource_name::is_native;
 use setpoint_model::volume::{CLAIM_PROTECTION, CLASS};
 use setpoint_proto::core::{
     PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
@@ -290,8 +291,7 @@ fn validate_amounts(
 /// Validates the name of a resource that is resized: `storage`, or one of another domain.
 fn validate_resource(name: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let wrong = names::validate_qualified_name(name);
-    let is_native = !name.contains('/') || name.contains("kubernetes.io/");
-    if wrong.is_empty() && is_native && name != "storage" {
+    if wrong.is_empty() && is_native(name) && name != "storage" {
         errors.unsupported(path, name, &["storage"]);
     }
     errors.all_invalid(path, name, wrong);

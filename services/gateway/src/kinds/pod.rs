@@ -15,7 +15,7 @@ mod update;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use setpoint_model::{condition, pod};
+use setpoint_model::{condition, pod, qos_class};
 use setpoint_proto::core::{Pod, PodCondition};
 
 use super::{Admitting, Paths, Role, StoredKind};
@@ -45,7 +45,7 @@ impl StoredKind for Pod {
     fn prepare_create(&mut self) {
         self.status = Default::default();
         self.status.phase = "Pending".into();
-        self.status.qos_class = podspec::qos_class(&self.spec).into();
+        self.status.qos_class = qos_class(&self.spec).into();
         if !self.spec.scheduling_gates.is_empty() {
             self.status.conditions.push(gated());
         }

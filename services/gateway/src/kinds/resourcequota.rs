@@ -1,7 +1,7 @@
 //! ResourceQuota: bounds of the resources that all objects of its namespace use together.
 //!
 //! A write that uses more of a resource adds to `status.used` in its own transaction, so that the bounds hold with any
-//! number of gateways. What is used is counted again whenever objects change, which also returns what is no longer used.
+//! number of gateways. What is no longer used is returned by the resourcequota-controller, which counts what exists.
 
 mod charge;
 mod scope;
@@ -11,18 +11,16 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use setpoint_model::amounts::Quantities;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{ResourceQuota, ResourceQuotaSpec};
 
-use super::amounts::Quantities;
 use super::{StoredKind, status};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec;
 
 pub(crate) use charge::{Charge, QuotaLocks, charge};
-pub(crate) use scope::matches as matches_scopes;
-pub(crate) use usage::{is_counted, of as usage_of, tracks};
 
 impl StoredKind for ResourceQuota {
     const RETURNS_DELETED: bool = true;

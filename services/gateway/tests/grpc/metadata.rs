@@ -1,13 +1,14 @@
 //! The service `setpoint.v1.Metadata`.
 
-use setpoint_proto::Reason;
 use setpoint_proto::core::{ConfigMap, Namespace, Secret};
 use setpoint_proto::meta::OwnerReference;
 use setpoint_proto::setpoint::metadata_client::MetadataClient;
 use setpoint_proto::setpoint::owner::State;
 use setpoint_proto::setpoint::{
-    GetMetadataRequest, ListMetadataRequest, Object, RemoveMetadataRequest,
+    CountMetadataRequest, GetMetadataRequest, ListMetadataRequest, Object, RemoveMetadataRequest,
+    UpdateRequest, WatchMetadataRequest,
 };
+use setpoint_proto::{Any, Reason, Resource};
 use setpoint_store::contract::objects::{NAMESPACE, config_map};
 
 use super::{connect, create, failed, gateway};
@@ -178,4 +179,78 @@ async fn a_list_of_metadata_names_a_namespace() {
     assert_eq!(refused.message, "namespace: Required value");
     let none = metadata.list(content_of("missing")).await.unwrap();
     assert!(none.into_inner().items.is_empty());
+}
+
+#[tokio::test]
+async fn objects_are_counted_by_kind_in_one_namespace() {
+    let (mut objects, gateway) = gateway().await;
+    let mut metadata = MetadataClient::new(connect(gateway.address).await);
+    let mut elsewhere = config_map("elsewhere", "1");
+    elsewhere.metadata.namespace = "other".into();
+    let mut other = Namespace::default();
+    other.metadata.name = "other".into();
+    objects.create(create(&other)).await.unwrap();
+    for map in [&config_map("a", "1"), &config_map("b", "1"), &elsewhere] {
+        objects.create(create(map)).await.unwrap();
+    }
+    let resources = ["configmaps", "namespaces", "pods", "tabs.example.com"];
+    let request = |namespace: &str| CountMetadataRequest {
+        namespace: namespace.into(),
+        resources: resources.map(str::to_owned).into(),
+        ..Default::default()
+    };
+    let counted = metadata.count(request(NAMESPACE)).await.unwrap();
+    let expected = [("configmaps", 2), ("pods", 0)].map(|(name, n)| (name.to_owned(), n));
+    assert_eq!(counted.into_inner().numbers, expected.into());
+    let refused = failed(metadata.count(request("")).await);
+    assert_eq!(refused.reason, Reason::BadRequest);
+}
+
+fn update<T: Resource>(object: &T) -> UpdateRequest {
+    UpdateRequest {
+        resource: T::RESOURCE.into(),
+        namespace: object.meta().namespace.clone(),
+        name: object.meta().name.clone(),
+        object: Some(Any::pack(object)),
+        ..Default::default()
+    }
+}
+
+#[tokio::test]
+async fn a_watch_of_namespaces_sends_every_change_of_the_kinds_that_it_names() {
+    let (mut objects, gateway) = gateway().await;
+    let mut metadata = MetadataClient::new(connect(gateway.address).await);
+    let mut other = Namespace::default();
+    other.metadata.name = "other".into();
+    let begun = objects.create(create(&other)).await.unwrap().into_inner();
+    let request = WatchMetadataRequest {
+        revision: begun.revision,
+        namespaces: vec!["other".into()],
+        changes_of: vec!["configmaps".into()],
+        ..Default::default()
+    };
+    let mut events = metadata.watch(request).await.unwrap().into_inner();
+    let in_other = |name: &str, value: &str| {
+        let mut map = config_map(name, value);
+        map.metadata.namespace = "other".into();
+        map
+    };
+    let mut secret = Secret::default();
+    (secret.metadata.namespace, secret.metadata.name) = ("other".into(), "key".into());
+    objects
+        .create(create(&config_map("elsewhere", "1")))
+        .await
+        .unwrap();
+    objects.create(create(&in_other("a", "1"))).await.unwrap();
+    objects.update(update(&in_other("a", "2"))).await.unwrap();
+    objects.create(create(&secret)).await.unwrap();
+    secret.data = [("key".to_owned(), b"1".to_vec().into())].into();
+    objects.update(update(&secret)).await.unwrap();
+    objects.create(create(&in_other("b", "1"))).await.unwrap();
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        let event = events.message().await.unwrap().unwrap();
+        seen.extend(event.object.map(|object| object.metadata.name));
+    }
+    assert_eq!(seen, ["a", "a", "key", "b"]);
 }

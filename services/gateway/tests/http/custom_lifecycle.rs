@@ -278,29 +278,6 @@ async fn a_gateway_that_has_not_read_the_definitions_denies_no_kind() {
 }
 
 #[tokio::test]
-async fn a_quota_counts_the_objects_of_a_kind_that_is_defined_later() {
-    let (api, _background) = start().await;
-    let quotas = "/api/v1/namespaces/default/resourcequotas";
-    let limit = json!({ "count/tabs.example.com": "1" });
-    let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": limit } });
-    api.post(quotas, quota).await.ok();
-    define(&api, definition(json!([version("v1", true)]))).await;
-    let quota = format!("{quotas}/q");
-    let used = |count: &str| {
-        let count = json!(count);
-        move |reply: &Reply| reply.json()["status"]["used"]["count/tabs.example.com"] == count
-    };
-    api.eventually(&quota, used("0")).await;
-    api.post(TABS, tab("a")).await.ok();
-    let refused = api.post(TABS, tab("b")).await;
-    let message = refused.refused(403, "Forbidden");
-    assert!(message.contains("exceeded quota: q"), "{message}");
-    api.eventually(&quota, used("1")).await;
-    api.delete(TAB).await.ok();
-    api.eventually(&quota, used("0")).await;
-}
-
-#[tokio::test]
 async fn every_version_that_is_served_has_an_apiservice() {
     let (api, _background) = start().await;
     let services = "/apis/apiregistration.k8s.io/v1/apiservices";

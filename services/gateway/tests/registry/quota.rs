@@ -1,4 +1,4 @@
-//! Tests of quotas and limit ranges.
+//! Tests of the charges of quotas, and of limit ranges.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,9 @@ use setpoint_proto::core::{
     LimitRange, LimitRangeItem, Node, PersistentVolumeClaim, Pod, ResourceQuota, Service,
     ServicePort,
 };
-use setpoint_proto::meta::{DeleteOptions, Quantity};
+use setpoint_proto::meta::Quantity;
 use setpoint_store::contract::objects::config_map;
 
-use crate::background::with_background;
 use crate::gateway::{TestGateway, pod};
 
 type List<'a> = &'a [(&'a str, &'a str)];
@@ -33,34 +32,51 @@ fn requesting(name: &str, requests: List<'_>) -> Pod {
     pod
 }
 
-async fn used(gateway: &TestGateway, expected: List<'_>) {
-    let expected = list(expected);
+/// Creates a quota of which nothing is used, as its controller says.
+async fn limit(gateway: &TestGateway, quota: ResourceQuota) {
+    let mut quota = gateway.create(&quota).await.unwrap();
+    let names = quota.spec.hard.keys();
+    let nothing = names.map(|name| (name.clone(), Quantity::new("0")));
+    quota.status.used = nothing.collect();
+    quota.status.hard.clone_from(&quota.spec.hard);
+    gateway.report(&quota).await.unwrap();
+    until_limited(gateway).await;
+}
+
+/// Waits until the cache has the limits.
+async fn until_limited(gateway: &TestGateway) {
     gateway
-        .seen(|quota: &ResourceQuota| quota.status.used == expected)
+        .seen(|quota: &ResourceQuota| !quota.status.hard.is_empty())
         .await;
 }
 
-async fn delete<T: setpoint_proto::Resource>(gateway: &TestGateway, name: &str) {
-    gateway
-        .delete::<T>(name, DeleteOptions::default())
-        .await
-        .unwrap();
+async fn used(gateway: &TestGateway, expected: List<'_>) {
+    let quota: ResourceQuota = gateway.get("quota").await.unwrap();
+    assert_eq!(quota.status.used, list(expected));
 }
 
 #[tokio::test]
-async fn a_quota_is_charged_by_creates_and_returned_by_deletes() {
-    let (gateway, _background) = with_background().await;
+async fn a_quota_is_charged_by_creates() {
+    let gateway = TestGateway::start().await;
     let hard = [("pods", "2"), ("requests.cpu", "1")];
-    gateway.create(&quota(&hard)).await.unwrap();
-    used(&gateway, &[("pods", "0"), ("requests.cpu", "0")]).await;
+    let uncounted = gateway.create(&quota(&hard)).await.unwrap();
     let one = requesting("one", &[("cpu", "600m")]);
+    // Upstream, too, charges nothing for limits that the controller has not taken over.
     gateway.create(&one).await.unwrap();
-    let charged: ResourceQuota = gateway.get("quota").await.unwrap();
-    let expected = list(&[("pods", "1"), ("requests.cpu", "600m")]);
-    assert_eq!(charged.status.used, expected);
-    assert_eq!(charged.status.hard, list(&hard));
-
+    used(&gateway, &[]).await;
+    let mut counted = uncounted;
+    counted.status.hard.clone_from(&counted.spec.hard);
+    let mut counted = gateway.report(&counted).await.unwrap();
+    until_limited(&gateway).await;
     let two = requesting("two", &[("cpu", "500m")]);
+    let error = gateway.create(&two).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        "pods \"two\" is forbidden: status unknown for quota: quota, resources: pods,requests.cpu"
+    );
+    counted.status.used = list(&[("pods", "0"), ("requests.cpu", "600m")]);
+    gateway.report(&counted).await.unwrap();
+
     let error = gateway.create(&two).await.unwrap_err();
     assert_eq!(error.reason, Reason::Forbidden);
     assert_eq!(
@@ -73,20 +89,18 @@ async fn a_quota_is_charged_by_creates_and_returned_by_deletes() {
         error.message,
         "pods \"three\" is forbidden: failed quota: quota: must specify requests.cpu for: web"
     );
-    delete::<Pod>(&gateway, "one").await;
-    used(&gateway, &[("pods", "0"), ("requests.cpu", "0")]).await;
+    let two = requesting("two", &[("cpu", "400m")]);
     gateway.create(&two).await.unwrap();
+    used(&gateway, &[("pods", "1"), ("requests.cpu", "1")]).await;
+    let charged: ResourceQuota = gateway.get("quota").await.unwrap();
+    assert_eq!(charged.status.hard, list(&hard));
 }
 
 /// A create that fails charges nothing, and a dry run neither.
 #[tokio::test]
 async fn a_write_that_is_not_made_is_not_charged() {
-    let (gateway, _background) = with_background().await;
-    gateway
-        .create(&quota(&[("count/configmaps", "9")]))
-        .await
-        .unwrap();
-    used(&gateway, &[("count/configmaps", "0")]).await;
+    let gateway = TestGateway::start().await;
+    limit(&gateway, quota(&[("count/configmaps", "9")])).await;
     gateway.create(&config_map("a", "1")).await.unwrap();
     let error = gateway.create(&config_map("a", "1")).await.unwrap_err();
     assert_eq!(error.reason, Reason::AlreadyExists);
@@ -95,16 +109,15 @@ async fn a_write_that_is_not_made_is_not_charged() {
         .create_as(&dry, &config_map("b", "1"))
         .await
         .unwrap();
-    let quota: ResourceQuota = gateway.get("quota").await.unwrap();
-    assert_eq!(quota.status.used, list(&[("count/configmaps", "1")]));
+    used(&gateway, &[("count/configmaps", "1")]).await;
 }
 
 #[tokio::test]
 async fn concurrent_creates_through_two_gateways_do_not_exceed_a_quota() {
-    let (first, _background) = with_background().await;
+    let first = TestGateway::start().await;
     let second = first.another().await;
-    first.create(&quota(&[("configmaps", "5")])).await.unwrap();
-    used(&first, &[("configmaps", "0")]).await;
+    limit(&first, quota(&[("configmaps", "5")])).await;
+    until_limited(&second).await;
     let creates = (0..10).map(|n| {
         let gateway = if n % 2 == 0 { &first } else { &second };
         async move {
@@ -119,10 +132,9 @@ async fn concurrent_creates_through_two_gateways_do_not_exceed_a_quota() {
 
 #[tokio::test]
 async fn a_change_of_type_is_charged_for_the_difference() {
-    let (gateway, _background) = with_background().await;
+    let gateway = TestGateway::start().await;
     let hard = [("services", "2"), ("services.nodeports", "1")];
-    gateway.create(&quota(&hard)).await.unwrap();
-    used(&gateway, &[("services", "0"), ("services.nodeports", "0")]).await;
+    limit(&gateway, quota(&hard)).await;
     let mut web = Service::default();
     web.metadata.name = "web".into();
     web.spec.ports = [80, 81]
@@ -146,43 +158,59 @@ async fn a_change_of_type_is_charged_for_the_difference() {
 }
 
 #[tokio::test]
-async fn a_quota_counts_only_its_scopes_and_pods_that_have_not_ended() {
-    let (gateway, _background) = with_background().await;
-    let mut best = quota(&[("pods", "5")]);
-    best.spec.scopes = vec!["BestEffort".into()];
-    gateway.create(&best).await.unwrap();
+async fn a_pod_that_gets_a_deadline_is_charged_to_the_quota_of_its_new_scope() {
+    let gateway = TestGateway::start().await;
+    let mut ending = quota(&[("pods", "1")]);
+    ending.spec.scopes = vec!["Terminating".into()];
+    limit(&gateway, ending).await;
+    let one = gateway.create(&pod("one")).await.unwrap();
+    let two = gateway.create(&pod("two")).await.unwrap();
     used(&gateway, &[("pods", "0")]).await;
-    gateway
-        .create(&requesting("sized", &[("cpu", "1")]))
-        .await
-        .unwrap();
-    let mut plain = gateway.create(&pod("plain")).await.unwrap();
+    let with_deadline = |mut pod: Pod| {
+        pod.spec.active_deadline_seconds = Some(60);
+        pod
+    };
+    gateway.replace(&with_deadline(one)).await.unwrap();
     used(&gateway, &[("pods", "1")]).await;
-    plain.status.phase = "Failed".into();
-    gateway.report(&plain).await.unwrap();
-    used(&gateway, &[("pods", "0")]).await;
+    let error = gateway.replace(&with_deadline(two)).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        "pods \"two\" is forbidden: exceeded quota: quota, requested: pods=1, used: pods=1, limited: pods=1"
+    );
 }
 
 #[tokio::test]
-async fn a_new_limit_is_counted_and_a_written_status_is_corrected() {
-    let (gateway, _background) = with_background().await;
-    gateway.create(&pod("web")).await.unwrap();
-    let mut quota = gateway.create(&quota(&[("pods", "1")])).await.unwrap();
-    used(&gateway, &[("pods", "1")]).await;
-    quota.spec.hard = list(&[("count/pods", "7")]);
-    gateway.replace(&quota).await.unwrap();
-    used(&gateway, &[("count/pods", "1")]).await;
-    let mut quota: ResourceQuota = gateway.get("quota").await.unwrap();
-    quota.status.hard = list(&[("pods", "9")]);
-    gateway.report(&quota).await.unwrap();
-    let counted = list(&[("count/pods", "7")]);
-    let mut quota = gateway
-        .seen(|quota: &ResourceQuota| quota.status.hard == counted)
-        .await;
-    quota.status.used.clear();
-    let cleared = gateway.report(&quota).await.unwrap();
-    assert_eq!(cleared.status.used, list(&[]));
-    used(&gateway, &[("count/pods", "1")]).await;
+async fn a_resize_is_charged_for_the_difference() {
+    let gateway = TestGateway::start().await;
+    limit(&gateway, quota(&[("pods", "1"), ("requests.cpu", "1")])).await;
+    let web = requesting("web", &[("cpu", "400m")]);
+    let web = gateway.create(&web).await.unwrap();
+    let resized = |cpu: &str| {
+        let mut web = web.clone();
+        web.metadata.resource_version.clear();
+        web.spec.containers[0].resources.requests = list(&[("cpu", cpu)]);
+        web
+    };
+    let error = gateway
+        .update_part("resize", &resized("1100m"))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.message,
+        "pods \"web\" is forbidden: exceeded quota: quota, requested: requests.cpu=700m, \
+        used: requests.cpu=400m, limited: requests.cpu=1"
+    );
+    gateway
+        .update_part("resize", &resized("900m"))
+        .await
+        .unwrap();
+    used(&gateway, &[("pods", "1"), ("requests.cpu", "900m")]).await;
+    // What a smaller Pod leaves is returned by the controller.
+    gateway
+        .update_part("resize", &resized("100m"))
+        .await
+        .unwrap();
+    used(&gateway, &[("pods", "1"), ("requests.cpu", "900m")]).await;
 }
 
 fn range(item: LimitRangeItem) -> LimitRange {

@@ -2,6 +2,7 @@
 //!
 //! All functions are pure; those that depend on the time take it as an argument.
 
+pub mod amounts;
 pub mod condition;
 pub mod cron;
 mod fence;
@@ -15,8 +16,11 @@ pub mod owner;
 pub mod percent;
 pub mod placement;
 pub mod pod;
+mod qos;
 pub mod quantity;
+pub mod quota;
 pub mod replicas;
+pub mod resource_name;
 mod resources;
 mod revision;
 pub mod selector;
@@ -32,6 +36,7 @@ pub use key::Key;
 pub use labels::Labels;
 pub use meta::Meta;
 pub use owner::Owner;
+pub use qos::qos_class;
 pub use resources::Resources;
 pub use revision::Revision;
 pub use selector::Selector;

@@ -13,8 +13,9 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::setpoint::metadata_server::Metadata;
 use setpoint_proto::setpoint::{
-    GetMetadataRequest, GetMetadataResponse, ListMetadataRequest, ListMetadataResponse,
-    RemoveMetadataRequest, RemoveMetadataResponse, WatchMetadataRequest,
+    CountMetadataRequest, CountMetadataResponse, GetMetadataRequest, GetMetadataResponse,
+    ListMetadataRequest, ListMetadataResponse, RemoveMetadataRequest, RemoveMetadataResponse,
+    WatchMetadataRequest,
 };
 use tonic::{Request, Response, Status};
 
@@ -69,6 +70,23 @@ impl Service {
         Ok(ListMetadataResponse { items })
     }
 
+    async fn count_objects(
+        &self,
+        request: Request<CountMetadataRequest>,
+    ) -> Result<CountMetadataResponse, ApiError> {
+        let (metadata, extensions, request) = request.into_parts();
+        let context = context(&metadata, &extensions, request.trace)?;
+        if request.namespace.is_empty() {
+            return Err(bad_request("namespace: Required value"));
+        }
+        let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
+        let counted = read::count(&self.registry, &context, &request);
+        let numbers = Call::new(Verb::List, &target)
+            .observe(&extensions, &context, counted.boxed())
+            .await?;
+        Ok(CountMetadataResponse { numbers })
+    }
+
     async fn remove_parts(
         &self,
         request: Request<RemoveMetadataRequest>,
@@ -108,6 +126,13 @@ impl Metadata for Service {
         request: Request<ListMetadataRequest>,
     ) -> Result<Response<ListMetadataResponse>, Status> {
         Ok(Response::new(self.list_objects(request).await?))
+    }
+
+    async fn count(
+        &self,
+        request: Request<CountMetadataRequest>,
+    ) -> Result<Response<CountMetadataResponse>, Status> {
+        Ok(Response::new(self.count_objects(request).await?))
     }
 
     async fn watch(

@@ -1,10 +1,15 @@
 //! Reads of metadata: of one object with its owners, and of many objects.
 
+use std::collections::BTreeMap;
+
 use prost::Message as _;
-use setpoint_codec::{Kind, KindTable};
+use setpoint_codec::{Kind, KindTable, kind_of};
 use setpoint_model::{Key, Verb};
+use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference, PartialObjectMetadata};
-use setpoint_proto::setpoint::{GetMetadataResponse, ObjectMetadata, Owner, owner};
+use setpoint_proto::setpoint::{
+    CountMetadataRequest, GetMetadataResponse, ObjectMetadata, Owner, owner,
+};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::access;
@@ -125,6 +130,41 @@ pub(super) async fn list(
         }
     }
     Ok(items)
+}
+
+/// Returns the numbers of objects in a namespace of those of the requested kinds that exist.
+pub(super) async fn count(
+    registry: &Registry,
+    context: &RequestContext,
+    request: &CountMetadataRequest,
+) -> Result<BTreeMap<String, u64>, ApiError> {
+    let (cache, namespace) = (registry.cache(), request.namespace.as_str());
+    // Afterwards the cache is as new as the call, and knows the kinds that are defined.
+    let key = Key::new("", namespace);
+    cache
+        .get(kind_of::<Namespace>(), &key, AtLeast::Newest)
+        .await?;
+    let mut numbers = BTreeMap::new();
+    for resource in &request.resources {
+        let kind = cache.kinds().by_resource(resource);
+        let Some(kind) = kind.filter(|kind| kind.is_stored() && kind.namespaced) else {
+            continue;
+        };
+        access::allow(&context.user, Verb::List, kind, namespace)?;
+        match cache
+            .list(&Filter::all(kind, namespace), AtLeast::Any)
+            .await
+        {
+            Ok(found) => {
+                let number = u64::try_from(found.items.len()).unwrap_or(u64::MAX);
+                numbers.insert(resource.clone(), number);
+            }
+            // Its definition has been deleted in the meantime.
+            Err(error) if error.reason == Reason::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(numbers)
 }
 
 fn refers_to(object: &ObjectMetadata, owner: &str) -> bool {

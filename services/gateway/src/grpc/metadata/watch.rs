@@ -1,6 +1,7 @@
 //! The method `Watch`: a stream of the objects of all kinds, without changes that concern neither owners nor finalizers nor a
-//! deletion.
+//! deletion, unless the watcher wants every change of a kind.
 
+use std::collections::HashSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,23 +77,60 @@ pub(super) async fn begin(
         initial_events_end: true,
         ..bookmark(changes.reached())
     });
-    let initial = objects
-        .into_iter()
-        .filter_map(|object| event(&object, false));
+    let selection = Selection {
+        namespaces: request.namespaces.into_iter().collect(),
+        changes_of: request.changes_of.into_iter().collect(),
+    };
+    let mut initial = objects;
+    initial.retain(|object| selection.includes(object));
+    let initial = initial.into_iter();
+    let initial = initial.filter_map(|object| event(&object, false));
     let initial = stream::iter(initial.chain(end)).map(Ok);
-    let events = initial.chain(follow(changes));
+    let events = initial.chain(follow(changes, selection));
     Ok(Box::pin(open.over(events.map_err(Status::from))))
+}
+
+/// The objects and changes that a watch is about.
+struct Selection {
+    /// Empty for all.
+    namespaces: HashSet<String>,
+    /// The kinds of which every change is sent.
+    changes_of: HashSet<String>,
+}
+
+impl Selection {
+    fn includes(&self, object: &Cached) -> bool {
+        self.namespaces.is_empty() || self.namespaces.contains(&object.key.namespace)
+    }
+
+    /// Returns the event of a write, unless it has changed nothing that the stream is about.
+    fn event(&self, write: &Written) -> Option<MetadataEvent> {
+        if !self.includes(&write.new) {
+            return None;
+        }
+        let new = event(&write.new, write.deleted)?;
+        let resource = new.object.as_ref().map(|object| &object.resource);
+        let any_change = resource.is_some_and(|resource| self.changes_of.contains(resource));
+        let is_same = |old: &Cached| links(old).is_some_and(|old| same(&old, &new));
+        let unchanged = !write.deleted && write.old.as_deref().is_some_and(is_same);
+        (any_change || !unchanged).then_some(new)
+    }
 }
 
 /// A watch, the revision of the last event, and when that was sent.
 struct Following {
+    selection: Selection,
     changes: AllWatch,
     sent: Revision,
     sent_at: Instant,
 }
 
-fn follow(changes: AllWatch) -> impl Stream<Item = Result<MetadataEvent, ApiError>> + Send {
+fn follow(
+    changes: AllWatch,
+    selection: Selection,
+) -> impl Stream<Item = Result<MetadataEvent, ApiError>> + Send {
     let following = Following {
+        selection,
         sent: changes.reached(),
         sent_at: Instant::now(),
         changes,
@@ -108,7 +146,10 @@ impl Following {
     /// Waits for the next writes. Returns the events that they make, or a bookmark if one is due.
     async fn next(&mut self) -> Result<Vec<MetadataEvent>, ApiError> {
         let writes = self.changes.next().await?;
-        let mut events: Vec<_> = writes.iter().filter_map(changed).collect();
+        let events = writes
+            .iter()
+            .filter_map(|write| self.selection.event(write));
+        let mut events: Vec<_> = events.collect();
         let reached = self.changes.reached();
         let is_due = self.sent_at.elapsed() >= BOOKMARK_INTERVAL && self.sent < reached;
         if events.is_empty() && is_due {
@@ -119,14 +160,6 @@ impl Following {
         }
         Ok(events)
     }
-}
-
-/// Returns the event of a write, unless it has changed nothing that the stream is about.
-fn changed(write: &Written) -> Option<MetadataEvent> {
-    let new = event(&write.new, write.deleted)?;
-    let is_same = |old: &Cached| links(old).is_some_and(|old| same(&old, &new));
-    let unchanged = !write.deleted && write.old.as_deref().is_some_and(is_same);
-    (!unchanged).then_some(new)
 }
 
 fn same(old: &Links, new: &MetadataEvent) -> bool {

@@ -1,8 +1,7 @@
 //! The bounds of one resource in a LimitRange, with upstream's texts.
 
+use setpoint_model::amounts::Amounts;
 use setpoint_model::quantity::Amount;
-
-use crate::kinds::amounts::Amounts;
 
 /// The requests and limits of an object.
 pub(super) struct Usage {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use prost::Message as _;
 use setpoint_codec::{Object, kind_of};
+use setpoint_model::amounts::{self, Amounts, Quantities};
 use setpoint_model::quantity::Amount;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{
@@ -13,7 +14,6 @@ use setpoint_proto::core::{
 
 use super::constraint::{self, Usage};
 use super::{CLAIM, CONTAINER, POD, fill};
-use crate::kinds::amounts::{self, Amounts, Quantities};
 use crate::kinds::{Admitting, StoredKind as _};
 use crate::registry::{AtLeast, Filter, Registry, Subresource, Target, errors};
 
@@ -79,7 +79,7 @@ async fn check_subject(
             Subject::Pod(pod) => problems_of_pod(pod, &range),
             Subject::Claim(claim) => problems_of_claim(claim, &range),
         };
-        if let Some(why) = amounts::aggregate(problems) {
+        if let Some(why) = aggregate(problems) {
             return Err(errors::forbidden(target, &why, None));
         }
     }
@@ -220,4 +220,19 @@ fn each(
     let bounds = amounts::of_list(bounds).into_iter();
     let problems = bounds.filter_map(|(name, bound)| problem(of, &name, bound, usage));
     problems.collect()
+}
+
+/// Returns the texts of several errors as upstream's aggregate: one as it is, several in brackets, each once.
+fn aggregate(errors: Vec<String>) -> Option<String> {
+    let mut unique = Vec::<String>::new();
+    for error in errors {
+        if !unique.contains(&error) {
+            unique.push(error);
+        }
+    }
+    match unique.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        many => Some(format!("[{}]", many.join(", "))),
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use setpoint_model::qos_class;
 use setpoint_proto::core::{Container, Pod, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
 use super::update;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{self, MIRROR};
+use crate::registry::validation::podspec::MIRROR;
 
 const MUTABLE: [&str; 2] = ["cpu", "memory"];
 
@@ -52,10 +53,10 @@ pub(super) fn validate(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
     }
     let path = FieldPath::root("spec");
     let class = match old.status.qos_class.as_str() {
-        "" => podspec::qos_class(&old.spec),
+        "" => qos_class(&old.spec),
         class => class,
     };
-    if class != podspec::qos_class(&new.spec) {
+    if class != qos_class(&new.spec) {
         let detail = "Pod QOS Class may not change as a result of resizing";
         errors.invalid(&path, &new.status.qos_class, detail);
     }

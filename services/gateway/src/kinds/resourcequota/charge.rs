@@ -14,17 +14,17 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use prost::Message as _;
 use setpoint_codec::{Kind, Object, envelope, kind_of};
-use setpoint_model::Revision;
+use setpoint_model::amounts::{self, Amounts};
 use setpoint_model::quantity::Amount;
+use setpoint_model::{Revision, quota};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{PersistentVolumeClaim, Pod, ResourceQuota, Service};
 use setpoint_store::{self as store, Expect, Precondition};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
-use super::{scope, usage};
-use crate::kinds::amounts::{self, Amounts};
-use crate::registry::{AtLeast, Filter, Registry, RequestContext, Target, errors};
+use super::usage;
+use crate::registry::{AtLeast, Filter, Registry, RequestContext, Subresource, Target, errors};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,7 +86,8 @@ pub(crate) fn charge<'a>(
     old: Option<&'a dyn Object>,
     new: &'a dyn Object,
 ) -> Option<Charging<'a>> {
-    let counted = usage::is_counted(target.kind) && old.is_none_or(|old| may_use_more(old, new));
+    let counted =
+        usage::is_counted(target.kind) && old.is_none_or(|old| may_use_more(target, old, new));
     counted.then(|| Box::pin(charge_quotas(registry, context, target, old, new)) as Charging<'a>)
 }
 
@@ -113,11 +114,11 @@ async fn charge_quotas(
     })
 }
 
-/// Returns whether an update may use more: of a Pod only if it moves to another scope, since its resources do not change.
-fn may_use_more(old: &dyn Object, new: &dyn Object) -> bool {
+/// Returns whether an update may use more: of a Pod only if it is resized or moves to another scope.
+fn may_use_more(target: &Target, old: &dyn Object, new: &dyn Object) -> bool {
     if let (Some(old), Some(new)) = (old.downcast_ref::<Pod>(), new.downcast_ref::<Pod>()) {
-        let ends = |pod: &Pod| pod.spec.active_deadline_seconds.is_some();
-        return ends(old) != ends(new);
+        let is_resized = target.subresource == Subresource::Resize;
+        return is_resized || quota::is_terminating(old) != quota::is_terminating(new);
     }
     if let (Some(old), Some(new)) = (old.downcast_ref::<Service>(), new.downcast_ref::<Service>()) {
         return old.spec != new.spec;
@@ -151,14 +152,15 @@ fn charged(
     old: Option<&dyn Object>,
     new: &dyn Object,
 ) -> Result<Vec<Stored>, String> {
+    let resource = target.kind.resource();
     let names = |quota: &ResourceQuota| -> BTreeSet<String> {
         let names = quota.status.hard.keys();
-        let names = names.filter(|name| usage::tracks(target.kind, name));
+        let names = names.filter(|name| quota::tracks(&resource, name));
         names.cloned().collect()
     };
     quotas.retain(|stored| {
         let quota = &stored.quota;
-        !names(quota).is_empty() && scope::matches(&quota.spec, new)
+        !names(quota).is_empty() && usage::matches(&quota.spec, new)
     });
     for Stored { quota, .. } in &quotas {
         check_specified(new, &names(quota))
@@ -172,7 +174,7 @@ fn charged(
     for mut stored in quotas {
         let mut delta = used.clone();
         if let Some((old, before)) = &before
-            && scope::matches(&stored.quota.spec, *old)
+            && usage::matches(&stored.quota.spec, *old)
         {
             subtract(&mut delta, before);
         }
@@ -240,7 +242,7 @@ fn check_specified(object: &dyn Object, limited: &BTreeSet<String>) -> Result<()
     let mut missing = BTreeMap::<_, BTreeSet<_>>::new();
     for container in spec.containers.iter().chain(&spec.init_containers) {
         let resources = &container.resources;
-        let given = usage::of_lists(
+        let given = quota::of_lists(
             &amounts::of_list(&resources.requests),
             &amounts::of_list(&resources.limits),
         );

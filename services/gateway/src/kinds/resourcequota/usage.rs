@@ -1,295 +1,36 @@
-//! The resources that an object uses, as quotas count them (upstream: the evaluators of `pkg/quota`).
+//! The resources that an object of any kind uses, and whether a quota counts it.
 
 use jiff::Timestamp;
 use setpoint_codec::{Kind, Object, kind_of};
-use setpoint_model::pod;
-use setpoint_model::quantity::Amount;
-use setpoint_model::time::seconds_after;
-use setpoint_proto::core::{
-    Event, PersistentVolumeClaim, Pod, PodSpec, ResourceRequirements, Service, ServicePort,
-};
-
-use crate::kinds::amounts::{self, Amounts, Quantities};
-use crate::registry::validation::podspec::{self, HUGE_PAGES};
-
-/// The resources of Pods, besides huge pages and extended resources.
-const OF_PODS: [&str; 11] = [
-    "count/pods",
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-];
-const OF_SERVICES: [&str; 4] = [
-    "count/services",
-    "services",
-    "services.nodeports",
-    "services.loadbalancers",
-];
-const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
-/// Kinds whose numbers have a second name.
-const ALIASES: [&str; 4] = [
-    "configmaps",
-    "resourcequotas",
-    "replicationcontrollers",
-    "secrets",
-];
-/// Between the name of a storage class and the resource, in quotas of one class.
-const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
-/// The old form of the field with the storage class.
-const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
-const REQUESTS: &str = "requests.";
-const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+use setpoint_model::amounts::Amounts;
+use setpoint_model::quota;
+use setpoint_proto::core::{Event, PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service};
 
 /// Returns whether objects of a kind may be limited by quotas.
-pub(crate) fn is_counted(kind: &Kind) -> bool {
+pub(super) fn is_counted(kind: &Kind) -> bool {
     kind.namespaced && kind.plural != kind_of::<Event>().plural
 }
 
-/// Returns whether objects of a kind use the resource.
-pub(crate) fn tracks(kind: &Kind, name: &str) -> bool {
-    if kind == kind_of::<Pod>() {
-        let huge = name.strip_prefix(REQUESTS).unwrap_or(name);
-        let extended = name.starts_with(REQUESTS) && !podspec::is_native(name);
-        OF_PODS.contains(&name) || huge.starts_with(HUGE_PAGES) || extended
-    } else if kind == kind_of::<Service>() {
-        OF_SERVICES.contains(&name)
-    } else if kind == kind_of::<PersistentVolumeClaim>() {
-        let plain = name.rsplit_once(OF_CLASS).map_or(name, |(_, plain)| plain);
-        name == "count/persistentvolumeclaims" || OF_CLAIMS.contains(&plain)
-    } else {
-        is_number_of(kind, name)
-    }
-}
-
-/// Returns whether the resource is the number of objects of a kind.
-fn is_number_of(kind: &Kind, name: &str) -> bool {
-    let resource = kind.resource();
-    name.strip_prefix("count/") == Some(&resource) || (name == resource && ALIASES.contains(&name))
-}
-
 /// Returns the resources that an object uses at the moment `now`.
-pub(crate) fn of(object: &dyn Object, now: Timestamp) -> Amounts {
+pub(super) fn of(object: &dyn Object, now: Timestamp) -> Amounts {
     if let Some(pod) = object.downcast_ref::<Pod>() {
-        of_pod(pod, now)
+        quota::of_pod(pod, now)
     } else if let Some(service) = object.downcast_ref::<Service>() {
-        of_service(service)
+        quota::of_service(service)
     } else if let Some(claim) = object.downcast_ref::<PersistentVolumeClaim>() {
-        of_claim(claim)
+        quota::of_claim(claim)
     } else {
-        let resource = object.kind().resource();
-        let mut used = one(&format!("count/{resource}"));
-        if ALIASES.contains(&resource.as_str()) {
-            used.extend(one(&resource));
-        }
-        used
+        quota::of_other(&object.kind().resource())
     }
 }
 
-fn one(name: &str) -> Amounts {
-    [(name.to_owned(), Amount::from_value(1))].into()
-}
-
-/// A Pod that has terminated, or whose grace period is over, uses no more than its place in the store.
-fn of_pod(pod: &Pod, now: Timestamp) -> Amounts {
-    let mut used = one("count/pods");
-    if pod::is_terminal(pod) || is_overdue(pod, now) {
-        return used;
-    }
-    used.extend(one("pods"));
-    let spec = &pod.spec;
-    let overhead = amounts::of_list(&spec.overhead);
-    let mut requests = of_spec(spec, |resources| &resources.requests);
-    let mut limits = of_spec(spec, |resources| &resources.limits);
-    amounts::add(&mut requests, &overhead);
-    // The overhead raises a limit only where there is one.
-    let limited = overhead.into_iter();
-    let limited = limited
-        .filter(|(name, _)| limits.contains_key(name))
-        .collect();
-    amounts::add(&mut limits, &limited);
-    used.extend(of_lists(&requests, &limits));
-    used
-}
-
-fn is_overdue(pod: &Pod, now: Timestamp) -> bool {
-    let meta = &pod.metadata;
-    let deadline = meta.deletion_timestamp.and_then(|time| time.timestamp());
-    let (Some(deadline), Some(grace)) = (deadline, meta.deletion_grace_period_seconds) else {
-        return false;
-    };
-    now > seconds_after(deadline, grace)
-}
-
-/// Returns the resources of requests and limits, by their names in quotas.
-pub(super) fn of_lists(requests: &Amounts, limits: &Amounts) -> Amounts {
-    let mut used = Amounts::new();
-    for (name, amount) in requests {
-        if COMPUTE.contains(&name.as_str()) || name.starts_with(HUGE_PAGES) {
-            used.insert(name.clone(), *amount);
-            used.insert(format!("{REQUESTS}{name}"), *amount);
-        } else if podspec::is_extended(name) {
-            used.insert(format!("{REQUESTS}{name}"), *amount);
-        }
-    }
-    for (name, amount) in limits {
-        if COMPUTE.contains(&name.as_str()) {
-            used.insert(format!("limits.{name}"), *amount);
-        }
-    }
-    used
-}
-
-/// Returns the sum over the containers, with the amounts of the Pod as a whole in their place.
-fn of_spec(spec: &PodSpec, list: impl Fn(&ResourceRequirements) -> &Quantities) -> Amounts {
-    let mut sum = amounts::of_containers(spec, &list);
-    if let Some(own) = &spec.resources {
-        sum.extend(amounts::of_list(list(own)));
-    }
-    sum
-}
-
-fn of_service(service: &Service) -> Amounts {
-    let spec = &service.spec;
-    let all = spec.ports.len();
-    let set = |port: &&ServicePort| port.node_port != 0;
-    let node_ports = match spec.r#type.as_str() {
-        "NodePort" => all,
-        "LoadBalancer" if spec.allocate_load_balancer_node_ports == Some(false) => {
-            spec.ports.iter().filter(set).count()
-        }
-        "LoadBalancer" => all,
-        _ => 0,
-    };
-    let balancers = i64::from(spec.r#type == "LoadBalancer");
-    let node_ports = i64::try_from(node_ports).unwrap_or(i64::MAX);
-    let mut used = one("count/services");
-    used.extend(one("services"));
-    used.insert("services.nodeports".into(), Amount::from_value(node_ports));
-    used.insert(
-        "services.loadbalancers".into(),
-        Amount::from_value(balancers),
-    );
-    used
-}
-
-fn of_claim(claim: &PersistentVolumeClaim) -> Amounts {
-    let mut used = one("count/persistentvolumeclaims");
-    let mut plain = one(OF_CLAIMS[0]);
-    if let Some(storage) = storage(claim) {
-        plain.insert(OF_CLAIMS[1].into(), storage);
-    }
-    let annotation = claim.metadata.annotations.get(CLASS_ANNOTATION);
-    let class = annotation.or(claim.spec.storage_class_name.as_ref());
-    if let Some(class) = class.filter(|class| !class.is_empty()) {
-        let of_class = plain.iter();
-        used.extend(of_class.map(|(name, amount)| (format!("{class}{OF_CLASS}{name}"), *amount)));
-    }
-    used.extend(plain);
-    used
-}
-
-/// Returns the storage that a claim requests, or that it was allocated if that is more, in whole bytes.
-fn storage(claim: &PersistentVolumeClaim) -> Option<Amount> {
-    let amount = |list: &Quantities| Amount::parse(&list.get("storage")?.string).ok();
-    let requested = amount(&claim.spec.resources.requests)?;
-    let allocated = amount(&claim.status.allocated_resources);
-    let larger = allocated.map_or(requested, |allocated| allocated.max(requested));
-    let whole = Amount::from_value(larger.value());
-    // Only a fraction is rounded, so that the notation is kept.
-    Some(if whole == larger { larger } else { whole })
-}
-
-#[cfg(test)]
-mod tests {
-    use setpoint_proto::core::Container;
-    use setpoint_proto::meta::Quantity;
-
-    use super::*;
-
-    fn list(amounts: &[(&str, &str)]) -> Quantities {
-        let entry = |(name, text): &(&str, &str)| ((*name).to_owned(), Quantity::new(*text));
-        amounts.iter().map(entry).collect()
-    }
-
-    fn used(object: &dyn Object) -> String {
-        let used = amounts::to_list(&of(object, Timestamp::UNIX_EPOCH));
-        let used: Vec<_> = used
-            .iter()
-            .map(|(name, used)| format!("{name}={used}"))
-            .collect();
-        used.join(" ")
-    }
-
-    #[test]
-    fn a_pod_uses_requests_limits_and_its_overhead() {
-        let mut container = Container::default();
-        container.resources.requests = list(&[
-            ("cpu", "1"),
-            ("hugepages-2Mi", "4Mi"),
-            ("example.com/gpu", "2"),
-        ]);
-        container.resources.limits = list(&[("memory", "1Gi")]);
-        let mut pod = Pod::default();
-        pod.spec.containers = vec![container];
-        pod.spec.overhead = list(&[("cpu", "250m"), ("memory", "1Gi")]);
-        assert_eq!(
-            used(&pod),
-            "count/pods=1 cpu=1250m hugepages-2Mi=4Mi limits.memory=2Gi memory=1Gi pods=1 requests.cpu=1250m \
-            requests.example.com/gpu=2 requests.hugepages-2Mi=4Mi requests.memory=1Gi"
-        );
-        pod.status.phase = "Succeeded".into();
-        assert_eq!(used(&pod), "count/pods=1");
-    }
-
-    #[test]
-    fn a_service_uses_node_ports_and_a_load_balancer_by_its_type() {
-        let mut service = Service::default();
-        service.spec.ports = vec![ServicePort::default(), ServicePort::default()];
-        let with = |service: &Service| used(service);
-        let none = "count/services=1 services=1 services.loadbalancers=0 services.nodeports=0";
-        assert_eq!(with(&service), none);
-        service.spec.r#type = "LoadBalancer".into();
-        let both = "count/services=1 services=1 services.loadbalancers=1 services.nodeports=2";
-        assert_eq!(with(&service), both);
-        service.spec.allocate_load_balancer_node_ports = Some(false);
-        let one = "count/services=1 services=1 services.loadbalancers=1 services.nodeports=0";
-        assert_eq!(with(&service), one);
-    }
-
-    #[test]
-    fn a_claim_uses_storage_of_its_class() {
-        let mut claim = PersistentVolumeClaim::default();
-        claim.spec.resources.requests = list(&[("storage", "1Gi")]);
-        claim.spec.storage_class_name = Some("gold".into());
-        assert_eq!(
-            used(&claim),
-            "count/persistentvolumeclaims=1 gold.storageclass.storage.k8s.io/persistentvolumeclaims=1 \
-            gold.storageclass.storage.k8s.io/requests.storage=1Gi persistentvolumeclaims=1 requests.storage=1Gi"
-        );
-        let claims = kind_of::<PersistentVolumeClaim>();
-        for name in [
-            "requests.storage",
-            "gold.storageclass.storage.k8s.io/requests.storage",
-        ] {
-            assert!(tracks(claims, name), "{name}");
-        }
-        assert!(!tracks(claims, "requests.cpu"));
-    }
-
-    #[test]
-    fn other_kinds_are_counted_by_their_resource() {
-        let secrets = kind_of::<setpoint_proto::core::Secret>();
-        let deployments = kind_of::<setpoint_proto::apps::Deployment>();
-        assert!(tracks(secrets, "secrets") && tracks(secrets, "count/secrets"));
-        assert!(tracks(deployments, "count/deployments.apps"));
-        assert!(!tracks(deployments, "deployments.apps"));
-        assert!(!is_counted(kind_of::<Event>()));
+/// Returns whether an object is in all scopes of a quota.
+pub(super) fn matches(spec: &ResourceQuotaSpec, object: &dyn Object) -> bool {
+    if let Some(pod) = object.downcast_ref::<Pod>() {
+        quota::pod_matches(spec, pod)
+    } else if let Some(claim) = object.downcast_ref::<PersistentVolumeClaim>() {
+        quota::claim_matches(spec, claim)
+    } else {
+        !quota::has_scopes(spec)
     }
 }

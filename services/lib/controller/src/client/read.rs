@@ -63,6 +63,20 @@ impl Client {
     /// The gateway's error; `ServiceUnavailable` or `Timeout` without a response.
     pub async fn list<T: Resource>(&self, options: &ListOptions) -> Result<Listed<T>, ApiError> {
         let mut items = Vec::new();
+        let revision = self.for_each(options, |object| items.push(object)).await?;
+        Ok(Listed { items, revision })
+    }
+
+    /// Calls `visit` with the objects of a kind at the newest revision, and returns that. They are read page by page, so that
+    /// never more than a page is held.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn for_each<T: Resource>(
+        &self,
+        options: &ListOptions,
+        mut visit: impl FnMut(T) + Send,
+    ) -> Result<Revision, ApiError> {
         let mut next = String::new();
         loop {
             let request = ListRequest {
@@ -76,11 +90,10 @@ impl Client {
             };
             let page = self.call(Verb::Get, request, rpc!(list)).await?;
             for object in &page.items {
-                items.push(unpack(object)?);
+                visit(unpack(object)?);
             }
             if page.r#continue.is_empty() {
-                let revision = parse(&page.revision)?;
-                return Ok(Listed { items, revision });
+                return parse(&page.revision);
             }
             next = page.r#continue;
         }

@@ -1,11 +1,14 @@
 //! Objects of kinds that are known by name only, custom ones included.
 
+use std::collections::BTreeMap;
+
 use setpoint_model::{Revision, Verb};
 use setpoint_proto::setpoint::metadata_client::MetadataClient;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
-    DeleteRequest, GetMetadataRequest, GetMetadataResponse, ListMetadataRequest, MetadataEvent,
-    ObjectMetadata, RemoveMetadataRequest, WatchMetadataRequest,
+    CountMetadataRequest, DeleteRequest, GetMetadataRequest, GetMetadataResponse,
+    ListMetadataRequest, MetadataEvent, ObjectMetadata, RemoveMetadataRequest,
+    WatchMetadataRequest,
 };
 use setpoint_proto::{ApiError, meta::DeleteOptions};
 use tonic::Streaming;
@@ -75,6 +78,24 @@ impl Client {
         self.call(Verb::Get, request, metadata!(self, get)).await
     }
 
+    /// Returns the numbers of objects of these kinds in a namespace, without kinds that do not exist; a consistent read.
+    ///
+    /// # Errors
+    /// `ServiceUnavailable` or `Timeout` without a response.
+    pub async fn count(
+        &self,
+        namespace: &str,
+        resources: Vec<String>,
+    ) -> Result<BTreeMap<String, u64>, ApiError> {
+        let request = CountMetadataRequest {
+            namespace: namespace.to_owned(),
+            resources,
+            ..CountMetadataRequest::default()
+        };
+        let count = metadata!(self, count);
+        Ok(self.call(Verb::Get, request, count).await?.numbers)
+    }
+
     /// Opens a watch of the metadata of all objects: of the changes after a revision or, without one, of all objects and then
     /// of changes. The time limit covers its opening only.
     ///
@@ -88,6 +109,17 @@ impl Client {
             revision: after.map(|after| after.to_string()).unwrap_or_default(),
             ..WatchMetadataRequest::default()
         };
+        self.watch_some_metadata(request).await
+    }
+
+    /// Opens a watch of the metadata of objects as the request selects them, otherwise as [`Self::watch_metadata`].
+    ///
+    /// # Errors
+    /// As [`Self::watch_metadata`].
+    pub async fn watch_some_metadata(
+        &self,
+        request: WatchMetadataRequest,
+    ) -> Result<Streaming<MetadataEvent>, ApiError> {
         self.call(Verb::Get, request, metadata!(self, watch)).await
     }
 

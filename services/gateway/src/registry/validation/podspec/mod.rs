@@ -15,7 +15,6 @@ mod mounts;
 mod paths;
 mod ports;
 mod projected;
-mod qos;
 mod remote;
 mod resources;
 mod scheduling;
@@ -36,11 +35,10 @@ pub(crate) use paths::validate_no_backsteps;
 pub(crate) use ports::{
     PROTOCOLS, check_name as check_port_name, validate_number as validate_port,
 };
-pub(crate) use qos::qos_class;
 pub(crate) use remote::fill_azure_disk;
 pub(crate) use resources::{
-    HUGE_PAGES, canonicalise, is_extended, is_native, validate as validate_resources,
-    validate_amount, validate_any_name, validate_name as validate_container_resource,
+    canonicalise, validate as validate_resources, validate_amount, validate_any_name,
+    validate_name as validate_container_resource,
 };
 pub(crate) use scheduling::{EFFECTS as TAINT_EFFECTS, validate_toleration};
 pub(crate) use security::validate_id;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_model::quantity::Amount;
+use setpoint_model::resource_name::{HUGE_PAGES, is_extended, is_native};
 use setpoint_model::{Resources, names};
 use setpoint_proto::core::{Container, PodSpec, ResourceClaim, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
@@ -37,9 +38,6 @@ const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const OF_PODS: &[&str] = &["cpu", "hugepages-", "memory"];
 const RESIZABLE: &[&str] = &["cpu", "memory"];
 const RESIZE_POLICIES: &[&str] = &["NotRequired", "RestartContainer"];
-/// The prefix of the names of huge pages.
-pub const HUGE_PAGES: &str = "hugepages-";
-
 /// The prefix of the names of huge pages in quotas.
 const REQUESTED_HUGE_PAGES: &str = "requests.hugepages-";
 
@@ -223,19 +221,6 @@ fn validate_huge_pages(name: &str, amount: Amount, path: &FieldPath<'_>, errors:
         let detail = format!("{value} is not positive integer multiple of {name}");
         errors.invalid(path, value, detail);
     }
-}
-
-/// Returns whether the resource is defined by Kubernetes.
-pub fn is_native(name: &str) -> bool {
-    !name.contains('/') || name.contains("kubernetes.io/")
-}
-
-/// Returns whether the resource is an extended one.
-pub fn is_extended(name: &str) -> bool {
-    let in_quotas = format!("requests.{name}");
-    !is_native(name)
-        && !name.starts_with("requests.")
-        && names::validate_qualified_name(&in_quotas).is_empty()
 }
 
 /// Validates the name of a resource that a container may use.

@@ -1,7 +1,8 @@
 //! The quality-of-service class of a Pod.
 
-use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, PodSpec};
+
+use crate::quantity::Amount;
 
 /// Returns the class: `Guaranteed` if the limits of CPU and memory of every container equal its requests, `BestEffort` if
 /// no container has any, otherwise `Burstable`.
