@@ -4,12 +4,14 @@
 use std::sync::Arc;
 
 use setpoint_host::Host;
+use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
 
 use crate::client::ListOptions;
 use crate::informer::SharedInformers;
 use crate::{
     Client, Controller, DecisionLog, Informer, Membership, Reader, Reconciler, Recorder, View,
+    Whole,
 };
 use crate::{client, runtime};
 
@@ -109,6 +111,15 @@ impl Replica {
         Controller::new(self.name, reconciler, self.client.clone()).decision_log(&self.decision_log)
     }
 
+    /// Returns an informer over the Leases of all elections of the process.
+    fn leases(&self, settings: &runtime::Settings) -> Informer<Whole<Lease>> {
+        let all = ListOptions {
+            namespace: settings.election.namespace.clone(),
+            ..ListOptions::default()
+        };
+        self.informers.informer(&self.client, all)
+    }
+
     /// Makes the process ready once `synced` is true, among other conditions.
     pub fn ready_when(&self, synced: watch::Receiver<bool>) {
         let check = match &self.membership {
@@ -127,6 +138,10 @@ impl Replica {
         controller: Controller<R>,
         settings: runtime::Settings,
     ) -> anyhow::Result<()> {
+        let controller = match &self.membership {
+            Some(_) => controller,
+            None => controller.leases(self.leases(&settings)),
+        };
         let controller = controller.settings(settings);
         self.ready_when(controller.ready());
         let (instance, shutdown) = (self.host.instance().to_owned(), self.host.shutdown());

@@ -20,29 +20,38 @@ pub(super) struct Candidate {
     pub(super) settings: Settings,
     pub(super) key: Key,
     pub(super) seen: watch::Receiver<Seen>,
+    told: watch::Sender<Seen>,
     instance: String,
     reader: Reader<Whole<Lease>>,
 }
 
+/// Returns the selection of the Lease of one election.
+pub(super) fn only(key: &Key) -> ListOptions {
+    ListOptions {
+        namespace: key.namespace.clone(),
+        fields: format!("metadata.name={}", key.name),
+        ..ListOptions::default()
+    }
+}
+
 impl Candidate {
-    /// Returns a candidate, and the informer of the Lease, which must be run.
+    /// Returns a candidate, and the informer of Leases, which must be run. It may have been run before.
     pub(super) fn new(
         gateway: Client,
         settings: Settings,
         lease: &str,
         instance: &str,
+        leases: Informer<Whole<Lease>>,
     ) -> (Self, Informer<Whole<Lease>>) {
         let (told, seen) = watch::channel(Seen::now(None, Revision::default()));
         let key = Key::new(settings.namespace.clone(), lease);
-        let only = ListOptions {
-            namespace: key.namespace.clone(),
-            fields: format!("metadata.name={}", key.name),
-            ..ListOptions::default()
-        };
-        let informer = gateway.informer::<Whole<Lease>>().only(only);
-        let informer = informer.on_event(move |delta| {
-            let lease = delta.new.as_ref().map(|view| view.object.clone());
-            told.send_replace(Seen::now(lease, delta.revision));
+        let (tell, ours) = (told.clone(), key.clone());
+        let informer = leases.on_event(move |delta| {
+            let changed = delta.new.as_ref().or(delta.old.as_ref());
+            if changed.is_some_and(|view| view.meta.key == ours) {
+                let lease = delta.new.as_ref().map(|view| view.object.clone());
+                tell.send_replace(Seen::now(lease, delta.revision));
+            }
         });
         let reader = informer.reader();
         let instance = instance.to_owned();
@@ -51,15 +60,30 @@ impl Candidate {
             settings,
             key,
             seen,
+            told,
             instance,
             reader,
         };
         (candidate, informer)
     }
 
+    /// Waits until the cache is complete, and takes over what it had before this candidate listened.
+    async fn synced(&self) {
+        self.reader.synced().await;
+        let known = self.reader.get(&self.key);
+        self.told.send_if_modified(|seen| {
+            let newer = known.filter(|view| seen.is_before(view.meta.revision));
+            let is_newer = newer.is_some();
+            if let Some(view) = newer {
+                *seen = Seen::now(Some(view.object.clone()), view.meta.revision);
+            }
+            is_newer
+        });
+    }
+
     /// Waits until the Lease is free, and acquires it.
     pub(super) async fn win(&self) -> Holding<'_> {
-        self.reader.synced().await;
+        self.synced().await;
         let identity = format!("{}_{:08x}", self.instance, rand::random::<u32>());
         let mut seen = self.seen.clone();
         loop {

@@ -27,14 +27,15 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 
 use futures::FutureExt as _;
-use setpoint_model::Revision;
+use setpoint_model::{Key, Revision};
+use setpoint_proto::coordination::Lease;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use settings::{Error, Settings};
 
-use crate::{Client, Fence, metrics};
+use crate::{Client, Fence, Informer, Whole, metrics};
 use candidate::Candidate;
 
 /// A period of leadership of this process.
@@ -78,6 +79,28 @@ where
     F: FnMut(Term) -> Fut + Send,
     Fut: Future<Output = ()> + Send,
 {
+    let key = Key::new(settings.namespace.clone(), lease);
+    let leases = gateway.informer().only(candidate::only(&key));
+    run_with(gateway, settings, leases, lease, instance, shutdown, work).await
+}
+
+/// Like [`run`], with an informer that includes the Lease and may be shared with other elections.
+///
+/// # Errors
+/// If the settings are invalid.
+pub async fn run_with<F, Fut>(
+    gateway: Client,
+    settings: Settings,
+    leases: Informer<Whole<Lease>>,
+    lease: &str,
+    instance: &str,
+    shutdown: CancellationToken,
+    work: F,
+) -> Result<(), Error>
+where
+    F: FnMut(Term) -> Fut + Send,
+    Fut: Future<Output = ()> + Send,
+{
     settings.validate()?;
     metrics::leading(lease, !settings.leader_elect);
     let tasks = gateway.tasks().clone();
@@ -87,7 +110,7 @@ where
         tasks.supervise("leader", lease, start).await;
         return Ok(());
     }
-    let (candidate, informer) = Candidate::new(gateway, settings, lease, instance);
+    let (candidate, informer) = Candidate::new(gateway, settings, lease, instance, leases);
     let mut watching = JoinSet::new();
     watching.spawn(informer.run(CancellationToken::new()));
     let work = Mutex::new(work);

@@ -27,6 +27,11 @@ impl Seen {
         }
     }
 
+    /// Returns whether it is of an earlier revision.
+    pub(super) fn is_before(&self, revision: Revision) -> bool {
+        self.revision < revision
+    }
+
     /// Returns the time from which the Lease is free.
     pub(super) fn free_at(&self) -> Instant {
         match &self.lease {

@@ -83,7 +83,8 @@ impl<V: View> Informer<V> {
 
     /// Returns another informer of the same cache and handlers. Of those that run, one watches; if it ends, another
     /// continues.
-    pub(crate) fn share(&self) -> Self {
+    #[must_use]
+    pub fn share(&self) -> Self {
         Self {
             gateway: self.gateway.clone(),
             selection: self.selection.clone(),

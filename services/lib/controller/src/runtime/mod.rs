@@ -14,6 +14,7 @@ use futures::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
+use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -22,8 +23,8 @@ pub use settings::{Error, Settings};
 pub use trigger::QueueHandle;
 
 use crate::{
-    Barrier, Client, DecisionLog, Delta, Informer, Owns, Reader, Reconciler, Term, View, election,
-    owners,
+    Barrier, Client, DecisionLog, Delta, Informer, Owns, Reader, Reconciler, Term, View, Whole,
+    election, owners,
 };
 use leader::Leader;
 use trigger::{Others, Synced, Watched};
@@ -36,6 +37,8 @@ pub struct Controller<R> {
     core: Leader<R>,
     informers: Vec<BoxFuture<'static, ()>>,
     elected: bool,
+    /// The informer of the Leases of several elections, if they share one.
+    leases: Option<Informer<Whole<Lease>>>,
     stop: CancellationToken,
     ready: watch::Sender<bool>,
 }
@@ -60,6 +63,7 @@ impl<R: Reconciler> Controller<R> {
             core,
             informers: Vec::new(),
             elected: true,
+            leases: None,
             stop: CancellationToken::new(),
             ready: watch::Sender::new(false),
         }
@@ -180,6 +184,13 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
+    /// Sets an informer that includes the Lease and is shared with other elections.
+    #[must_use]
+    pub fn leases(mut self, leases: Informer<Whole<Lease>>) -> Self {
+        self.leases = Some(leases);
+        self
+    }
+
     /// Sets the clock; the system's otherwise.
     #[must_use]
     pub fn clock(mut self, clock: Clock) -> Self {
@@ -242,6 +253,12 @@ impl<R: Reconciler> Controller<R> {
             return Ok(());
         }
         let election = core.settings.election.clone();
-        election::run(gateway, election, core.name, &instance, shutdown, lead).await
+        match self.leases {
+            Some(leases) => {
+                let name = core.name;
+                election::run_with(gateway, election, leases, name, &instance, shutdown, lead).await
+            }
+            None => election::run(gateway, election, core.name, &instance, shutdown, lead).await,
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use setpoint_controller::{Term, election};
+use setpoint_controller::{Term, Whole, election};
+use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::{Instant, sleep, timeout};
@@ -319,4 +320,37 @@ async fn work_that_panics_ends_the_term_and_the_next_one_begins() {
     assert!(terms.is_sorted() && terms[0] < terms[2], "{terms:?}");
     stop.cancel();
     run.await.unwrap().unwrap();
+}
+
+/// The informer of several elections may have been synced, and have got the last change of a Lease, before one of them listens.
+#[tokio::test(start_paused = true)]
+async fn an_election_knows_the_lease_from_an_informer_that_was_synced_before() {
+    let (server, terms) = (server().await, Arc::new(Mutex::new(Vec::new())));
+    let begun = terms.clone();
+    let work = move |term: Term| {
+        begun.lock().push(term.fence.term);
+        std::future::pending()
+    };
+    let (settings, stop) = (election::Settings::default(), CancellationToken::new());
+    let run = election::run(
+        server.client("a"),
+        settings.clone(),
+        "test",
+        "a-0",
+        stop.clone(),
+        work.clone(),
+    );
+    let crashed = tokio::spawn(run);
+    eventually("a leads", async || terms.lock().len() == 1).await;
+    crashed.abort();
+    let gateway = server.client("b");
+    let leases = gateway.informer::<Whole<Lease>>();
+    tokio::spawn(leases.share().run(stop.clone()));
+    leases.reader().synced().await;
+    let begin = Instant::now();
+    let run = election::run_with(gateway, settings, leases, "test", "b-0", stop, work);
+    tokio::spawn(run);
+    eventually("b leads", async || terms.lock().len() == 2).await;
+    let waited = begin.elapsed();
+    assert!((LEASE..LEASE * 2).contains(&waited), "{waited:?}");
 }
