@@ -1,4 +1,4 @@
-//! A node that is short of memory evicts Pods, and one that shuts down ends them.
+//! A node that is short of memory evicts Pods, as it does those that hold too much of its disk, and one that shuts down ends them.
 
 use std::time::Duration;
 
@@ -142,6 +142,35 @@ fn a_node_short_of_memory_is_tainted_and_refuses_and_evicts_pods() {
         let written = of_pod.contains(start) && of_node.contains("Attempting to reclaim memory");
         written.then_some(()).ok_or(of_pod + &of_node)
     });
+}
+
+/// Checks K13.
+#[test]
+fn a_pod_that_exceeds_its_ephemeral_storage_is_evicted_and_others_are_not() {
+    let cluster = cluster(&[]);
+    let kubectl = cluster.kubectl();
+    let limit = "resources: {limits: {ephemeral-storage: 512Ki}}";
+    let write =
+        |kilobytes| format!("dd if=/dev/zero bs=1k count={kilobytes} 2>/dev/null; exec sleep 1000");
+    create(&kubectl, &pod("modest", limit, &write(100)));
+    create(&kubectl, &pod("unlimited", "", &write(2000)));
+    create(&kubectl, &pod("greedy", limit, &write(2000)));
+    until(&kubectl, "greedy", has_phase("Failed"));
+    let evicted = object(&kubectl, "pod greedy");
+    assert_eq!(text(&evicted, "/status/reason"), "Evicted");
+    let message = "Pod ephemeral local storage usage exceeds the total limit of containers 512Ki. ";
+    assert_eq!(text(&evicted, "/status/message"), message);
+    assert_eq!(condition(&evicted, "DisruptionTarget")[0], "");
+    eventually("the Event is written", || {
+        let written = events(&kubectl, "Evicted");
+        (written.trim() == message.trim())
+            .then_some(())
+            .ok_or(written)
+    });
+    for name in ["modest", "unlimited"] {
+        let pod = object(&kubectl, &format!("pod {name}"));
+        assert_eq!(text(&pod, "/status/phase"), "Running");
+    }
 }
 
 #[test]

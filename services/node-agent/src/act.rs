@@ -262,7 +262,8 @@ impl<R: Runtime> Executor<R> {
             args: expand_words(&container.args, &env),
             working_dir: container.working_dir.clone(),
             backoff,
-            pull: container_config::pull(container),
+            round: world.round(),
+            pull: container_config::pull_policy(&container.image_pull_policy),
             resources: container.resources.clone(),
             security: container_config::security(spec, container),
             log: self.log,
@@ -290,6 +291,7 @@ impl<R: Runtime> Executor<R> {
         }
         let origin = match started {
             Err(runtime::Error::Image {
+                image,
                 reason,
                 message,
                 pulling,
@@ -297,7 +299,7 @@ impl<R: Runtime> Executor<R> {
                 let reason = reason.into();
                 let waiting = WaitingReason { reason, message };
                 self.events
-                    .image_unavailable(&pod.object, container, &waiting, pulling);
+                    .image_unavailable(&pod.object, name, &image, &waiting, pulling);
                 let container = name.to_owned();
                 return Err(Error::Config { container, waiting });
             }

@@ -20,7 +20,7 @@ use crate::metrics;
 use crate::node::{Node, NodeState};
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
-use crate::resize::Allocation;
+use crate::resize::{self, Allocation};
 use crate::runtime::Runtime;
 use crate::status::status;
 use crate::sysctls;
@@ -235,9 +235,14 @@ impl<R: Runtime> Agent<R> {
         Ok(Receipt::none())
     }
 
-    /// Enqueues Pods whose resize may fit now.
+    /// Enqueues Pods whose resize may fit now, in the order in which they are to have the room.
     fn wake(&self, pods: &[Key]) {
-        pods.iter().for_each(|pod| (self.executor.wake)(pod));
+        let known = pods.iter().filter_map(|key| self.pods.get(key));
+        let mut known: Vec<_> = known.map(|view| view.pod()).collect();
+        known.sort_by_cached_key(resize::rank);
+        known
+            .iter()
+            .for_each(|pod| (self.executor.wake)(&Key::of(&pod.metadata)));
     }
 
     fn restore(&self, pod: &Pod) {

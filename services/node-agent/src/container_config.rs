@@ -27,9 +27,9 @@ const DENIED: [&str; 12] = [
     "SYS_TIME",
 ];
 
-/// Returns the image pull policy.
-pub fn pull(container: &Container) -> Pull {
-    match container.image_pull_policy.as_str() {
+/// Returns the image pull policy of this name.
+pub fn pull_policy(name: &str) -> Pull {
+    match name {
         "Always" => Pull::Always,
         "Never" => Pull::Never,
         _ => Pull::IfNotPresent,

@@ -15,6 +15,8 @@ pub struct Ending {
     pub message: String,
     /// Maximum time that its containers have to stop.
     pub grace: Duration,
+    /// Whether the Pod ends for the sake of others, and not for what it did itself.
+    pub disrupts: bool,
     /// The time of the decision.
     pub since: Timestamp,
 }

@@ -152,27 +152,27 @@ impl Events {
         }
     }
 
-    /// Records why a container's image is unavailable, and that a pull has begun if `pulling`.
+    /// Records why an image of a container is unavailable, and that a pull has begun if `pulling`.
     pub fn image_unavailable(
         &self,
         pod: &Pod,
-        container: &Container,
+        container: &str,
+        image: &str,
         waiting: &WaitingReason,
         pulling: bool,
     ) {
         match (&*waiting.reason, pulling) {
             ("ContainerCreating", _) | ("ImagePullBackOff", true) => {}
-            _ => self.image_error(pod, container, waiting),
+            _ => self.image_error(pod, container, image, waiting),
         }
         if pulling {
-            self.normal(pod, Some(&container.name), "Pulling", || {
-                format!("Pulling image {:?}", container.image)
+            self.normal(pod, Some(container), "Pulling", || {
+                format!("Pulling image {image:?}")
             });
         }
     }
 
-    fn image_error(&self, pod: &Pod, container: &Container, waiting: &WaitingReason) {
-        let Container { name, image, .. } = container;
+    fn image_error(&self, pod: &Pod, name: &str, image: &str, waiting: &WaitingReason) {
         let WaitingReason { reason, message } = waiting;
         match &**reason {
             "ErrImagePull" => self.warning(pod, Some(name), "Failed", || {

@@ -118,6 +118,13 @@ impl Runtime for Fake {
         vec![self.0.lock().sandbox.clone()]
     }
 
+    fn state(&self, id: &ContainerId) -> Option<State> {
+        let inner = self.0.lock();
+        let mut containers = inner.sandbox.containers.iter();
+        let found = containers.find(|container| container.id == *id);
+        found.map(|container| container.state.clone())
+    }
+
     fn pods(&self) -> Vec<Key> {
         Vec::new()
     }

@@ -163,6 +163,7 @@ impl AssignedPod {
         match world.sandbox() {
             None => plan.step(Action::RunSandbox { ip }, "the Pod has no sandbox"),
             Some(sandbox) if !sandbox.ready => self.recreate_sandbox(world, sandbox, ip, plan),
+            Some(sandbox) if stops_outdated(world, sandbox, plan) => {}
             Some(_) => {
                 self.update_volumes(world, plan);
                 let (first, last): (Vec<_>, Vec<_>) = ephemeral::containers(&self.object.spec)
@@ -338,6 +339,19 @@ impl AssignedPod {
     }
 }
 
+/// Kills the containers that are to be restarted because a rule restarts all of the Pod, without a grace period. Returns
+/// whether there are any; until they have ended, none is started.
+fn stops_outdated(world: &World, sandbox: &Sandbox, plan: &mut Plan<Action>) -> bool {
+    let mut alive = sandbox
+        .alive()
+        .filter(|container| world.is_outdated(container))
+        .peekable();
+    let any = alive.peek().is_some();
+    let because = "a rule restarts all containers of the Pod";
+    alive.for_each(|container| stop(plan, world, container, Duration::ZERO, because));
+    any
+}
+
 /// Returns why a running container is to be killed.
 fn failure(world: &World, id: &ContainerId) -> Option<(KillReason, &'static str)> {
     let results = world.probes.get(id).copied().unwrap_or_default();
@@ -427,6 +441,12 @@ impl AssignedPod {
     ) -> Option<(Duration, Duration, &'static str)> {
         if self.is_stopped_for_resize(world, container) {
             let because = "it was stopped to start with other resources";
+            return Some((Duration::ZERO, ended.effective_backoff(), because));
+        }
+        // The container whose exit restarts the others has its backoff, which bounds how often that happens.
+        let outdated = world.outdated(&container.name);
+        if outdated.is_some_and(|outdated| !world.restarts_all(outdated)) {
+            let because = "a rule restarts all containers of the Pod";
             return Some((Duration::ZERO, ended.effective_backoff(), because));
         }
         let lost = world.current_attempt(&container.name) == LastAttempt::Never;

@@ -6,10 +6,11 @@
 //!           └─▶ PodResizePending      allocated ≠ actual: PodResizeInProgress
 //! ```
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use setpoint_model::condition;
-use setpoint_model::pod::{DEFERRED, INFEASIBLE, RESIZE_IN_PROGRESS};
+use setpoint_model::pod::{DEFERRED, INFEASIBLE, RESIZE_IN_PROGRESS, RESIZE_PENDING};
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, Pod, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
@@ -83,6 +84,19 @@ impl Allocation {
 pub fn resizable(spec: &PodSpec) -> impl Iterator<Item = &Container> {
     let sidecars = spec.init_containers.iter().filter(|init| is_sidecar(init));
     sidecars.chain(&spec.containers)
+}
+
+/// Returns the place of a Pod among those that wait for a resize, as in the kubelet: by priority, then Guaranteed Pods, then
+/// those that wait for longest.
+pub fn rank(pod: &Pod) -> impl Ord + use<> {
+    let pending = condition::get(&pod.status.conditions, RESIZE_PENDING);
+    let since = pending.and_then(|pending| pending.last_transition_time.timestamp());
+    (
+        Reverse(pod.spec.priority.unwrap_or_default()),
+        pod.status.qos_class != "Guaranteed",
+        since.is_none(),
+        since,
+    )
 }
 
 /// A resize that the node of the Pod has not allocated.
@@ -202,4 +216,38 @@ fn differ(
             .and_then(|quantity| Amount::parse(&quantity.string).ok())
     };
     amount(has) != amount(wants)
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_model::time::seconds_after;
+    use setpoint_proto::core::PodCondition;
+
+    use super::*;
+
+    #[test]
+    fn resizes_wait_by_priority_then_class_then_age() {
+        let pod = |name: &str, priority: i32, class: &str, since: i64| {
+            let mut pod = Pod::default();
+            pod.metadata.name = name.into();
+            pod.spec.priority = Some(priority);
+            pod.status.qos_class = class.into();
+            let at = seconds_after(jiff::Timestamp::UNIX_EPOCH, since);
+            pod.status.conditions = vec![PodCondition {
+                r#type: RESIZE_PENDING.into(),
+                last_transition_time: at.into(),
+                ..PodCondition::default()
+            }];
+            pod
+        };
+        let mut pods = [
+            pod("young", 0, "Burstable", 90),
+            pod("old", 0, "Burstable", 50),
+            pod("guaranteed", 0, "Guaranteed", 99),
+            pod("important", 7, "Burstable", 99),
+        ];
+        pods.sort_by_cached_key(rank);
+        let names = pods.map(|pod| pod.metadata.name);
+        assert_eq!(names, ["important", "guaranteed", "old", "young"]);
+    }
 }

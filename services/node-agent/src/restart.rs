@@ -37,6 +37,9 @@ impl RestartPolicy {
     }
 }
 
+/// The action of a rule that restarts all containers of a Pod (KEP-5532).
+const RESTART_ALL: &str = "RestartAllContainers";
+
 /// Returns whether a container is restarted after exiting with this code: by the first of its rules that names the code,
 /// else by its policy. Init containers run to completion: they end with success, unless they are sidecars.
 pub fn restarts(spec: &PodSpec, container: &Container, code: i32) -> bool {
@@ -45,14 +48,34 @@ pub fn restarts(spec: &PodSpec, container: &Container, code: i32) -> bool {
     if is_init && code == 0 && !is_sidecar(container) {
         return false;
     }
-    let mut rules = container.restart_policy_rules.iter();
-    let rule = rules.find(|rule| names(rule, code));
+    let action = action(container, code);
     match RestartPolicy::of(spec, container) {
-        _ if rule.is_some_and(|rule| rule.action == "Restart") => true,
+        _ if matches!(action, Some("Restart" | RESTART_ALL)) => true,
         RestartPolicy::Always => true,
         RestartPolicy::OnFailure => code != 0,
         RestartPolicy::Never => false,
     }
+}
+
+/// Returns whether all containers of a Pod are restarted when a container exits with this code.
+pub fn restarts_all(container: &Container, code: i32) -> bool {
+    action(container, code) == Some(RESTART_ALL)
+}
+
+/// Returns whether an exit of a container of a Pod can restart all of them.
+pub fn may_restart_all(spec: &PodSpec) -> bool {
+    let mut containers = spec.init_containers.iter().chain(&spec.containers);
+    containers.any(|container| {
+        let mut rules = container.restart_policy_rules.iter();
+        rules.any(|rule| rule.action == RESTART_ALL)
+    })
+}
+
+/// Returns the action of the first rule of a container that names an exit code.
+fn action(container: &Container, code: i32) -> Option<&str> {
+    let mut rules = container.restart_policy_rules.iter();
+    let rule = rules.find(|rule| names(rule, code))?;
+    Some(&rule.action)
 }
 
 fn names(rule: &ContainerRestartRule, code: i32) -> bool {
@@ -252,7 +275,9 @@ mod tests {
             [false, false, true]
         );
         assert_eq!(restarts(&[others]), [false, true, false]);
-        let unknown = rule("RestartAllContainers", "In", &[42]);
+        let unknown = rule("Explode", "In", &[42]);
         assert_eq!(restarts(&[unknown, listed]), [false, false, false]);
+        let all = rule(RESTART_ALL, "In", &[42]);
+        assert_eq!(restarts(&[all]), [false, false, true]);
     }
 }

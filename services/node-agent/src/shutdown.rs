@@ -60,6 +60,7 @@ pub async fn end_pods<R: Runtime>(agent: &Arc<Agent<R>>, periods: GracePeriods) 
         );
         for pod in &group {
             let ending = Ending {
+                disrupts: true,
                 reason: REASON,
                 message: MESSAGE.to_owned(),
                 grace,

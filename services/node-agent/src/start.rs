@@ -46,8 +46,11 @@ use crate::volumes::{Tokens, Updates};
 /// If the gateway's address is invalid, no container engine answers, or the state of existing containers cannot be
 /// read.
 pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
-    let machine = Machine::read();
     let (engine, fallback) = engine(&mut settings).await?;
+    let machine = Machine::read(match &engine {
+        Some(engine) => &engine.root,
+        None => &settings.state_dir,
+    });
     let mut nodes = Node::all(&settings, host.instance(), &machine);
     for node in &mut nodes {
         node.fallback.clone_from(&fallback);
@@ -265,6 +268,7 @@ async fn relieve<R: Runtime>(
     let tasks = replica.client.tasks();
     tokio::join!(
         tasks.supervise("eviction", &node.name, || manager.run()),
+        tasks.supervise("storage-limits", &node.name, || manager.enforce_limits()),
         tasks.supervise("image-gc", &node.name, || {
             image_gc::run(&runtime, policy, space, events, &about)
         }),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::runtime::docker::{self, helper};
+use crate::runtime::docker::{self, disk, helper};
 use crate::runtime::process::{confine, exec_shim, shim, sweep};
 
 /// Grace period of containers that a sweep stops.
@@ -16,7 +16,8 @@ const SWEEP_GRACE: Duration = Duration::from_secs(2);
 const USAGE: u8 = 64;
 
 /// Runs the subcommand in `args`: `shim <folder>`, `confine <folder>`, `exec <folder> <agent> <tty|plain> <command>…`,
-/// `pause`, `dial <ip> <port>`, `publish <folder> <version>`, `sweep <state-dir>`, or `sweep --runtime docker`. Returns `None` if there is none and the agent is to run.
+/// `pause`, `dial <ip> <port>`, `publish <folder> <version>`, `measure <folder>…`, `sweep <state-dir>`, or
+/// `sweep --runtime docker`. Returns `None` if there is none and the agent is to run.
 pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let args: Vec<_> = args.into_iter().collect();
     match args.as_slice() {
@@ -33,6 +34,9 @@ pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
         [name, ip, port] if name == "dial" => Some(helper::dial(ip.to_str()?, port.to_str()?)),
         [name, folder, version] if name == "publish" => {
             Some(helper::publish(folder.to_str()?, version.to_str()?))
+        }
+        [name, folders @ ..] if name == "measure" => {
+            Some(disk::measure(folders.iter().map(Path::new)))
         }
         [name] if name == "pause" => Some(shim::pause()),
         [name, rest @ ..] if name == "sweep" => Some(match Sweep::parse(rest) {

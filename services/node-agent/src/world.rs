@@ -220,7 +220,45 @@ impl World {
         let sandbox = self.sandbox()?;
         sandbox
             .latest(name)
-            .filter(|latest| latest.sandbox == sandbox.id)
+            .filter(|latest| latest.sandbox == sandbox.id && !self.is_outdated(latest))
+    }
+
+    /// Returns how many times all containers of the Pod have been restarted, or are to be: an exit that a rule answers in
+    /// this way ends the round of its attempt.
+    pub fn round(&self) -> u32 {
+        let all = self.sandbox().into_iter().flat_map(|own| &own.containers);
+        let rounds = all.map(|container| match self.restarts_all(container) {
+            true => container.round.saturating_add(1),
+            false => container.round,
+        });
+        rounds.max().unwrap_or_default()
+    }
+
+    /// Returns whether a container has exited in a way that restarts all containers of the Pod.
+    pub fn restarts_all(&self, container: &runtime::Container) -> bool {
+        let State::Exited(exit) = &container.state else {
+            return false;
+        };
+        let spec = self.spec_of(&container.id.name);
+        spec.is_some_and(|spec| restart::restarts_all(spec, exit.code))
+    }
+
+    /// Returns whether an attempt is one of a round before the newest. Ephemeral containers are not restarted.
+    pub fn is_outdated(&self, container: &runtime::Container) -> bool {
+        container.round < self.round() && self.spec_of(&container.id.name).is_some()
+    }
+
+    /// Returns the newest attempt at a container if it is one of a round before the newest.
+    pub fn outdated(&self, name: &str) -> Option<&runtime::Container> {
+        let latest = self.sandbox()?.latest(name)?;
+        self.is_outdated(latest).then_some(latest)
+    }
+
+    /// Returns the spec of a container that is not ephemeral.
+    fn spec_of(&self, name: &str) -> Option<&Container> {
+        let spec = &self.pod.as_ref()?.object.spec;
+        let mut all = spec.init_containers.iter().chain(&spec.containers);
+        all.find(|container| container.name == name)
     }
 
     /// Returns the running attempt at a container in the current sandbox.
@@ -303,6 +341,7 @@ impl AssignedPod {
     pub fn restarts(&self, world: &World, container: &Container, ended: &Ended) -> bool {
         restart::restarts(&self.object.spec, container, ended.code)
             || self.is_stopped_for_resize(world, container)
+            || world.outdated(&container.name).is_some()
     }
 
     /// Returns when the Pod ended by itself: its main containers have ended and none is restarted, or an init container

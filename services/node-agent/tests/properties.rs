@@ -7,7 +7,7 @@ mod simulation;
 
 use proptest::prelude::*;
 use setpoint_node_agent::{Action, Health, ProbeResults, plan};
-use setpoint_proto::core::{Pod, Probe};
+use setpoint_proto::core::{ContainerRestartRule, ContainerRestartRuleOnExitCodes, Pod, Probe};
 use simulation::{Simulation, pod};
 
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ enum Event {
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let one = prop_oneof![
-        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(137)]).prop_map(|(index, code)| Event::Exit(index, code)),
+        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(42), Just(137)]).prop_map(|(index, code)| Event::Exit(index, code)),
         3 => (0..700_u64).prop_map(Event::Advance),
         1 => Just(Event::Forget),
         1 => Just(Event::LoseSandbox),
@@ -50,12 +50,20 @@ fn results() -> impl Strategy<Value = ProbeResults> {
     })
 }
 
-/// Returns a Pod whose containers have probes.
+/// Returns a Pod whose containers have probes, and one a rule that restarts them all.
 fn probed(policy: &str) -> Pod {
     let mut pod = pod(policy, &["init"], &["web", "log"]);
     pod.spec.containers[0].readiness_probe = Some(Probe::default());
     pod.spec.containers[0].startup_probe = Some(Probe::default());
     pod.spec.containers[1].liveness_probe = Some(Probe::default());
+    pod.spec.containers[1].restart_policy = Some(policy.to_owned());
+    pod.spec.containers[1].restart_policy_rules = vec![ContainerRestartRule {
+        action: "RestartAllContainers".into(),
+        exit_codes: Some(ContainerRestartRuleOnExitCodes {
+            operator: "In".into(),
+            values: vec![42],
+        }),
+    }];
     pod
 }
 

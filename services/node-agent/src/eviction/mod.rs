@@ -1,22 +1,27 @@
-//! Evicts Pods when the node is short of memory or disk space, as the kubelet's eviction manager does.
+//! Evicts Pods when the node is short of memory, disk space or inodes, and Pods that hold more disk space than they may, as the
+//! kubelet's eviction manager does.
 //!
 //! ```text
 //! observe ─▶ thresholds ─▶ conditions of the node
 //!                 └▶ due: remove unused images ─▶ still due: end one Pod ─▶ wait until it has stopped ─▶ observe
+//! measure the Pods with limits ─▶ end each that exceeds one
 //! ```
 
+mod enforce;
+mod limits;
 mod pressure;
 mod signals;
 mod threshold;
+mod usage;
 mod victim;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_controller::{Recorder, View as _, events};
-use setpoint_model::{Key, Resources};
+use setpoint_model::Key;
 use setpoint_proto::core::{self, Pod};
 use tokio::time::sleep;
 use tracing::{info, warn};
@@ -26,11 +31,12 @@ use self::pressure::{Assessment, Observations, assess};
 pub use self::signals::{FileSystems, disk};
 pub use self::threshold::Settings;
 use self::threshold::{Signal, Threshold};
-use self::victim::{Candidate, Consumption, choose, message};
+use self::usage::{Usage, by_pod, candidate};
+use self::victim::{Candidate, choose, message};
 use crate::agent::Agent;
 use crate::ending::Ending;
 use crate::node::Pressure;
-use crate::runtime::{DiskUsage, Runtime};
+use crate::runtime::Runtime;
 use crate::usage::Meter;
 
 /// The kubelet's reason for an evicted Pod.
@@ -136,10 +142,16 @@ impl<R: Runtime> Manager<R> {
             return None;
         };
         let pod = pods.iter().find(|pod| pod.metadata.uid == victim.uid)?;
-        Some(self.evict(pod, threshold, message(threshold, observed, victim)))
+        let grace = match threshold.grace {
+            Some(_) => self.settings.max_pod_grace_period.max(IMMEDIATE),
+            None => IMMEDIATE,
+        };
+        let message = message(threshold, observed, victim);
+        Some(self.evict(pod, grace, message, true))
     }
 
-    fn evict(&self, pod: &Pod, threshold: &Threshold, message: String) -> (Key, String) {
+    /// Ends a Pod. A Pod that `disrupts` is one that ends for the sake of others.
+    fn evict(&self, pod: &Pod, grace: Duration, message: String, disrupts: bool) -> (Key, String) {
         let (key, uid) = (Key::of(&pod.metadata), pod.metadata.uid.clone());
         warn!(%key, message, "evicting the Pod");
         self.events
@@ -147,10 +159,8 @@ impl<R: Runtime> Manager<R> {
         let ending = Ending {
             reason: EVICTED,
             message,
-            grace: match threshold.grace {
-                Some(_) => self.settings.max_pod_grace_period.max(IMMEDIATE),
-                None => IMMEDIATE,
-            },
+            grace,
+            disrupts,
             since: Timestamp::now(),
         };
         self.agent.end(&key, &uid, ending);
@@ -185,7 +195,7 @@ impl<R: Runtime> Manager<R> {
     async fn candidates(&self, signal: Signal, pods: &[Pod]) -> Vec<Candidate> {
         let usage = match signal.pressure() {
             Pressure::Memory => self.memory().await,
-            Pressure::Disk => by_pod(self.agent.executor.runtime.disk_usage().await),
+            Pressure::Disk => self.disk(signal, pods).await,
         };
         let resource = signal.resource();
         let candidate = |pod: &Pod| candidate(pod, resource, usage.get(&pod.metadata.uid));
@@ -194,81 +204,20 @@ impl<R: Runtime> Manager<R> {
 
     async fn memory(&self) -> HashMap<String, Usage> {
         self.meter.read().await;
-        let usage = self.meter.usage().into_iter().map(|pod| {
-            let containers = pod.containers.into_iter();
-            let containers = containers.map(|one| (one.name, signed(one.memory_bytes)));
-            let containers = containers.collect();
-            (
-                pod.uid,
-                Usage {
-                    containers,
-                    volumes: 0,
-                },
-            )
+        let usage = self.meter.usage().into_iter();
+        usage
+            .map(|pod| (pod.uid.clone(), Usage::of_memory(pod)))
+            .collect()
+    }
+
+    async fn disk(&self, signal: Signal, pods: &[Pod]) -> HashMap<String, Usage> {
+        let uids = pods.iter().map(|pod| pod.metadata.uid.clone()).collect();
+        let held = by_pod(self.agent.executor.runtime.disk_usage(uids).await);
+        let usage = pods.iter().filter_map(|pod| {
+            let uid = &pod.metadata.uid;
+            let usage = Usage::of_disk(signal, held.get(uid)?, &pod.spec);
+            Some((uid.clone(), usage))
         });
         usage.collect()
     }
-}
-
-/// The use of a resource by a Pod, in bytes.
-#[derive(Debug, Default)]
-struct Usage {
-    /// By container.
-    containers: BTreeMap<String, i64>,
-    /// The use of its volumes.
-    volumes: i64,
-}
-
-fn by_pod(disk: DiskUsage) -> HashMap<String, Usage> {
-    let mut usage: HashMap<String, Usage> = HashMap::new();
-    for (id, bytes) in disk.containers {
-        let pod = usage.entry(id.uid).or_default();
-        let container = pod.containers.entry(id.name).or_default();
-        *container = container.saturating_add(signed(bytes));
-    }
-    for (uid, bytes) in disk.volumes {
-        usage.entry(uid).or_default().volumes = signed(bytes);
-    }
-    usage
-}
-
-fn candidate(pod: &Pod, resource: &str, usage: Option<&Usage>) -> Candidate {
-    let amount = |resources: Resources| match resource {
-        "memory" => resources.memory,
-        other => resources.others.get(other).copied().unwrap_or_default(),
-    };
-    let all = pod.spec.containers.iter().chain(&pod.spec.init_containers);
-    let requests: BTreeMap<_, _> = all
-        .map(|one| {
-            (
-                one.name.as_str(),
-                amount(Resources::of_list(&one.resources.requests)),
-            )
-        })
-        .collect();
-    let consumption = |(name, usage): (&String, &i64)| Consumption {
-        name: name.clone(),
-        usage: *usage,
-        request: requests.get(name.as_str()).copied().unwrap_or_default(),
-    };
-    Candidate {
-        uid: pod.metadata.uid.clone(),
-        priority: pod.spec.priority.unwrap_or_default(),
-        usage: usage.map(|usage| {
-            usage
-                .containers
-                .values()
-                .fold(usage.volumes, |sum, one| sum.saturating_add(*one))
-        }),
-        request: amount(Resources::of_pod(&pod.spec)),
-        containers: usage
-            .into_iter()
-            .flat_map(|usage| &usage.containers)
-            .map(consumption)
-            .collect(),
-    }
-}
-
-fn signed(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -16,9 +16,9 @@ use crate::node::Pressure;
 /// The available amount of a resource of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observation {
-    /// Bytes.
+    /// Bytes or files.
     pub available: i64,
-    /// Bytes.
+    /// Bytes or files.
     pub capacity: i64,
 }
 
@@ -105,7 +105,7 @@ mod tests {
     fn threshold(signal: Signal, bytes: i64, grace: u64) -> Threshold {
         Threshold {
             signal,
-            size: Size::Bytes(bytes),
+            size: Size::Absolute(bytes),
             grace: (grace > 0).then(|| Duration::from_secs(grace)),
             reclaim: None,
         }

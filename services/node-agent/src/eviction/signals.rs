@@ -20,14 +20,16 @@ pub struct FileSystems {
 impl FileSystems {
     /// Observes all signals. Those that cannot be read are left out.
     pub fn observe(&self) -> Observations {
-        let images = self.images.as_deref().and_then(disk);
+        let images = self.images.as_deref();
         let all = [
             (
                 Signal::Memory,
                 memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
             ),
             (Signal::Nodefs, disk(&self.node)),
-            (Signal::Imagefs, images),
+            (Signal::NodefsInodes, inodes(&self.node)),
+            (Signal::Imagefs, images.and_then(disk)),
+            (Signal::ImagefsInodes, images.and_then(inodes)),
         ];
         let known = all.into_iter();
         known
@@ -60,6 +62,15 @@ pub fn disk(path: &Path) -> Option<Observation> {
     })
 }
 
+/// Returns the inodes of the file system of a path; `None` if it has no fixed number of them.
+fn inodes(path: &Path) -> Option<Observation> {
+    let stat = statvfs(path).ok().filter(|stat| stat.files() > 0)?;
+    Some(Observation {
+        available: i64::try_from(stat.files_available()).ok()?,
+        capacity: i64::try_from(stat.files()).ok()?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +88,11 @@ mod tests {
     }
 
     #[test]
+    fn a_file_system_without_inodes_has_no_signal_of_them() {
+        assert_eq!(inodes(Path::new("/proc")), None);
+    }
+
+    #[test]
     fn this_machine_is_observed() {
         let systems = FileSystems {
             node: ".".into(),
@@ -85,7 +101,7 @@ mod tests {
         let observed = systems.observe();
         assert_eq!(
             observed.keys().copied().collect::<Vec<_>>(),
-            [Signal::Memory, Signal::Nodefs]
+            [Signal::Memory, Signal::Nodefs, Signal::NodefsInodes]
         );
         for Observation {
             available,

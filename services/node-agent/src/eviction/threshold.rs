@@ -14,7 +14,8 @@ use crate::node::Pressure;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Thresholds that evict Pods at once, such as `memory.available<100Mi,nodefs.available<10%`; empty for none.
+    /// Thresholds that evict Pods at once, such as `memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%`; empty for
+    /// none.
     pub hard: String,
     /// Thresholds that evict Pods once they are met for their grace period.
     pub soft: String,
@@ -51,19 +52,31 @@ pub enum Signal {
     Memory,
     /// Space of the file system with the state of the agent.
     Nodefs,
+    /// Inodes of that file system.
+    NodefsInodes,
     /// Space of the file system with the images and the writable layers of containers.
     Imagefs,
+    /// Inodes of that file system.
+    ImagefsInodes,
 }
 
 impl Signal {
-    const ALL: [Self; 3] = [Self::Memory, Self::Nodefs, Self::Imagefs];
+    const ALL: [Self; 5] = [
+        Self::Memory,
+        Self::Nodefs,
+        Self::NodefsInodes,
+        Self::Imagefs,
+        Self::ImagefsInodes,
+    ];
 
     /// Returns the name in settings.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory.available",
             Self::Nodefs => "nodefs.available",
+            Self::NodefsInodes => "nodefs.inodesFree",
             Self::Imagefs => "imagefs.available",
+            Self::ImagefsInodes => "imagefs.inodesFree",
         }
     }
 
@@ -72,14 +85,22 @@ impl Signal {
         match self {
             Self::Memory => "memory",
             Self::Nodefs | Self::Imagefs => "ephemeral-storage",
+            Self::NodefsInodes | Self::ImagefsInodes => "inodes",
         }
+    }
+
+    /// Returns whether its unit is a file and not a byte.
+    pub const fn counts_files(self) -> bool {
+        matches!(self, Self::NodefsInodes | Self::ImagefsInodes)
     }
 
     /// Returns the pressure that a shortage is.
     pub const fn pressure(self) -> Pressure {
         match self {
             Self::Memory => Pressure::Memory,
-            Self::Nodefs | Self::Imagefs => Pressure::Disk,
+            Self::Nodefs | Self::NodefsInodes | Self::Imagefs | Self::ImagefsInodes => {
+                Pressure::Disk
+            }
         }
     }
 
@@ -92,17 +113,17 @@ impl Signal {
 /// An amount, or a part of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// Bytes.
-    Bytes(i64),
+    /// Bytes or files.
+    Absolute(i64),
     /// Percent of the capacity.
     Percent(f64),
 }
 
 impl Size {
-    /// Returns the amount in bytes.
+    /// Returns the amount.
     pub fn of(self, capacity: i64) -> i64 {
         match self {
-            Self::Bytes(bytes) => bytes,
+            Self::Absolute(amount) => amount,
             // Casts of floats saturate.
             Self::Percent(percent) => (capacity as f64 * percent / 100.0) as i64,
         }
@@ -112,14 +133,14 @@ impl Size {
         let size = match text.strip_suffix('%') {
             Some(percent) => percent.parse().map(Self::Percent).map_err(drop),
             None => Amount::parse(text)
-                .map(|amount| Self::Bytes(amount.value()))
+                .map(|amount| Self::Absolute(amount.value()))
                 .map_err(drop),
         };
         match size {
             Ok(Self::Percent(percent)) if !(0.0..=100.0).contains(&percent) => {
                 Err(format!("{text:?} must be between 0% and 100%"))
             }
-            Ok(Self::Bytes(..0)) => Err(format!("{text:?} must be positive")),
+            Ok(Self::Absolute(..0)) => Err(format!("{text:?} must be positive")),
             size => size.map_err(|()| format!("{text:?} is no quantity and no percentage")),
         }
     }
@@ -247,7 +268,7 @@ mod tests {
             .iter()
             .map(|one| (one.signal, one.size, one.grace))
             .collect();
-        assert_eq!(all, [(Signal::Memory, Size::Bytes(100 << 20), None)]);
+        assert_eq!(all, [(Signal::Memory, Size::Absolute(100 << 20), None)]);
     }
 
     #[test]
@@ -260,7 +281,7 @@ mod tests {
         );
         let expected = Threshold {
             signal: Signal::Memory,
-            size: Size::Bytes(1 << 30),
+            size: Size::Absolute(1 << 30),
             grace: Some(Duration::from_secs(90)),
             reclaim: Some(Size::Percent(5.0)),
         };
@@ -274,6 +295,17 @@ mod tests {
             settings("nodefs.available<0%,imagefs.available<100%", "", "", ""),
             Ok(vec![])
         );
+    }
+
+    #[test]
+    fn inodes_have_thresholds_as_bytes_have() {
+        let all = settings("nodefs.inodesFree<5%,imagefs.inodesFree<1k", "", "", "").unwrap();
+        let all: Vec<_> = all.iter().map(|one| (one.signal, one.size)).collect();
+        let expected = [
+            (Signal::NodefsInodes, Size::Percent(5.0)),
+            (Signal::ImagefsInodes, Size::Absolute(1000)),
+        ];
+        assert_eq!(all, expected);
     }
 
     #[test]

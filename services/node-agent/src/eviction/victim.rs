@@ -15,15 +15,15 @@ pub struct Candidate {
     pub uid: String,
     /// Its priority.
     pub priority: i32,
-    /// Its use of the resource, in bytes; `None` if that is unknown.
+    /// Its use of the resource, in bytes or files; `None` if that is unknown.
     pub usage: Option<i64>,
-    /// Its request of the resource, in bytes.
+    /// Its request of the resource.
     pub request: i64,
     /// Its containers.
     pub containers: Vec<Consumption>,
 }
 
-/// The use and the request of a resource by a container, in bytes.
+/// The use and the request of a resource by a container, in bytes or files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consumption {
     /// Name of the container.
@@ -58,14 +58,19 @@ fn rank(candidate: &Candidate) -> impl Ord {
 
 /// Returns the message for an evicted Pod.
 pub fn message(threshold: &Threshold, observed: Observation, pod: &Candidate) -> String {
-    let quantity = |bytes| Amount::from_value(bytes).in_binary().canonical();
+    let files = threshold.signal.counts_files();
+    let quantity = |amount| match (files, Amount::from_value(amount)) {
+        (true, amount) => amount.canonical(),
+        (false, amount) => amount.in_binary().canonical(),
+    };
     let resource = threshold.signal.resource();
     let size = quantity(threshold.size.of(observed.capacity));
     let available = quantity(observed.available);
     let mut message = format!(
         "The node was low on resource: {resource}. Threshold quantity: {size}, available: {available}. "
     );
-    let greedy = |one: &&Consumption| one.usage > one.request;
+    // Nothing can request inodes.
+    let greedy = |one: &&Consumption| !files && one.usage > one.request;
     for Consumption {
         name,
         usage,
@@ -142,6 +147,32 @@ mod tests {
             message(&threshold, observed, &pod),
             "The node was low on resource: memory. Threshold quantity: 107374182, available: 50Mi. \
              Container web was using 200000Ki, request is 64Mi, has larger consumption of memory. "
+        );
+    }
+
+    #[test]
+    fn the_message_about_inodes_blames_no_container() {
+        let threshold = Threshold {
+            signal: Signal::NodefsInodes,
+            size: Size::Absolute(1 << 20),
+            grace: None,
+            reclaim: None,
+        };
+        let observed = Observation {
+            available: 5000,
+            capacity: 1 << 30,
+        };
+        let pod = Candidate {
+            containers: vec![Consumption {
+                name: "web".into(),
+                usage: 7,
+                request: 0,
+            }],
+            ..Candidate::default()
+        };
+        assert_eq!(
+            message(&threshold, observed, &pod),
+            "The node was low on resource: inodes. Threshold quantity: 1048576, available: 5k. "
         );
     }
 

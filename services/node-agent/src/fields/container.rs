@@ -24,8 +24,10 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::process_only("ports.hostPort", |container| {
         container.ports.iter().any(|port| port.host_port != 0)
     }),
+    // That of ephemeral storage is enforced by evictions, everywhere.
     Row::docker_only("resources.limits", |container| {
-        !container.resources.limits.is_empty()
+        let mut limits = container.resources.limits.keys();
+        limits.any(|name| name != "ephemeral-storage")
     }),
     Row::refused("resources.claims", |container| {
         !container.resources.claims.is_empty()
@@ -54,10 +56,6 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::docker_only("tty", |container| container.tty),
     Row::supported("restartPolicy"),
     Row::supported("restartPolicyRules"),
-    Row::ignored("restartPolicyRules[RestartAllContainers]", |container| {
-        let mut rules = container.restart_policy_rules.iter();
-        rules.any(|rule| rule.action == "RestartAllContainers")
-    }),
 ];
 
 pub const MOUNT: &[Row<VolumeMount>] = &[

@@ -227,11 +227,6 @@ fn rows_of_a_container_match_their_fields() {
             ["stdin", r#"{"stdin":true}"#, "{}"],
             ["stdinOnce", r#"{"stdinOnce":true}"#, "{}"],
             ["tty", r#"{"tty":true}"#, "{}"],
-            [
-                "restartPolicyRules[RestartAllContainers]",
-                r#"{"restartPolicyRules":[{"action":"RestartAllContainers"}]}"#,
-                r#"{"restartPolicyRules":[{"action":"Restart"}]}"#,
-            ],
         ],
     );
     each_row_matches_its_field(

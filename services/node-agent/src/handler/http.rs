@@ -1,5 +1,6 @@
 //! Handlers that send HTTP requests.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,9 +12,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use setpoint_host::unverified_tls;
 use setpoint_proto::core::HttpGetAction;
-use setpoint_task::catch_panic;
 use tokio::time::timeout;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::{MAX_OUTPUT, Outcome, Target, VERSION, timed_out};
 use crate::runtime::{Connection, Runtime};
@@ -129,11 +128,6 @@ async fn exchange(
 ) -> Result<Answer, hyper::Error> {
     let io = TokioIo::new(connection);
     let (mut sender, driver) = hyper::client::conn::http1::handshake(io).await?;
-    let driver = tokio::spawn(catch_panic("http", async move {
-        // Its errors are those of the request.
-        let _ = driver.await;
-    }));
-    let _driver = AbortOnDropHandle::new(driver);
     let mut request = Request::new(Empty::<Bytes>::new());
     let path = uri.path_and_query().cloned();
     *request.uri_mut() = path.unwrap_or(PathAndQuery::from_static("/")).into();
@@ -145,7 +139,14 @@ async fn exchange(
     {
         request.headers_mut().insert(HOST, host);
     }
-    read(sender.send_request(request).await?).await
+    let mut answer = pin!(async { read(sender.send_request(request).await?).await });
+    // The connection is driven here: a task of its own for each request would cost more than the request.
+    tokio::select! {
+        answer = &mut answer => return answer,
+        // Its errors are those of the request.
+        _ = driver => {}
+    }
+    answer.await
 }
 
 async fn read(response: Response<Incoming>) -> Result<Answer, hyper::Error> {

@@ -1,6 +1,7 @@
 //! Properties of the machine.
 
 use std::fs;
+use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 
@@ -24,8 +25,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads the properties from `/proc`, `/etc` and the file system.
-    pub fn read() -> Self {
+    /// Reads the properties from `/proc`, `/etc` and the file system of `disk`, a path that need not exist yet.
+    pub fn read(disk: &Path) -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let meminfo = read("/proc/meminfo");
         let total = meminfo
@@ -35,7 +36,7 @@ impl Machine {
         Self {
             cpu: cpus.to_string(),
             memory: format!("{}Ki", kilobytes.unwrap_or("0")),
-            storage: storage(),
+            storage: storage(disk),
             id: read("/etc/machine-id"),
             boot_id: read("/proc/sys/kernel/random/boot_id"),
             kernel: read("/proc/sys/kernel/osrelease"),
@@ -51,9 +52,13 @@ fn read(path: &str) -> String {
         .to_owned()
 }
 
-/// Returns the size of the file system of the working directory. In a container that is the engine's.
-fn storage() -> String {
-    let bytes = statvfs(".").map_or(0, |stat| stat.blocks().saturating_mul(stat.fragment_size()));
+/// Returns the size of the file system of a path, or of the one that it will be on.
+fn storage(disk: &Path) -> String {
+    let found = disk.ancestors().find_map(|path| match path.as_os_str() {
+        here if here.is_empty() => statvfs(".").ok(),
+        _ => statvfs(path).ok(),
+    });
+    let bytes = found.map_or(0, |stat| stat.blocks().saturating_mul(stat.fragment_size()));
     format!("{}Ki", bytes / 1024)
 }
 
@@ -80,8 +85,9 @@ mod tests {
 
     #[test]
     fn cpus_memory_and_disk_of_the_machine_are_read() {
-        let machine = Machine::read();
+        let machine = Machine::read(Path::new("none/yet"));
         assert!(machine.cpu.parse::<usize>().unwrap() > 0);
+        assert_eq!(machine.storage, storage(Path::new("/proc/self/cwd")));
         for size in [machine.memory, machine.storage] {
             assert!(size.ends_with("Ki") && size != "0Ki", "{size}");
         }

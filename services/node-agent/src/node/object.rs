@@ -17,6 +17,9 @@ use crate::settings::Kind;
 /// The release of Kubernetes whose kubelet this agent follows.
 const KUBELET_VERSION: &str = concat!("v1.34.0-setpoint.", env!("CARGO_PKG_VERSION"));
 
+/// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).
+const RESTARTS_ALL: &str = "RestartAllContainersOnContainerExits";
+
 /// The annotation with the directory of the node's persistent volumes.
 const LOCAL_PATH: &str = "setpoint.dev/local-path";
 
@@ -87,6 +90,7 @@ pub fn status(
             },
         },
         node_info: info(node, machine),
+        declared_features: vec![RESTARTS_ALL.to_owned()],
         ..reported.clone()
     }
 }

@@ -70,10 +70,7 @@ impl<R: Runtime> Worker<R> {
 
     /// Returns whether the container still runs. One that is being stopped is only asked whether it is ready.
     fn goes_on(&self) -> bool {
-        let sandboxes = self.target.runtime.sandboxes(&key(&self.pod));
-        let mut containers = sandboxes.iter().flat_map(|sandbox| &sandbox.containers);
-        let container = containers.find(|container| container.id == self.target.id);
-        match container.map(|container| &container.state) {
+        match self.target.runtime.state(&self.target.id) {
             Some(State::Running { stopping: None, .. }) => true,
             Some(State::Running { .. }) => self.kind == ProbeKind::Readiness,
             _ => false,

@@ -72,6 +72,9 @@ pub struct ContainerConfig {
     pub working_dir: String,
     /// Backoff to apply after this attempt ends.
     pub backoff: Duration,
+    /// The number of restarts of all containers of its Pod before this attempt.
+    #[serde(default)]
+    pub round: u32,
     /// Image pull policy.
     #[serde(default)]
     pub pull: Pull,
@@ -306,6 +309,8 @@ pub enum VolumeKind {
     Memory(i64),
     /// A path of the machine.
     Host(HostPath),
+    /// The content of an image, which its mounts name.
+    Image,
     /// A directory of files, mounted read-only.
     Files {
         /// The files.
@@ -322,6 +327,17 @@ pub struct HostPath {
     pub path: String,
     /// Whether to create a directory there if there is nothing.
     pub create: bool,
+}
+
+/// An image whose content is a volume.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageVolume {
+    /// The image, as named in the Pod's spec.
+    pub reference: String,
+    /// Image pull policy.
+    pub pull: Pull,
+    /// Name of the engine's volume with its content, once that is known.
+    pub volume: String,
 }
 
 /// A file of a volume.
@@ -344,6 +360,8 @@ pub struct Mount {
     pub path: String,
     /// The path of the machine that is mounted, if the volume is one.
     pub host: Option<HostPath>,
+    /// The image that is mounted, if the volume is one.
+    pub image: Option<ImageVolume>,
     /// Whether the container may only read it.
     pub read_only: bool,
     /// The part of the volume that is mounted; empty for all of it.

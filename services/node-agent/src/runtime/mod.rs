@@ -8,12 +8,13 @@ mod layout;
 pub mod log;
 pub mod process;
 pub mod simulated;
+mod space;
 pub mod streams;
 mod sub_path;
 mod table;
 mod termination;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -25,12 +26,14 @@ use setpoint_model::Key;
 use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 
 pub use config::{
-    Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, Limits, LogLimits, Mount,
-    Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume, VolumeKind,
+    Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, ImageVolume, Limits, LogLimits,
+    Mount, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume,
+    VolumeKind,
 };
 
 pub use dns::Dns;
 pub use log::{Log, LogOptions};
+pub use space::Space;
 pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};
 
 /// Enqueues a Pod for a reconcile because its state in the runtime changed.
@@ -64,8 +67,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         std::future::ready(0)
     }
 
-    /// Returns what containers and volumes hold of the node's disks, of those that can be read.
-    fn disk_usage(&self) -> impl Future<Output = DiskUsage> + Send {
+    /// Returns what containers and volumes of the Pods with these uids hold of the node's disks, of those that can be read.
+    fn disk_usage(&self, _pods: HashSet<String>) -> impl Future<Output = DiskUsage> + Send {
         std::future::ready(DiskUsage::default())
     }
 
@@ -74,6 +77,9 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 
     /// Returns the sandboxes of all Pods with this name: usually one, two while a predecessor is being removed.
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox>;
+
+    /// Returns the state of a container, from memory; `None` if there is no such container.
+    fn state(&self, id: &ContainerId) -> Option<State>;
 
     /// Returns all Pods that have a sandbox, including those created before the agent restarted.
     fn pods(&self) -> Vec<Key>;
@@ -168,13 +174,13 @@ pub struct Reading {
     pub memory: u64,
 }
 
-/// Space on disks, in bytes.
+/// The space that Pods hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskUsage {
-    /// Of the writable layers and the logs of containers.
-    pub containers: HashMap<ContainerId, u64>,
-    /// Of the volumes that end with their Pod, by its uid.
-    pub volumes: HashMap<String, u64>,
+    /// That of the writable layers and the logs of containers.
+    pub containers: HashMap<ContainerId, Space>,
+    /// That of the volumes that end with their Pod, those in memory included, by its uid and by name.
+    pub volumes: HashMap<String, BTreeMap<String, Space>>,
 }
 
 /// The error of a runtime.
@@ -222,6 +228,8 @@ pub enum Error {
     /// The image is not available: not yet, or it cannot be pulled.
     #[error("{message}")]
     Image {
+        /// The image.
+        image: String,
         /// The kubelet's CamelCase reason.
         reason: &'static str,
         /// Human-readable details.
@@ -322,6 +330,8 @@ pub struct Container {
     pub runtime_id: String,
     /// Backoff to apply after it ends.
     pub backoff: Duration,
+    /// The number of restarts of all containers of its Pod before it was started.
+    pub round: u32,
     /// The requests and limits that it was started with, or has been given since; `None` if they are not known.
     pub resources: Option<ResourceRequirements>,
     /// Its state.
@@ -338,6 +348,7 @@ impl Container {
             image_id: String::new(),
             runtime_id: String::new(),
             backoff: config.backoff,
+            round: config.round,
             resources: Some(config.resources.clone()),
             state: State::Starting,
         }

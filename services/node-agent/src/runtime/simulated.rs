@@ -90,6 +90,10 @@ impl Runtime for Simulated {
         self.shared.table.lock().sandboxes_of(pod)
     }
 
+    fn state(&self, id: &ContainerId) -> Option<State> {
+        self.shared.table.lock().state(id)
+    }
+
     fn pods(&self) -> Vec<Key> {
         self.shared.table.lock().pods()
     }

@@ -24,11 +24,7 @@ const ATTEMPTS: usize = 16;
 /// # Errors
 /// If the path leaves the volume, or cannot be created.
 pub fn open(volume: &Path, sub_path: &str) -> io::Result<OwnedFd> {
-    let root = open_path(
-        volume,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?;
+    let root = open_root(volume)?;
     let parts = parts(sub_path)?;
     let mut path = PathBuf::new();
     let mut last = resolve(&root, Path::new("."))?;
@@ -43,6 +39,20 @@ pub fn open(volume: &Path, sub_path: &str) -> io::Result<OwnedFd> {
         };
     }
     Ok(last)
+}
+
+/// Opens a path of a volume that must exist.
+///
+/// # Errors
+/// If there is nothing, or the path leaves the volume.
+pub fn open_existing(volume: &Path, sub_path: &str) -> io::Result<OwnedFd> {
+    let path: PathBuf = parts(sub_path)?.into_iter().collect();
+    resolve(&open_root(volume)?, &path).map_err(explained)
+}
+
+fn open_root(volume: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(open_path(volume, flags, Mode::empty())?)
 }
 
 /// Returns the parts of a relative path.
@@ -118,20 +128,19 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Mounts a part of a volume below `folder`.
+    /// Mounts an open part of a volume below `folder`.
     ///
     /// # Errors
-    /// As [`open`] and [`bind`].
-    pub fn new(volume: &Path, sub_path: &str, folder: &Path, name: &str) -> io::Result<Self> {
-        let opened = open(volume, sub_path)?;
+    /// As [`bind`].
+    pub fn new(opened: &OwnedFd, folder: &Path, name: &str) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let target = folder.join(name);
-        match is_directory(&opened)? {
+        match is_directory(opened)? {
             true => fs::create_dir(&target)?,
             false => drop(fs::File::create_new(&target)?),
         }
         let bound = Self { target };
-        bind(&opened, &bound.target)?;
+        bind(opened, &bound.target)?;
         Ok(bound)
     }
 
@@ -239,6 +248,17 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_must_exist_is_never_made() {
+        let volume = tempfile::tempdir().unwrap();
+        fs::create_dir_all(volume.path().join("a/b")).unwrap();
+        assert!(open_existing(volume.path(), "a/./b").is_ok());
+        for path in ["a/c", "../a", "/a"] {
+            assert!(open_existing(volume.path(), path).is_err(), "{path}");
+        }
+        assert!(!volume.path().join("a/c").exists());
+    }
+
+    #[test]
     fn a_file_is_opened_as_it_is() {
         let volume = tempfile::tempdir().unwrap();
         fs::write(volume.path().join("key"), "1").unwrap();
@@ -254,7 +274,8 @@ mod tests {
         fs::create_dir_all(volume.join("sub")).unwrap();
         fs::write(volume.join("sub/data"), "kept").unwrap();
         let mounts = folder.path().join("mounts/uid");
-        let bound = match Bound::new(&volume, "sub", &mounts, "0") {
+        let bind = |part: &str| Bound::new(&open(&volume, part).unwrap(), &mounts, "0");
+        let bound = match bind("sub") {
             Ok(bound) => bound,
             Err(error) => return eprintln!("SKIPPED: this process may not mount: {error}"),
         };
@@ -263,7 +284,7 @@ mod tests {
         std::mem::forget(bound);
         clean(&folder.path().join("mounts")).unwrap();
         assert!(!mounts.exists() && volume.join("sub/data").exists());
-        drop(Bound::new(&volume, "sub/data", &mounts, "0").unwrap());
+        drop(bind("sub/data").unwrap());
         assert!(!mounts.exists() && volume.join("sub/data").exists());
     }
 }

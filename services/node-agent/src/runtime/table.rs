@@ -77,6 +77,11 @@ impl Table {
         found.ok_or_else(|| Error::Unknown(id.to_string()))
     }
 
+    /// Returns the state of a container.
+    pub fn state(&mut self, id: &ContainerId) -> Option<State> {
+        self.container(id).ok().map(|known| known.state.clone())
+    }
+
     /// Returns a container that runs.
     ///
     /// # Errors

@@ -4,8 +4,12 @@ use setpoint_model::condition::{self, FALSE, TRUE};
 use setpoint_model::pod::{DISRUPTION_TARGET, RESIZE_IN_PROGRESS, RESIZE_PENDING};
 use setpoint_proto::core::{PodCondition, PodStatus};
 
-use crate::restart::is_sidecar;
+use crate::restart::{self, is_sidecar};
+use crate::runtime;
 use crate::world::{AssignedPod, World};
+
+/// The type of the condition of a Pod all of whose containers are being restarted.
+const ALL_CONTAINERS_RESTARTING: &str = "AllContainersRestarting";
 
 /// `Ok` if a condition is true, else its reason and message.
 type Verdict = Result<(), (&'static str, String)>;
@@ -34,6 +38,7 @@ pub fn conditions(pod: &AssignedPod, world: &World, status: &PodStatus) -> Vec<P
         .map(|(kind, verdict)| stated(kind, verdict, reported, world, generation))
         .collect();
     conditions.extend(resize(pod, world));
+    conditions.extend(restarting(pod, world, status));
     let ours = |kind: &str| {
         [RESIZE_PENDING, RESIZE_IN_PROGRESS].contains(&kind)
             || condition::get(&conditions, kind).is_some()
@@ -41,7 +46,8 @@ pub fn conditions(pod: &AssignedPod, world: &World, status: &PodStatus) -> Vec<P
     let foreign = reported.iter().filter(|old| !ours(&old.r#type));
     let foreign: Vec<_> = foreign.cloned().collect();
     conditions.extend(foreign);
-    if let Some(ending) = world.ending.as_ref().filter(|_| status.phase == "Failed") {
+    let ending = world.ending.as_ref().filter(|ending| ending.disrupts);
+    if let Some(ending) = ending.filter(|_| status.phase == "Failed") {
         let target = disruption(&ending.message, world, generation);
         condition::set(&mut conditions, target);
     }
@@ -118,8 +124,44 @@ fn resize(pod: &AssignedPod, world: &World) -> Vec<PodCondition> {
     .collect()
 }
 
+/// Returns the condition of a Pod whose containers can be restarted together: it is true from the exit that causes that
+/// until the first of them has been started again.
+fn restarting(pod: &AssignedPod, world: &World, status: &PodStatus) -> Option<PodCondition> {
+    if !restart::may_restart_all(&pod.object.spec) {
+        return None;
+    }
+    let round = world.round();
+    let all = || world.sandbox().into_iter().flat_map(|own| &own.containers);
+    let begun = round == 0 || all().any(|one| one.round == round);
+    let stops =
+        all().any(|one| world.is_outdated(one) && !matches!(one.state, runtime::State::Exited(_)));
+    let (holds, reason, message) = match status.phase.as_str() {
+        "Succeeded" => (FALSE, "PodCompleted", ""),
+        "Failed" => (FALSE, "PodFailed", ""),
+        _ if begun && !stops => (FALSE, "", ""),
+        _ => (
+            TRUE,
+            "RestartAllContainersStarted",
+            "container exited with restart policy rule",
+        ),
+    };
+    let reported = &pod.object.status.conditions;
+    let generation = pod.object.metadata.generation;
+    let condition = condition_of(
+        (ALL_CONTAINERS_RESTARTING, holds),
+        (reason, message.to_owned()),
+        reported,
+        world,
+        generation,
+    );
+    Some(condition)
+}
+
 fn initialized(pod: &AssignedPod, world: &World) -> Verdict {
-    if pod.initialized(world) {
+    // Once all containers have been restarted, init containers run again, and the Pod stays initialized.
+    let before =
+        world.round() > 0 && condition::is_true(&pod.object.status.conditions, "Initialized");
+    if before || pod.initialized(world) {
         return Ok(());
     }
     let init = pod.object.spec.init_containers.iter();

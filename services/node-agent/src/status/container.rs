@@ -89,7 +89,7 @@ fn is_ready(
         _ if !pod.is_init(&container.name) || is_sidecar(container) => {
             pod.is_container_ready(world, container)
         }
-        State::Exited(exit) => exit.code == 0,
+        State::Exited(exit) => exit.code == 0 && !world.is_outdated(latest),
         _ => false,
     }
 }
@@ -182,6 +182,7 @@ fn back_off(pod: &AssignedPod, world: &World, container: &Container, status: &mu
         return;
     };
     let is_ephemeral = ephemeral::named(&pod.object.spec, &container.name).is_some();
+    let outdated = world.outdated(&container.name);
     if pod.is_ending(world)
         || is_ephemeral
         || !pod.restarts(world, container, &ended)
@@ -191,6 +192,12 @@ fn back_off(pod: &AssignedPod, world: &World, container: &Container, status: &mu
     }
     if let Some(WaitingReason { reason, message }) = world.waiting_reasons.get(&container.name) {
         status.last_state = std::mem::replace(&mut status.state, waiting(reason, message));
+        return;
+    }
+    if outdated.is_some_and(|outdated| !world.restarts_all(outdated)) {
+        let message = "The container is restarted because RestartAllContainers in place";
+        let waiting = waiting("RestartingAllContainers", message);
+        status.last_state = std::mem::replace(&mut status.state, waiting);
         return;
     }
     let message = format!(

@@ -157,6 +157,7 @@ mod tests {
             image_id: String::new(),
             runtime_id: String::new(),
             backoff: Duration::ZERO,
+            round: 0,
             resources: None,
             state: State::Running {
                 since: Timestamp::from_second(second).unwrap(),

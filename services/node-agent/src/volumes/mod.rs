@@ -76,7 +76,8 @@ impl Sources<'_> {
 
     async fn volume(&self, declared: &Declared) -> Result<Volume, Error> {
         let (name, kind) = (declared.name.clone(), self.kind(declared).await?);
-        let group = group(self.pod).filter(|_| !matches!(kind, VolumeKind::Host(_)));
+        let shared = matches!(kind, VolumeKind::Host(_) | VolumeKind::Image);
+        let group = group(self.pod).filter(|_| !shared);
         Ok(Volume { name, kind, group })
     }
 
@@ -88,6 +89,9 @@ impl Sources<'_> {
         }
         if let Some(host) = self.host(declared).await? {
             return Ok(VolumeKind::Host(host));
+        }
+        if source.image.is_some() && self.has_engine {
+            return Ok(VolumeKind::Image);
         }
         let mode = |mode: Option<i32>| mode.unwrap_or(DEFAULT_MODE);
         let (files, secret) = if let Some(map) = &source.config_map {

@@ -3,9 +3,10 @@
 use setpoint_proto::core::{Container, Volume, VolumeMount};
 
 use super::{Sources, config_error, group, is_files};
+use crate::container_config::pull_policy;
 use crate::environment::Error;
 use crate::expand::expand_all;
-use crate::runtime::{File, Mount, VolumeKind};
+use crate::runtime::{File, ImageVolume, Mount, VolumeKind};
 
 impl Sources<'_> {
     /// Resolves the mounts of a container with the environment `env`.
@@ -44,7 +45,8 @@ impl Sources<'_> {
         }
         let host = self.host(declared).await?;
         let claim = declared.volume_source.persistent_volume_claim.as_ref();
-        let only_read = files || claim.is_some_and(|claim| claim.read_only);
+        let image = declared.volume_source.image.as_ref();
+        let only_read = files || image.is_some() || claim.is_some_and(|claim| claim.read_only);
         let paths = copies.iter().map(|file| file.path.as_str());
         if let Some(path) = paths
             .chain([wanted.mount_path.as_str()])
@@ -60,6 +62,11 @@ impl Sources<'_> {
             volume: wanted.name.clone(),
             path: wanted.mount_path.clone(),
             host,
+            image: image.map(|image| ImageVolume {
+                reference: image.reference.clone(),
+                pull: pull_policy(&image.pull_policy),
+                volume: String::new(),
+            }),
             sub_path,
             read_only: wanted.read_only || only_read,
             copies,

@@ -4,7 +4,11 @@ use setpoint_node_agent::runtime::{
     ContainerConfig, File, HostPath, LogOptions, Mount, Runtime, Volume, VolumeKind,
 };
 
-use crate::support::{ALL_OUTPUT, Fixture, container, sandbox_with, uid};
+use tokio::time::timeout;
+
+use crate::support::{
+    ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, sandbox_with, uid,
+};
 
 on_every_runtime_that_runs! {
     volumes_are_filled_and_shared_and_written_only_where_they_may_be
@@ -13,6 +17,7 @@ on_every_runtime_that_runs! {
     a_volume_of_the_machine_outlives_its_pod
     the_group_of_a_volume_may_read_and_write_it
     a_container_works_in_a_volume
+    the_space_that_a_pod_holds_is_measured
 }
 
 /// Returns a path of this test in containers. Those that are processes share it with the machine.
@@ -278,5 +283,53 @@ async fn the_group_of_a_volume_may_read_and_write_it<R: Runtime>(fixture: Fixtur
         fixture.output(config).await,
         "hush\n2755 4242\n440 4242\n2777 4242\n4242\n"
     );
+    end(fixture).await;
+}
+
+/// Checks K13.
+async fn the_space_that_a_pod_holds_is_measured<R: Runtime>(fixture: Fixture<R>) {
+    if !mounts(&fixture) {
+        return;
+    }
+    let volumes = [
+        ("scratch", VolumeKind::Empty),
+        ("memory", VolumeKind::Memory(8 << 20)),
+    ];
+    fixture
+        .runtime
+        .run_sandbox(sandbox_with(volumes))
+        .await
+        .unwrap();
+    let fill = "dd if=/dev/zero of=scratch/large bs=1M count=3 2>/dev/null; \
+                dd if=/dev/zero of=memory/small bs=1M count=1 2>/dev/null; \
+                dd if=/dev/zero bs=1M count=2 2>/dev/null; sleep 1000000";
+    let writer = script(0, fill, ["scratch", "memory"].map(mount).into());
+    fixture.runtime.start(writer).await.unwrap();
+    fixture.running(0).await;
+    let measured = async {
+        loop {
+            let usage = fixture.runtime.disk_usage([uid()].into()).await;
+            let log = usage.containers.get(&id(0)).map_or(0, |space| space.bytes);
+            let of = |name: &str| {
+                let volumes = usage.volumes.get(&uid());
+                volumes.and_then(|volumes| volumes.get(name).copied())
+            };
+            if let (Some(scratch), Some(memory), true) =
+                (of("scratch"), of("memory"), log >= 2 << 20)
+            {
+                return (scratch, memory);
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    };
+    let (scratch, memory) = timeout(TIMEOUT, measured).await.expect("all is written");
+    assert!((3 << 20..4 << 20).contains(&scratch.bytes), "{scratch:?}");
+    assert!((1 << 20..2 << 20).contains(&memory.bytes), "{memory:?}");
+    assert_eq!((scratch.inodes, memory.inodes), (2, 2));
+    let others = fixture
+        .runtime
+        .disk_usage(["other".to_owned()].into())
+        .await;
+    assert!(others.containers.is_empty() && others.volumes.is_empty());
     end(fixture).await;
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod config;
+mod image_volumes;
 mod images;
 mod reconnect;
 #[path = "../support/mod.rs"]

@@ -5,7 +5,7 @@ use setpoint_node_agent::runtime::{
 };
 
 use crate::support::docker::fixture;
-use crate::support::{ALL_OUTPUT, container, sandbox_with, uid};
+use crate::support::{ALL_OUTPUT, container, id, sandbox_with, uid};
 
 #[tokio::test]
 async fn volumes_are_shared_and_filled_and_secrets_are_kept_in_memory() {
@@ -213,4 +213,18 @@ async fn a_path_of_the_machine_is_mounted_and_made_if_there_is_nothing() {
     assert_eq!(fixture.exited(0).await.code, 0);
     assert!(path.join("new").exists());
     fixture.clean_up().await;
+}
+
+/// Checks K13.
+#[tokio::test]
+async fn what_a_container_writes_beside_its_volumes_is_measured() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    let fill = ["dd", "if=/dev/zero", "of=/tmp/large", "bs=1M", "count=3"];
+    fixture.start(0, &fill).await;
+    fixture.exited(0).await;
+    let usage = fixture.runtime.disk_usage([uid()].into()).await;
+    let space = usage.containers[&id(0)];
+    assert!((3 << 20..4 << 20).contains(&space.bytes), "{space:?}");
 }

@@ -59,5 +59,8 @@ async fn pods_are_reached_from_within_their_pause_containers() {
     updated.unwrap();
     let seen = fixture.run(&["cat", "/secret/key"], ALL_OUTPUT, &[]).await;
     assert_eq!(seen.0, "two");
+    let usage = fixture.runtime.disk_usage([uid()].into()).await;
+    let volumes = &usage.volumes[&uid()];
+    assert!(volumes["secret"].bytes > 0, "{volumes:?}");
     fixture.clean_up().await;
 }

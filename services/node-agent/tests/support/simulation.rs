@@ -215,7 +215,7 @@ impl Simulation {
     }
 
     fn start(&mut self, name: String, attempt: u32, backoff: Duration) {
-        let since = self.world.now;
+        let (since, round) = (self.world.now, self.world.round());
         let hook = match self.has_post_start(&name) {
             true => self.post_start,
             false => None,
@@ -250,7 +250,7 @@ impl Simulation {
         let prepared = |init: &String| {
             let latest = sandbox
                 .latest(init)
-                .filter(|latest| latest.sandbox == sandbox.id);
+                .filter(|latest| latest.sandbox == sandbox.id && latest.round == round);
             matches!(latest.map(|latest| &latest.state), Some(State::Exited(exit)) if exit.code == 0)
         };
         assert!(
@@ -270,6 +270,7 @@ impl Simulation {
             id,
             image: "nginx:1.25".into(),
             backoff,
+            round,
             resources,
             ..ContainerConfig::default()
         };
@@ -327,6 +328,7 @@ impl Simulation {
     pub fn end(&mut self, grace: u64) {
         let since = self.world.now;
         self.world.ending.get_or_insert_with(|| Ending {
+            disrupts: true,
             reason: "Evicted",
             message: ENDING.into(),
             grace: Duration::from_secs(grace),

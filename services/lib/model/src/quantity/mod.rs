@@ -76,6 +76,11 @@ impl Amount {
         }
     }
 
+    /// Whether it was written with a binary suffix.
+    pub const fn is_binary(self) -> bool {
+        matches!(self.notation, Notation::Binary)
+    }
+
     /// In thousandths, rounded away from zero.
     pub fn millis(self) -> i64 {
         self.in_parts_of(UNIT / 1_000)

@@ -14,7 +14,6 @@ use super::identity::Identity;
 use super::{resize, termination, volume};
 use crate::runtime::{
     self, ContainerConfig, HostPath, Hosts, Limits, LogLimits, SandboxConfig, Security, Volume,
-    VolumeKind,
 };
 
 /// Minimum memory limit that the engine accepts.
@@ -33,16 +32,10 @@ pub fn pause(
     sandbox: &SandboxConfig,
     volumes: &[Volume],
 ) -> ContainerCreateBody {
-    let own = volumes
-        .iter()
-        .filter(|volume| !matches!(volume.kind, VolumeKind::Host(_)));
+    let own = volumes.iter().filter(|volume| volume::is_own(volume));
     let mounts = own.map(|volume| {
-        mount(
-            &sandbox.uid,
-            &volume.name,
-            &volume::mount_path(volume),
-            false,
-        )
+        let name = volume::name(&sandbox.uid, &volume.name);
+        mount(name, &volume::mount_path(volume), false)
     });
     let endpoint = EndpointSettings {
         // Without the id the engine resolves the network by name, which is not unique.
@@ -145,7 +138,10 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
     let (binds, whole): (Vec<_>, Vec<_>) = whole.partition(created);
     let mounts = whole.into_iter().map(|seen| match &seen.host {
         Some(host) => host_mount(host, &seen.path, seen.read_only),
-        None => mount(&config.id.uid, &seen.volume, &seen.path, seen.read_only),
+        None => {
+            let name = volume::of_mount(&config.id.uid, seen);
+            mount(name, &seen.path, seen.read_only)
+        }
     });
     let locked = security
         .no_new_privileges
@@ -193,10 +189,10 @@ pub fn resource_limits(limits: Limits, cpus: i64) -> HostConfig {
     }
 }
 
-fn mount(uid: &str, volume: &str, path: &str, read_only: bool) -> Mount {
+fn mount(volume: String, path: &str, read_only: bool) -> Mount {
     Mount {
         typ: Some(MountType::VOLUME),
-        source: Some(volume::name(uid, volume)),
+        source: Some(volume),
         target: Some(path.to_owned()),
         read_only: Some(read_only),
         // The engine must not copy the image's files into an empty volume, as Kubernetes does not.

@@ -140,6 +140,27 @@ impl Shared {
         Ok(Box::pin(tokio::io::join(reader, input)))
     }
 
+    /// Returns what the binary says in a Pod's pause container.
+    pub(super) async fn ask_within(
+        &self,
+        program: &Path,
+        uid: &str,
+        arguments: &[&str],
+    ) -> Result<String, Error> {
+        let (_, attached) = self.run_helper(program, uid, arguments).await?;
+        let said = attached.output.try_filter_map(|piece| async {
+            Ok(match piece {
+                LogOutput::StdOut { message } => Some(message),
+                _ => None,
+            })
+        });
+        let said: Vec<_> = said
+            .try_collect()
+            .await
+            .map_err(|error| engine_error("run the agent in a pause container", error))?;
+        Ok(String::from_utf8_lossy(&said.concat()).into_owned())
+    }
+
     /// Publishes a new version of a volume's files from within.
     pub(super) async fn publish_within(
         &self,

@@ -16,6 +16,7 @@ pub const NODE: &str = "setpoint.dev/node";
 pub const UID: &str = "io.kubernetes.pod.uid";
 const ATTEMPT: &str = "setpoint.dev/attempt";
 const BACKOFF: &str = "setpoint.dev/backoff-ms";
+const ROUND: &str = "setpoint.dev/round";
 const POD: &str = "io.kubernetes.pod.name";
 const NAMESPACE: &str = "io.kubernetes.pod.namespace";
 const CONTAINER: &str = "io.kubernetes.container.name";
@@ -29,6 +30,7 @@ pub struct Identity {
     pub pod: Key,
     pub id: ContainerId,
     pub backoff: Duration,
+    pub round: u32,
 }
 
 impl Identity {
@@ -39,6 +41,7 @@ impl Identity {
             pod: sandbox.pod(),
             id: ContainerId { uid, name, attempt },
             backoff: Duration::ZERO,
+            round: 0,
         }
     }
 
@@ -47,6 +50,7 @@ impl Identity {
             pod,
             id: config.id.clone(),
             backoff: config.backoff,
+            round: config.round,
         }
     }
 
@@ -84,6 +88,7 @@ impl Identity {
             (CONTAINER, self.id.name.clone()),
             (ATTEMPT, self.id.attempt.to_string()),
             (BACKOFF, self.backoff.as_millis().to_string()),
+            (ROUND, self.round.to_string()),
         ];
         labels.extend(own.map(|(name, value)| (name.to_owned(), value)));
         labels
@@ -101,6 +106,8 @@ impl Identity {
             pod: Key::new(&get(NAMESPACE)?, &get(POD)?),
             id,
             backoff: Duration::from_millis(get(BACKOFF)?.parse().ok()?),
+            // A container of an older agent has none.
+            round: get(ROUND).map_or(Some(0), |round| round.parse().ok())?,
         })
     }
 }
@@ -139,6 +146,7 @@ mod tests {
                 attempt: 3,
             },
             backoff: Duration::from_millis(20_500),
+            round: 2,
         };
         assert_eq!(identity.name(), "k8s_main_web_shop_5be0_3");
         let labels = identity.labels("a", "node-1");

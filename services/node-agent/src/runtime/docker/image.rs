@@ -87,7 +87,7 @@ impl Images {
         if pull == Pull::Never {
             let message =
                 format!("Container image {image:?} is not present with pull policy of Never");
-            return Err(unavailable("ErrImageNeverPull", message, false));
+            return Err(unavailable(image, "ErrImageNeverPull", message, false));
         }
         self.fetch(pod, container_key, image)
     }
@@ -109,7 +109,7 @@ impl Images {
                 message,
             }) => {
                 let message = format!("Failed to apply default image tag {image:?}: {message}");
-                Err(unavailable("InvalidImageName", message, false))
+                Err(unavailable(image, "InvalidImageName", message, false))
             }
             Err(error) => Err(engine_error(format!("inspect image {image}"), error)),
         }
@@ -234,21 +234,22 @@ impl Attempts {
     /// Returns the waiting reason: a failure is reported once as `ErrImagePull`, then as `ImagePullBackOff`.
     fn waiting_error(&mut self, image: &str, begins: bool) -> Error {
         let Some(failure) = &mut self.failure else {
-            return unavailable("ContainerCreating", String::new(), begins);
+            return unavailable(image, "ContainerCreating", String::new(), begins);
         };
         if std::mem::replace(&mut failure.reported, true) {
             let message = format!(
                 "Back-off pulling image {image:?}: ErrImagePull: {}",
                 failure.message
             );
-            return unavailable("ImagePullBackOff", message, begins);
+            return unavailable(image, "ImagePullBackOff", message, begins);
         }
-        unavailable("ErrImagePull", failure.message.clone(), begins)
+        unavailable(image, "ErrImagePull", failure.message.clone(), begins)
     }
 }
 
-fn unavailable(reason: &'static str, message: String, pulling: bool) -> Error {
+fn unavailable(image: &str, reason: &'static str, message: String, pulling: bool) -> Error {
     Error::Image {
+        image: image.to_owned(),
         reason,
         message,
         pulling,

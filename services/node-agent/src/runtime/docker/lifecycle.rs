@@ -2,6 +2,8 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+use std::sync::Arc;
+
 use bollard::errors::Error as BollardError;
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse};
 use bollard::query_parameters::{CreateContainerOptionsBuilder, ListContainersOptionsBuilder};
@@ -104,12 +106,13 @@ impl Shared {
 
     /// Creates and starts a container; returns its state in the engine and the origin of its image.
     pub(super) async fn launch(
-        &self,
+        self: &Arc<Self>,
         mut config: ContainerConfig,
     ) -> Result<(ContainerInspectResponse, ImageOrigin), Error> {
         let id = &config.id.clone();
         let pod = self.table.lock().key(&id.uid);
         let pod = pod.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
+        self.resolve_image_volumes(&pod, &mut config).await?;
         let container_key = (id.uid.clone(), id.name.clone());
         let images = &self.images;
         let origin = images
@@ -259,10 +262,12 @@ impl Shared {
             .build();
         let what = || format!("remove the containers and volumes of Pod {uid}");
         let left = self.engine.client.list_containers(Some(options)).await;
-        for container in left.map_err(|error| engine_error(what(), error))? {
+        let left = left.map_err(|error| engine_error(what(), error))?;
+        for container in &left {
             self.destroy(container.id.as_deref().unwrap_or_default())
                 .await?;
         }
+        self.release_image_volumes(uid, &left).await;
         let removed = volume::remove(&self.engine.client, &labels).await;
         removed.map_err(|error| engine_error(what(), error))?;
         self.pauses.lock().remove(uid);

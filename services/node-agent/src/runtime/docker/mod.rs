@@ -8,12 +8,15 @@
 //! lists the containers and starts nothing twice, because container names are unique.
 
 mod create;
+pub mod disk;
 mod engine;
 mod exec;
 pub mod helper;
 mod identity;
 mod image;
+mod image_files;
 mod image_gc;
+mod image_volume;
 mod images;
 mod lifecycle;
 mod refresh;
@@ -29,7 +32,7 @@ mod usage;
 mod volume;
 mod watch;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,11 +48,13 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use self::image::Images;
+use self::image_volume::ImageVolumes;
 use super::streams::dial;
 use super::table::Table;
 use super::{
     Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, ImageOrigin, Inputs,
-    Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, Streams, Volume, Wake,
+    Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
+    Wake,
 };
 
 pub use self::engine::{ConnectError, Engine};
@@ -69,6 +74,7 @@ struct Shared {
     pause_image: String,
     wake: Wake,
     images: Arc<Images>,
+    image_volumes: ImageVolumes,
     table: Mutex<Table>,
     /// The newest pause containers, by Pod uid.
     pauses: Mutex<HashMap<String, Pause>>,
@@ -100,6 +106,7 @@ impl Docker {
             node: node.to_owned(),
             pause_image: settings.pause_image.clone(),
             images: Arc::new(Images::new(engine.client.clone(), Arc::clone(&wake))),
+            image_volumes: ImageVolumes::default(),
             engine,
             wake,
             table: Mutex::default(),
@@ -109,6 +116,8 @@ impl Docker {
         if let Err(error) = shared.clean_sub_paths() {
             warn!(%error, "cannot unmount parts of volumes that an earlier agent has left");
         }
+        let cleaned = shared.clean_image_volumes().await;
+        cleaned.map_err(|error| engine_error("list the image volumes of this node", error))?;
         let listed = shared.relist().await;
         listed.map_err(|error| engine_error("list the containers of this node", error))?;
         let (watch, tasks) = (Arc::clone(&shared), tasks.clone());
@@ -135,8 +144,8 @@ impl Runtime for Docker {
         self.shared.remove_images(bytes, min_age).await
     }
 
-    async fn disk_usage(&self) -> DiskUsage {
-        self.shared.disk_usage().await
+    async fn disk_usage(&self, pods: HashSet<String>) -> DiskUsage {
+        self.shared.disk_usage(pods).await
     }
 
     fn mounts_volumes(&self) -> bool {
@@ -145,6 +154,10 @@ impl Runtime for Docker {
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().sandboxes_of(pod)
+    }
+
+    fn state(&self, id: &ContainerId) -> Option<State> {
+        self.shared.table.lock().state(id)
     }
 
     fn pods(&self) -> Vec<Key> {
@@ -167,7 +180,7 @@ impl Runtime for Docker {
         if !new {
             return Ok(ImageOrigin::Present);
         }
-        let launched = Box::pin(self.shared.launch(config.clone())).await;
+        let launched = Box::pin(Shared::launch(&self.shared, config.clone())).await;
         match &launched {
             Ok((container, _)) => self.shared.update(container).await,
             Err(_) => self.shared.table.lock().discard(&config.id),

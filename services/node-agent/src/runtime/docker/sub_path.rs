@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 
 use super::{Shared, engine_error, volume};
-use crate::runtime::sub_path::{Bound, clean, refused};
+use crate::runtime::sub_path::{Bound, clean, open, open_existing, refused};
 use crate::runtime::{ContainerConfig, Error, HostPath, Mount};
 
 /// The directory of these mounts.
@@ -30,11 +30,17 @@ impl Shared {
             let volume = self.folder_of(&config.id.uid, mount).await?;
             let (part, folder) = (mount.sub_path.clone(), folder.clone());
             let create = mount.host.as_ref().is_some_and(|host| host.create);
+            // Nothing is added to an image.
+            let exists = mount.image.is_some();
             let made = spawn_blocking(move || {
                 if create {
                     std::fs::create_dir_all(&volume)?;
                 }
-                Bound::new(&volume, &part, &folder, &index.to_string())
+                let opened = match exists {
+                    true => open_existing(&volume, &part)?,
+                    false => open(&volume, &part)?,
+                };
+                Bound::new(&opened, &folder, &index.to_string())
             });
             let made = made
                 .await
@@ -62,7 +68,7 @@ impl Shared {
             )));
         }
         let what = format!("find the files of volume {:?}", mount.volume);
-        let name = volume::name(uid, &mount.volume);
+        let name = volume::of_mount(uid, mount);
         let inspected = self.engine.client.inspect_volume(&name).await;
         Ok(inspected
             .map_err(|error| engine_error(what, error))?

@@ -1,24 +1,20 @@
-//! Reads the resource usage of containers from the engine.
+//! Reads the CPU time and the memory of containers from the engine.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bollard::models::{ContainerStatsResponse, ContainerSummary};
-use bollard::query_parameters::{ListContainersOptionsBuilder, StatsOptionsBuilder};
+use bollard::models::ContainerStatsResponse;
+use bollard::query_parameters::StatsOptionsBuilder;
 use futures::StreamExt as _;
 use tokio::time::timeout;
-use tracing::warn;
 
 use super::Shared;
-use super::identity::{CLUSTER, Identity, NODE, filter};
-use crate::runtime::{Container, ContainerId, DiskUsage, Reading};
+use crate::runtime::{Container, ContainerId, Reading};
 
 /// The maximum number of concurrent requests.
 const CONCURRENCY: usize = 8;
 /// The time within which the engine must answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The same if it walks through the files of containers.
-const SIZE_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Shared {
     /// Returns the usage of the running containers, except those that the engine reports nothing about.
@@ -35,38 +31,6 @@ impl Shared {
         let mut stats = client.stats(&container.runtime_id, Some(once.build()));
         let stats = timeout(TIMEOUT, stats.next()).await.ok()??.ok()?;
         Some((container.id, of_stats(&stats)?))
-    }
-}
-
-impl Shared {
-    /// Returns the sizes of the writable layers of containers; none if the engine does not answer in time. Those of
-    /// volumes are not asked for, because the engine sums them up for all of its users.
-    pub(super) async fn disk_usage(&self) -> DiskUsage {
-        let labels = [(CLUSTER, self.engine.cluster.as_str()), (NODE, &self.node)];
-        let wanted = ListContainersOptionsBuilder::default()
-            .all(true)
-            .size(true)
-            .filters(&filter(&labels));
-        let list = self.engine.client.list_containers(Some(wanted.build()));
-        match timeout(SIZE_TIMEOUT, list).await {
-            Ok(Ok(list)) => of_list(list),
-            _ => {
-                warn!("the container engine does not report the sizes of containers");
-                DiskUsage::default()
-            }
-        }
-    }
-}
-
-fn of_list(list: Vec<ContainerSummary>) -> DiskUsage {
-    let size = |one: ContainerSummary| {
-        let identity = Identity::parse(&one.labels?)?;
-        let bytes = u64::try_from(one.size_rw.unwrap_or_default()).unwrap_or_default();
-        (!identity.is_pause()).then_some((identity.id, bytes))
-    };
-    DiskUsage {
-        containers: list.into_iter().filter_map(size).collect(),
-        volumes: HashMap::new(),
     }
 }
 

@@ -18,7 +18,7 @@ use super::ignore_not_found;
 use crate::runtime::archive::{
     Ownership, RO_MASK, RW_MASK, add_directory, add_file, add_files, add_link,
 };
-use crate::runtime::{File, Volume, VolumeKind, layout};
+use crate::runtime::{File, Mount, Volume, VolumeKind, layout};
 
 /// Directory of the volumes in the pause container.
 const MOUNT_ROOT: &str = "volumes";
@@ -28,9 +28,20 @@ pub fn name(uid: &str, volume: &str) -> String {
     format!("k8s_{uid}_{volume}")
 }
 
+/// Returns the engine's name of the volume of a mount.
+pub fn of_mount(uid: &str, mount: &Mount) -> String {
+    let image = mount.image.as_ref();
+    image.map_or_else(|| name(uid, &mount.volume), |image| image.volume.clone())
+}
+
 /// Returns the path of a volume in the pause container.
 pub fn mount_path(volume: &Volume) -> String {
-    format!("/{MOUNT_ROOT}/{}", volume.name)
+    path(&volume.name)
+}
+
+/// Returns the path of the volume with this name in the pause container.
+pub fn path(name: &str) -> String {
+    format!("/{MOUNT_ROOT}/{name}")
 }
 
 /// Creates the volumes that do not exist.
@@ -52,9 +63,9 @@ pub async fn create(
     Ok(())
 }
 
-/// Returns whether the engine keeps the volume, and not the machine itself.
-fn is_own(volume: &Volume) -> bool {
-    !matches!(volume.kind, VolumeKind::Host(_))
+/// Returns whether the engine keeps the volume for the Pod alone.
+pub fn is_own(volume: &Volume) -> bool {
+    !matches!(volume.kind, VolumeKind::Host(_) | VolumeKind::Image)
 }
 
 fn driver_options(kind: &VolumeKind) -> Option<HashMap<String, String>> {
@@ -119,7 +130,7 @@ fn archive(volumes: &[Volume]) -> io::Result<Vec<u8>> {
                 let ownership = Ownership::folder(0o777, RW_MASK, volume.group);
                 add_directory(&mut builder, &folder, ownership)?;
             }
-            VolumeKind::Host(_) => {}
+            VolumeKind::Host(_) | VolumeKind::Image => {}
             VolumeKind::Files { files, .. } => {
                 let ownership = Ownership::folder(0o755, RO_MASK, volume.group);
                 add_directory(&mut builder, &folder, ownership)?;

@@ -220,6 +220,7 @@ fn known(container: &ContainerInspectResponse, identity: &Identity) -> Container
         image_id: container.image.clone().unwrap_or_default(),
         runtime_id: container.id.clone().unwrap_or_default(),
         backoff: identity.backoff,
+        round: identity.round,
         resources: resize::started_with(container),
         state: State::Starting,
     }

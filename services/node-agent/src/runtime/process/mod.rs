@@ -22,7 +22,7 @@ mod terminal;
 mod usage;
 mod volumes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ impl Processes {
         let this = Self {
             shared: Arc::new(Shared {
                 pods: root.join("pods"),
-                boot_id: Machine::read().boot_id,
+                boot_id: Machine::read(&root).boot_id,
                 mounts: nix::unistd::Uid::effective().is_root() && mounts::are_possible(),
                 volumes: Volumes::of(&root),
                 program: program.into(),
@@ -209,6 +209,10 @@ impl Runtime for Processes {
 
     fn sandboxes(&self, pod: &Key) -> Vec<Sandbox> {
         self.shared.table.lock().sandboxes_of(pod)
+    }
+
+    fn state(&self, id: &ContainerId) -> Option<State> {
+        self.shared.table.lock().state(id)
     }
 
     fn pods(&self) -> Vec<Key> {
@@ -335,12 +339,13 @@ impl Runtime for Processes {
         read.await.unwrap_or_default()
     }
 
-    async fn disk_usage(&self) -> DiskUsage {
+    async fn disk_usage(&self, pods: HashSet<String>) -> DiskUsage {
         let shared = Arc::clone(&self.shared);
         let read = tokio::task::spawn_blocking(move || {
             let containers = shared.table.lock().containers();
             let ids = containers.into_iter().map(|container| container.id);
-            usage::disk_usage(&shared.pods, shared.volumes.disk(), ids.collect())
+            let ids = ids.filter(|id| pods.contains(&id.uid)).collect();
+            usage::disk_usage(&shared.pods, &shared.volumes, ids)
         });
         read.await.unwrap_or_default()
     }

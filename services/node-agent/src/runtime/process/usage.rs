@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +9,8 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::Pid;
 
 use super::process_handle::{container_of, processes};
-use crate::runtime::{ContainerId, DiskUsage, Reading};
+use super::volumes::Volumes;
+use crate::runtime::{ContainerId, DiskUsage, Reading, Space};
 
 /// Sums up the usage of all processes of each container, those that left its process group or session included. The CPU
 /// time of ended processes is included once their parent has waited for them.
@@ -28,40 +28,23 @@ pub fn readings(running: Vec<ContainerId>) -> HashMap<ContainerId, Reading> {
     running.into_iter().filter_map(read).collect()
 }
 
-/// Sums up the files of containers below `pods`, which are mostly logs, and those of volumes below `volumes`.
-pub fn disk_usage(pods: &Path, volumes: &Path, containers: Vec<ContainerId>) -> DiskUsage {
-    let folder = |id: &ContainerId| {
-        pods.join(&id.uid)
-            .join(&id.name)
-            .join(id.attempt.to_string())
-    };
+/// Measures the files of containers below `pods`, which are mostly logs, and the volumes of their Pods below `volumes`.
+pub fn disk_usage(pods: &Path, volumes: &Volumes, containers: Vec<ContainerId>) -> DiskUsage {
     let uids: HashSet<_> = containers.iter().map(|id| id.uid.clone()).collect();
     let volumes = uids.into_iter().map(|uid| {
-        let bytes = size(&volumes.join(&uid));
-        (uid, bytes)
+        let found = volumes.folders(&uid).into_iter();
+        let sizes = found.filter_map(|(name, folder)| Some((name, Space::of(&folder).ok()?)));
+        (uid, sizes.collect())
     });
+    let size = |id: ContainerId| {
+        let folder = pods.join(&id.uid).join(&id.name);
+        let space = Space::of(&folder.join(id.attempt.to_string())).ok()?;
+        Some((id, space))
+    };
     DiskUsage {
         volumes: volumes.collect(),
-        containers: containers
-            .into_iter()
-            .map(|id| (id.clone(), size(&folder(&id))))
-            .collect(),
+        containers: containers.into_iter().filter_map(size).collect(),
     }
-}
-
-/// Returns the space that the files of a directory hold, without following links.
-fn size(folder: &Path) -> u64 {
-    let (mut sum, mut folders): (u64, _) = (0, vec![folder.to_owned()]);
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(metadata) = entry.metadata() else {
-                continue;
-            };
-            sum = sum.saturating_add(metadata.blocks().saturating_mul(512));
-            folders.extend(metadata.is_dir().then(|| entry.path()));
-        }
-    }
-    sum
 }
 
 fn reading(pid: Pid) -> Option<Reading> {
@@ -103,11 +86,13 @@ mod tests {
             name: name.into(),
             attempt: 0,
         };
-        let of = |path| state.path().join(path);
-        let usage = disk_usage(&of("pods"), &of("volumes"), vec![id("web"), id("log")]);
-        assert!(usage.containers[&id("web")] >= 100_000);
-        assert_eq!(usage.containers[&id("log")], 0);
-        assert!((100_000..200_000).contains(&usage.volumes["uid"]));
+        let volumes = Volumes::of(state.path());
+        let pods = state.path().join("pods");
+        let usage = disk_usage(&pods, &volumes, vec![id("web"), id("log")]);
+        let used = 100_000..200_000;
+        assert!(used.contains(&usage.containers[&id("web")].bytes));
+        assert!(!usage.containers.contains_key(&id("log")));
+        assert!(used.contains(&usage.volumes["uid"]["cache"].bytes));
         assert_eq!(usage.volumes.len(), 1);
     }
 

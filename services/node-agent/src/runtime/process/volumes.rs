@@ -44,7 +44,7 @@ impl Volumes {
     pub fn create(&self, uid: &str, volumes: &[Volume]) -> io::Result<()> {
         for volume in volumes {
             let ownership = match &volume.kind {
-                VolumeKind::Host(_) => continue,
+                VolumeKind::Host(_) | VolumeKind::Image => continue,
                 VolumeKind::Files { .. } => Ownership::folder(0o755, RO_MASK, volume.group),
                 _ => Ownership::folder(0o777, RW_MASK, volume.group),
             };
@@ -70,9 +70,15 @@ impl Volumes {
         layout::publish(&folder, &version, archive.as_slice()).map(|_| ())
     }
 
-    /// Returns the directory of the volumes on disk.
-    pub fn disk(&self) -> &Path {
-        &self.disk
+    /// Returns the names and directories of the volumes of a Pod.
+    pub fn folders(&self, uid: &str) -> Vec<(String, PathBuf)> {
+        let roots = [&self.disk, &self.memory].into_iter();
+        let entries = roots.filter_map(|root| fs::read_dir(root.join(uid)).ok());
+        let folders = entries.flatten().flatten().map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, entry.path())
+        });
+        folders.collect()
     }
 
     fn parent(&self, kind: &VolumeKind) -> &Path {
