@@ -32,6 +32,7 @@ pub use kinds::SCALARS;
 #[doc(hidden)]
 pub use messages::k8s;
 pub use messages::k8s::admissionregistration::v1 as admissionregistration;
+pub use messages::k8s::apidiscovery::v2 as apidiscovery;
 pub use messages::k8s::apiextensions::v1 as apiextensions;
 pub use messages::k8s::apiregistration::v1 as apiregistration;
 pub use messages::k8s::apps::v1 as apps;

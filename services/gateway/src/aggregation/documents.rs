@@ -8,8 +8,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, ETAG, IF_NONE_MATCH, USER_AGENT};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use setpoint_proto::ApiError;
+use setpoint_proto::apidiscovery::ApiResourceDiscovery;
 use tokio::time::timeout;
 
 use super::front_proxy::Certificate;
@@ -93,7 +95,7 @@ impl Remote {
         if status.is_success() && is_aggregated {
             let etag = headers.get(ETAG).and_then(|etag| etag.to_str().ok());
             return Ok(Documents {
-                resources: resources_of(&parse(&body)?, &self.group, &self.version),
+                resources: valid(resources_of(&parse(&body)?, &self.group, &self.version)),
                 is_current: true,
                 openapi: None,
                 etag: etag.map(str::to_owned),
@@ -107,7 +109,7 @@ impl Remote {
         let list = parse(&body)?;
         let resources = list["resources"].as_array().map_or(&[][..], Vec::as_slice);
         Ok(Documents {
-            resources: aggregate(resources, &self.group, &self.version),
+            resources: valid(aggregate(resources, &self.group, &self.version)),
             is_current: true,
             openapi: None,
             etag: None,
@@ -159,6 +161,13 @@ impl Remote {
 
 fn parse(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
+}
+
+/// Returns the resources that are valid entries of aggregated discovery, so that one server's documents do not make the document of all
+/// groups unreadable.
+fn valid(mut resources: Vec<Value>) -> Vec<Value> {
+    resources.retain(|resource| ApiResourceDiscovery::deserialize(resource).is_ok());
+    resources
 }
 
 /// Returns the resources of a version in a document of aggregated discovery.
@@ -250,6 +259,13 @@ fn response_kind(resource: &Value, group: &str, version: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_of_the_wrong_type_is_left_out() {
+        let good = json!({ "resource": "flunders", "scope": "Namespaced", "verbs": ["get"] });
+        let bad = json!({ "resource": "flunders", "verbs": { "get": true } });
+        assert_eq!(valid(vec![bad, good.clone()]), [good]);
+    }
 
     #[test]
     fn a_list_of_resources_is_converted_as_upstream_does() {

@@ -102,8 +102,8 @@ pub(super) fn errors(headers: &HeaderMap) -> Media {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Discovery {
     Legacy(Media),
-    /// An `APIGroupDiscoveryList` of the given version, in JSON.
-    Aggregated(&'static str),
+    /// An `APIGroupDiscoveryList` of the given version.
+    Aggregated(Media, &'static str),
 }
 
 /// Returns the format for discovery that the client prefers.
@@ -115,9 +115,9 @@ pub(super) fn discovery(headers: &HeaderMap) -> Result<Discovery, ApiError> {
         let media = MEDIA.into_iter().find(|media| range.allows(media.name()))?;
         match (range.param("as"), media) {
             (None, media) => Some(Discovery::Legacy(media)),
-            (Some("APIGroupDiscoveryList"), Media::Json) => range
+            (Some("APIGroupDiscoveryList"), media) => range
                 .version("apidiscovery.k8s.io", &["v2", "v2beta1"])
-                .map(Discovery::Aggregated),
+                .map(|version| Discovery::Aggregated(media, version)),
             _ => None,
         }
     };
@@ -353,7 +353,13 @@ mod tests {
         let value =
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         let format = discovery(&accept(value));
-        assert_eq!(format, Ok(Discovery::Aggregated("v2")));
+        assert_eq!(format, Ok(Discovery::Aggregated(Media::Json, "v2")));
+        let value = format!("{PROTOBUF};g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList");
+        let format = discovery(&accept(&value));
+        assert_eq!(
+            format,
+            Ok(Discovery::Aggregated(Media::Protobuf, "v2beta1"))
+        );
         let format = discovery(&accept(PROTOBUF));
         assert_eq!(format, Ok(Discovery::Legacy(Media::Protobuf)));
     }

@@ -1,8 +1,10 @@
 //! Discovery, OpenAPI and unknown paths.
 
 use prost::Message as _;
+use serde::Deserialize as _;
 use serde_json::Value;
 use setpoint_codec::envelope;
+use setpoint_proto::apidiscovery::ApiGroupDiscoveryList;
 use setpoint_proto::meta::ApiResourceList;
 
 use crate::api::{Api, PROTOBUF};
@@ -69,6 +71,24 @@ async fn aggregated_discovery_lists_every_kind() {
     assert_eq!(scale["responseKind"]["group"], "autoscaling");
     let core = api.get_as("/api", AGGREGATED).await.ok();
     assert_eq!(core["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn aggregated_discovery_in_protobuf_says_the_same() {
+    let api = Api::start().await;
+    let accept = format!("{PROTOBUF};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    for path in ["/api", "/apis"] {
+        let reply = api.get_as(path, &accept).await;
+        assert_eq!(reply.headers["content-type"], *accept);
+        let unknown = envelope::read(&reply.body).unwrap();
+        assert_eq!(unknown.api_version, "apidiscovery.k8s.io/v2");
+        assert_eq!(unknown.kind, "APIGroupDiscoveryList");
+        let list = ApiGroupDiscoveryList::decode(unknown.raw).unwrap();
+        let json = api.get_as(path, AGGREGATED).await.ok();
+        let expected = ApiGroupDiscoveryList::deserialize(&json).unwrap();
+        assert!(!list.items.is_empty());
+        assert_eq!(list, expected);
+    }
 }
 
 #[tokio::test]

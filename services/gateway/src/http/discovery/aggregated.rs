@@ -2,25 +2,45 @@
 
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
+use setpoint_proto::ApiError;
+use setpoint_proto::apidiscovery::ApiGroupDiscoveryList;
 
+use super::super::accept::Media;
+use super::super::response::ApiResponse;
 use super::catalog::{Catalog, Version};
+use super::legacy::{self, Encoded};
 use super::{subresource_kind, subresource_verbs, verbs};
+
+const LIST: &str = "APIGroupDiscoveryList";
+const GROUP: &str = "apidiscovery.k8s.io";
 
 /// Returns an `APIGroupDiscoveryList` of the given version with the wanted groups.
 pub(super) fn groups(catalog: &Catalog, wanted: fn(&str) -> bool, version: &str) -> Value {
     let groups = catalog.groups().filter_map(group);
     let groups = groups.filter(|(name, _)| wanted(name));
     json!({
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": format!("apidiscovery.k8s.io/{version}"),
+        "kind": LIST,
+        "apiVersion": format!("{GROUP}/{version}"),
         "metadata": {},
         "items": groups.map(|(_, entry)| entry).collect::<Value>(),
     })
 }
 
-/// Returns the content type of the document. Clients distinguish it from the legacy document by the parameters.
-pub(super) fn content_type(version: &str) -> String {
-    format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList")
+/// Encodes the document of the given version. Clients distinguish it from the legacy document by the parameters of its content type.
+pub(super) fn encode(
+    document: &Value,
+    version: &str,
+    media: Media,
+    pretty: bool,
+) -> Result<ApiResponse, ApiError> {
+    let of = Encoded {
+        api_version: &format!("{GROUP}/{version}"),
+        kind: LIST,
+        protobuf: legacy::protobuf::<ApiGroupDiscoveryList>,
+    };
+    let response = legacy::encode(document, of, media, pretty)?;
+    let content_type = format!("{};g={GROUP};v={version};as={LIST}", media.name());
+    Ok(response.with_content_type(content_type))
 }
 
 /// Returns the name of a group, and its entry.

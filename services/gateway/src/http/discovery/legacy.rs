@@ -18,30 +18,48 @@ use super::catalog::{Catalog, Version};
 use super::{server_addresses, subresource_kind, subresource_verbs, verbs};
 
 /// The kind of a document, and its protobuf encoding.
-pub(super) type Encoded = (&'static str, fn(&Value) -> serde_json::Result<Vec<u8>>);
+#[derive(Clone, Copy)]
+pub(super) struct Encoded<'a> {
+    pub(super) api_version: &'a str,
+    pub(super) kind: &'a str,
+    pub(super) protobuf: fn(&Value) -> serde_json::Result<Vec<u8>>,
+}
 
-pub(super) const VERSIONS: Encoded = ("APIVersions", protobuf::<ApiVersions>);
-pub(super) const GROUPS: Encoded = ("APIGroupList", protobuf::<ApiGroupList>);
-pub(super) const GROUP: Encoded = ("APIGroup", protobuf::<ApiGroup>);
-pub(super) const RESOURCES: Encoded = ("APIResourceList", protobuf::<ApiResourceList>);
+impl<'a> Encoded<'a> {
+    const fn v1<T: prost::Message + DeserializeOwned>(kind: &'a str) -> Self {
+        Self {
+            api_version: "v1",
+            kind,
+            protobuf: protobuf::<T>,
+        }
+    }
+}
 
-fn protobuf<T: prost::Message + DeserializeOwned>(document: &Value) -> serde_json::Result<Vec<u8>> {
+pub(super) const VERSIONS: Encoded = Encoded::v1::<ApiVersions>("APIVersions");
+pub(super) const GROUPS: Encoded = Encoded::v1::<ApiGroupList>("APIGroupList");
+pub(super) const GROUP: Encoded = Encoded::v1::<ApiGroup>("APIGroup");
+pub(super) const RESOURCES: Encoded = Encoded::v1::<ApiResourceList>("APIResourceList");
+
+/// Encodes a document as the message `T`.
+pub(super) fn protobuf<T: prost::Message + DeserializeOwned>(
+    document: &Value,
+) -> serde_json::Result<Vec<u8>> {
     T::deserialize(document).map(|message| message.encode_to_vec())
 }
 
 /// Encodes a document.
 pub(super) fn encode(
     document: &Value,
-    (kind, protobuf): Encoded,
+    of: Encoded,
     media: Media,
     pretty: bool,
 ) -> Result<ApiResponse, ApiError> {
     if media != Media::Protobuf {
         return encoding::text(document.to_string().into(), media, pretty);
     }
-    let raw = protobuf(document)
+    let raw = (of.protobuf)(document)
         .map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))?;
-    Ok(encoding::protobuf("v1", kind, &raw))
+    Ok(encoding::protobuf(of.api_version, of.kind, &raw))
 }
 
 /// Returns the document at `/api`: the versions of the core group.

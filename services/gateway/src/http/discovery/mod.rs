@@ -163,7 +163,7 @@ fn encoded(
 ) -> Result<ApiResponse, ErrorResponse> {
     let media = match accept::discovery(headers)? {
         Discovery::Legacy(media) => media,
-        Discovery::Aggregated(_) => return Err(ErrorResponse(accept::not_acceptable())),
+        Discovery::Aggregated(..) => return Err(ErrorResponse(accept::not_acceptable())),
     };
     let pretty = response::is_pretty(query, headers);
     Ok(legacy::encode(document, of, media, pretty)?)
@@ -197,13 +197,12 @@ fn negotiate(
     query: &Query,
     headers: &HeaderMap,
     aggregated: impl Fn(&str) -> Value,
-    legacy: impl Fn() -> (Value, Encoded),
+    legacy: impl Fn() -> (Value, Encoded<'static>),
 ) -> Result<Response, ErrorResponse> {
     let pretty = response::is_pretty(query, headers);
     match accept::discovery(headers)? {
-        Discovery::Aggregated(version) => {
-            let response = response::document(&aggregated(version), pretty)
-                .with_content_type(aggregated::content_type(version));
+        Discovery::Aggregated(media, version) => {
+            let response = aggregated::encode(&aggregated(version), version, media, pretty)?;
             Ok(etag::respond(response, headers))
         }
         Discovery::Legacy(media) => {
