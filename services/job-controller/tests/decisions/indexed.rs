@@ -116,6 +116,17 @@ fn each_index_has_its_own_limit_and_backoff() {
 }
 
 #[test]
+fn a_failure_of_one_index_does_not_delay_the_pods_of_others() {
+    let mut cluster = Cluster::indexed(2, |job| {
+        job.spec.backoff_limit_per_index = Some(1);
+        job.spec.backoff_limit = Some(i32::MAX);
+    });
+    cluster.add("pi-0-x", Some(0));
+    end(&mut cluster, 0, 1);
+    assert_eq!(created(&cluster), [(1, Some((0, 0)))]);
+}
+
+#[test]
 fn too_many_failed_indexes_fail_the_job() {
     let mut cluster = Cluster::indexed(4, |job| {
         job.spec.backoff_limit_per_index = Some(0);
@@ -150,6 +161,7 @@ fn a_success_policy_ends_the_job_before_all_indexes_have_succeeded() {
         (rule(None, Some(2)), "2-3", true),
         (rule(None, Some(2)), "3", false),
         (rule(None, Some(0)), "", false),
+        (rule(Some("7-8"), None), "0", false),
     ] {
         let mut cluster = Cluster::indexed(6, |job| {
             job.spec.success_policy = Some(SuccessPolicy {
