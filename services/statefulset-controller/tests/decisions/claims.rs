@@ -138,3 +138,30 @@ fn an_owner_that_is_not_the_controller_becomes_it() {
     assert_eq!((owners.len(), owners[0].controller), (1, Some(true)));
     assert!(plan(&cluster.world()).is_empty());
 }
+
+#[test]
+fn owners_of_another_kind_or_name_are_kept() {
+    let mut cluster = settled("Retain", "Retain");
+    for (api_version, kind, name) in [
+        ("apps/v1", "StatefulSet", "other"),
+        ("apps/v1", "Deployment", "web"),
+        ("example.com/v1", "StatefulSet", "web"),
+        ("v1", "Pod", "web-1"),
+        ("v1", "Service", "web-0"),
+        ("example.com/v1", "Pod", "web-0"),
+    ] {
+        let claim = cluster.claims.get_mut("data-web-0").unwrap();
+        claim.metadata.owner_references.push(OwnerReference {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: format!("{kind}-{name}"),
+            ..Default::default()
+        });
+    }
+    let kept = owners(&cluster, "data-web-0");
+    cluster.retain("Delete", "Delete");
+    cluster.reconcile();
+    let added = [kept, vec!["StatefulSet/web".into()]].concat();
+    assert_eq!(owners(&cluster, "data-web-0"), added);
+}

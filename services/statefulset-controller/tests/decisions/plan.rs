@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use setpoint_proto::core::Volume;
 use setpoint_statefulset_controller::{Action, BURST, plan};
 
 use crate::cluster::Cluster;
@@ -146,6 +147,23 @@ fn a_pod_without_its_labels_is_repaired() {
     assert_eq!(cluster.steps(), ["repair web-1"]);
     cluster.settle();
     assert_eq!(cluster.pods["web-1"].metadata.labels[label], "web-1");
+}
+
+#[test]
+fn a_pod_with_the_claim_of_another_ordinal_is_repaired_and_keeps_its_other_volumes() {
+    let mut cluster = Cluster::new(2).with_claims();
+    cluster.settle();
+    let intact = cluster.pods["web-0"].spec.volumes.clone();
+    let mut volumes = cluster.pods["web-1"].spec.volumes.clone();
+    volumes.push(Volume {
+        name: "scratch".into(),
+        ..Default::default()
+    });
+    cluster.change("web-0").spec.volumes = volumes.clone();
+    assert_eq!(cluster.steps(), ["repair web-0"]);
+    cluster.settle();
+    let repaired = [&intact[..], &volumes[1..]].concat();
+    assert_eq!(cluster.pods["web-0"].spec.volumes, repaired);
 }
 
 #[test]

@@ -128,6 +128,14 @@ fn at_most_max_unavailable_pods_are_replaced_at_once() {
 }
 
 #[test]
+fn max_unavailable_replaces_no_pod_below_the_partition() {
+    let mut cluster = updating(4).parallel();
+    cluster.partition(2);
+    cluster.max_unavailable(IntOrString::int(4));
+    assert_eq!(cluster.steps(), ["delete web-3", "delete web-2"]);
+}
+
+#[test]
 fn a_parallel_update_replaces_pods_that_are_not_ready() {
     let mut cluster = updating(3).parallel();
     cluster.unready("web-2");
