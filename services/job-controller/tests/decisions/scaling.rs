@@ -172,6 +172,40 @@ fn the_delay_of_replacements_doubles_with_each_failure_since_the_last_success() 
 }
 
 #[test]
+fn a_failure_delays_the_next_pod_also_once_it_is_counted() {
+    let mut cluster = Cluster::new(|job| job.spec.completions = Some(9));
+    cluster.add("pi-a", None);
+    cluster.end("pi-a", 1);
+    (0..3).for_each(|_| _ = cluster.reconcile());
+    assert_eq!(cluster.job.status.failed, 1);
+    assert_eq!(cluster.plan().again.unwrap().as_secs(), 10);
+}
+
+#[test]
+fn a_failure_at_the_time_of_a_success_delays_nothing() {
+    let mut cluster = Cluster::new(|job| job.spec.completions = Some(9));
+    for (name, code) in [("pi-a", 0), ("pi-b", 1)] {
+        cluster.add(name, None);
+        cluster.end(name, code);
+    }
+    assert_eq!(creates(&cluster), 1);
+}
+
+#[test]
+fn a_pod_that_a_user_deletes_delays_the_next_and_one_that_the_controller_deletes_does_not() {
+    for (tracked, expected) in [(true, 0), (false, 1)] {
+        let mut cluster = Cluster::new(|_| {});
+        cluster.add("pi-a", None);
+        cluster.run("pi-a");
+        if !tracked {
+            cluster.change("pi-a").metadata.finalizers.clear();
+        }
+        cluster.delete("pi-a");
+        assert_eq!(creates(&cluster), expected, "{tracked}");
+    }
+}
+
+#[test]
 fn a_suspended_job_deletes_its_active_pods() {
     let mut cluster =
         Cluster::new(|job| (job.spec.parallelism, job.spec.completions) = (Some(2), Some(2)));
