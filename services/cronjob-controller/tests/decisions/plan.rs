@@ -233,6 +233,20 @@ fn old_finished_jobs_are_deleted_by_their_start() {
     );
 }
 
+/// Checks J1.
+#[test]
+fn old_jobs_are_deleted_after_the_job_of_a_scheduled_time_was_created() {
+    let mut cluster = hourly("Allow");
+    cluster.cronjob.spec.successful_jobs_history_limit = Some(0);
+    cluster.add("old");
+    cluster.finish("old", "Complete");
+    cluster.now = at("2026-01-05T01:00:00Z");
+    let steps = plan(&cluster.world()).steps;
+    let planned: Vec<_> = steps.iter().map(|step| brief(&step.action)).collect();
+    assert_eq!(planned, [format!("+{}", JOBS[0])]);
+    assert_eq!(cluster.settle().len(), 2);
+}
+
 /// Checks J1: with a limit of 0, the Job would be deleted and created again.
 #[test]
 fn a_job_is_not_deleted_before_its_time_is_in_the_status() {

@@ -111,6 +111,25 @@ fn a_claim_of_an_earlier_pod_is_left_to_the_garbage_collector() {
 }
 
 #[test]
+fn a_claim_of_an_earlier_set_delays_no_pod() {
+    let mut cluster = settled("Delete", "Delete");
+    cluster.pods.remove("web-1");
+    let claim = cluster.claims.get_mut("data-web-1").unwrap();
+    claim.metadata.owner_references[0].uid = "an earlier set".into();
+    assert_eq!(cluster.steps(), ["create web-1"]);
+}
+
+#[test]
+fn owners_are_changed_while_a_pod_is_pending_and_not_while_a_running_one_blocks() {
+    let mut cluster = settled("Retain", "Retain");
+    cluster.retain("Delete", "Retain");
+    cluster.unready("web-0");
+    assert!(cluster.steps().is_empty());
+    cluster.change("web-0").status.phase = "Pending".into();
+    assert_eq!(cluster.steps(), ["own data-web-0"]);
+}
+
+#[test]
 fn a_claim_with_another_controller_is_not_owned() {
     let mut cluster = settled("Delete", "Retain");
     let other = OwnerReference {
@@ -126,6 +145,12 @@ fn a_claim_with_another_controller_is_not_owned() {
     cluster.reconcile();
     assert_eq!(owners(&cluster, "data-web-0"), ["Backup/b"]);
     assert!(cluster.steps().is_empty());
+
+    let mut cluster = settled("Retain", "Delete");
+    let claim = cluster.claims.get_mut("data-web-1").unwrap();
+    claim.metadata.owner_references.push(other);
+    cluster.set.spec.replicas = Some(1);
+    assert_eq!(cluster.steps(), ["delete web-1"], "no Pod gets its claim");
 }
 
 #[test]

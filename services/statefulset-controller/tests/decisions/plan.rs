@@ -124,6 +124,21 @@ fn an_unhealthy_pod_blocks_scaling_down_unless_it_is_the_one_to_delete() {
 }
 
 #[test]
+fn a_ready_pod_that_is_not_available_blocks_scaling_down_too() {
+    let mut cluster = settled(3);
+    cluster.set.spec.min_ready_seconds = 60;
+    cluster.set.spec.replicas = Some(1);
+    cluster.now += 60;
+    for name in ["web-1", "web-2"] {
+        cluster.unready(name);
+        cluster.ready(name);
+    }
+    assert!(cluster.steps().is_empty(), "web-1 is the first");
+    cluster.now += 60;
+    assert_eq!(cluster.steps(), ["delete web-2"]);
+}
+
+#[test]
 fn an_ended_pod_is_deleted_and_recreated() {
     for parallel in [false, true] {
         let mut cluster = settled(2);
@@ -212,6 +227,18 @@ fn orphaned_revisions_are_adopted() {
     revision.metadata.owner_references.clear();
     assert_eq!(cluster.steps(), ["adopt revision"]);
     cluster.reconcile();
+    assert!(cluster.steps().is_empty());
+}
+
+#[test]
+fn an_orphaned_revision_of_other_labels_is_left_alone() {
+    let mut cluster = settled(1);
+    let mut other = cluster.revisions.values().next().unwrap().clone();
+    other.metadata.name = "other".into();
+    other.metadata.owner_references.clear();
+    let labels = &mut other.metadata.labels;
+    labels.insert("app".into(), "other".into());
+    cluster.revisions.insert("other".into(), other);
     assert!(cluster.steps().is_empty());
 }
 

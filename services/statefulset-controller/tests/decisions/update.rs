@@ -112,6 +112,15 @@ fn without_rolling_update_the_lowest_pods_of_the_old_revision_keep_it() {
 }
 
 #[test]
+fn without_rolling_update_a_lost_pod_of_the_old_revision_comes_back_with_it() {
+    let mut cluster = updating(3);
+    cluster.set.spec.update_strategy.rolling_update = None;
+    cluster.pods.remove("web-0");
+    cluster.reconcile();
+    assert_eq!(cluster.image_of("web-0"), "a");
+}
+
+#[test]
 fn at_most_max_unavailable_pods_are_replaced_at_once() {
     let mut cluster = updating(5).parallel();
     cluster.max_unavailable(IntOrString::int(2));
