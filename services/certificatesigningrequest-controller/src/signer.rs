@@ -194,6 +194,12 @@ mod tests {
     }
 
     #[test]
+    fn a_request_of_another_user_is_not_one_of_the_node_for_itself() {
+        assert!(is_of_itself(&node(), "system:node:one"));
+        assert!(!is_of_itself(&node(), "system:node:two"));
+    }
+
+    #[test]
     fn signers_of_others_are_not_known() {
         assert_eq!(Signer::named("example.com/signer"), None);
         assert_eq!(Signer::named("kubernetes.io/other"), None);

@@ -95,5 +95,8 @@ mod tests {
         assert_eq!(schedules.changed(&cronjob, at(7)), None);
         schedules.keep(&key, None, at(8));
         assert!(schedules.0.lock().is_empty());
+        schedules.keep(&key, Some(&cronjob), at(9));
+        schedules.clear();
+        assert!(schedules.0.lock().is_empty());
     }
 }

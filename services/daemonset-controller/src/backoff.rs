@@ -129,8 +129,9 @@ mod tests {
             backoff = Some(next);
         }
         assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
-        let later = Backoff::after(backoff, at(now + 1_801));
-        assert_eq!(later.delay, BASE);
+        let later = |seconds: i64| Backoff::after(backoff, at(now + seconds)).delay;
+        assert_eq!([900, 901].map(later), [LONGEST, BASE]);
+        let later = Backoff::after(backoff, at(now + 901));
         let set_back = later.wait(at(0));
         assert_eq!(set_back, BASE, "it waits no longer than the delay");
     }
@@ -147,5 +148,7 @@ mod tests {
         assert_eq!(backoffs.of(&set).len(), 1);
         backoffs.deleted(&set, "c", at(2_000));
         assert_eq!(backoffs.of(&set).len(), 1, "b has expired");
+        backoffs.clear();
+        assert!(backoffs.of(&set).is_empty());
     }
 }

@@ -78,10 +78,7 @@ impl<'a> Sites<'a> {
             available = available.saturating_add(usize::from(one_available));
             match (old, new) {
                 (None, _) => {}
-                (Some(old), Some(new)) if is_available(new) => {
-                    let because = "the Pod of the current template is available";
-                    changes.delete(site.node, old, Found::Alive, because);
-                }
+                // The new one is not available: otherwise `manage` deletes the old one first.
                 (Some(_), Some(_)) => surging = surging.saturating_add(1),
                 (Some(old), None) if !site.should_run() && !is_available(old) => {
                     let because = "it is not available, and the node would get no new Pod";

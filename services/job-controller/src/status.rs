@@ -48,8 +48,10 @@ fn created(outcome: &Outcome<Action>) -> usize {
     let creates = steps
         .filter(|step| matches!(step.action, Action::Create { .. }))
         .count();
-    let all = outcome.failed.is_none() && outcome.done == outcome.plan.steps.len();
-    if all { creates } else { 0 }
+    match outcome.done == outcome.plan.steps.len() {
+        true => creates,
+        false => 0,
+    }
 }
 
 /// Counts the Pods whose finalizer is gone, and stores the uids of those that have ended since.

@@ -98,3 +98,49 @@ impl World {
         self.silence_left().is_zero()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_controller::View as _;
+    use setpoint_proto::core::{Node, NodeCondition};
+
+    use super::*;
+
+    fn node(name: &str, zone: &str, ready: &str) -> Arc<NodeView> {
+        let mut node = Node::default();
+        node.metadata.name = name.into();
+        let label = "topology.kubernetes.io/zone".to_owned();
+        node.metadata.labels.insert(label, zone.into());
+        node.status.conditions.push(NodeCondition {
+            r#type: "Ready".into(),
+            status: ready.into(),
+            ..Default::default()
+        });
+        Arc::new(NodeView::of(node))
+    }
+
+    #[test]
+    fn of_the_nodes_of_a_zone_that_wait_the_first_has_its_turn() {
+        let nodes = [
+            node("a-0", "a", "True"),
+            node("a-1", "a", "False"),
+            node("a-2", "a", "False"),
+            node("b-0", "b", "False"),
+        ];
+        let snapshot = Snapshot {
+            zones: Zones::of(nodes.iter().map(|node| &**node)),
+            health: &Health::default(),
+            limits: &EvictionLimits::default(),
+            settings: &Arc::default(),
+            clock: Duration::ZERO,
+        };
+        let observed = nodes.map(|node| (node, Vec::new(), Timestamp::UNIX_EPOCH));
+        let worlds = snapshot.worlds(observed);
+        let turns = worlds
+            .iter()
+            .map(|world| world.turn.map(|turn| turn.as_secs()));
+        let expected = [Some(0), Some(0), Some(10), Some(0)];
+        assert_eq!(turns.collect::<Vec<_>>(), expected);
+        assert!(worlds.iter().all(|world| !world.outage));
+    }
+}

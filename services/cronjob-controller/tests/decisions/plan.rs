@@ -73,6 +73,8 @@ fn the_reconcile_is_repeated_at_the_next_time_and_within_an_hour() {
 #[test]
 fn more_than_a_hundred_missed_times_are_told_and_the_last_is_started() {
     let mut cluster = hourly("Allow");
+    cluster.now = at("2026-01-09T04:00:01Z");
+    assert!(notes(&cluster).is_empty(), "these are a hundred");
     let said = cluster.settle_at("2026-01-09T05:00:01Z");
     assert_eq!(said[0], "TooManyMissedTimes");
     assert_eq!(cluster.last_scheduled(), Some(at("2026-01-09T05:00:00Z")));
@@ -229,6 +231,20 @@ fn old_finished_jobs_are_deleted_by_their_start() {
         Vec::from_iter(cluster.jobs.keys()),
         ["failed-later", "running"]
     );
+}
+
+/// Checks J1.
+#[test]
+fn old_jobs_are_deleted_after_the_job_of_a_scheduled_time_was_created() {
+    let mut cluster = hourly("Allow");
+    cluster.cronjob.spec.successful_jobs_history_limit = Some(0);
+    cluster.add("old");
+    cluster.finish("old", "Complete");
+    cluster.now = at("2026-01-05T01:00:00Z");
+    let steps = plan(&cluster.world()).steps;
+    let planned: Vec<_> = steps.iter().map(|step| brief(&step.action)).collect();
+    assert_eq!(planned, [format!("+{}", JOBS[0])]);
+    assert_eq!(cluster.settle().len(), 2);
 }
 
 /// Checks J1: with a limit of 0, the Job would be deleted and created again.

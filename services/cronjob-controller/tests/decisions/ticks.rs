@@ -52,6 +52,22 @@ fn ticks(cluster: &Cluster) -> Ticks {
     Ticks::of(&cluster.world()).unwrap()
 }
 
+/// Checks J1.
+#[test]
+fn the_last_scheduled_time_is_that_of_a_job_unless_the_clock_was_set_back() {
+    let mut cluster = Cluster::new("0 * * * *");
+    let one = at("2026-01-05T01:00:00Z");
+    cluster.add_scheduled(one);
+    for (now, expected) in [
+        ("2026-01-05T01:00:00Z", Some(one)),
+        ("2026-01-05T01:10:00Z", Some(one)),
+        ("2026-01-05T00:59:59Z", None),
+    ] {
+        cluster.now = at(now);
+        assert_eq!(cluster.world().last_scheduled(), expected, "{now}");
+    }
+}
+
 /// Checks J2.
 #[test]
 fn a_time_is_due_until_its_deadline() {

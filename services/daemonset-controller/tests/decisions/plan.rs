@@ -314,11 +314,13 @@ fn a_surge_gives_up_a_node_that_no_longer_takes_pods_once_enough_others_are_avai
     assert!(!cluster.reconcile());
     cluster.taint("a", "NoSchedule");
     let on_a = cluster.on("a")[0].to_owned();
-    assert_eq!(deleted(&cluster), [on_a], "b is enough");
+    assert_eq!(deleted(&cluster), [&*on_a], "b is enough");
     let on_b = cluster.on("b")[0].to_owned();
     cluster.unready(&on_b);
     assert!(deleted(&cluster).is_empty());
     assert_eq!(created(&cluster), ["b"]);
+    cluster.unready(&on_a);
+    assert_eq!(deleted(&cluster), [on_a], "it is not available itself");
 }
 
 #[test]
@@ -352,6 +354,34 @@ fn a_pod_of_a_repeated_revision_of_the_template_is_up_to_date() {
         .revisions
         .insert("log-other".into(), repeated);
     cluster.objects.set.metadata.annotations.clear();
+    assert_eq!(reasons(&cluster), [""; 0]);
+}
+
+/// Pods that were created before there were revisions have the number of their template alone.
+#[test]
+fn a_pod_with_the_number_of_the_template_is_up_to_date() {
+    let mut cluster = running(&["a"]);
+    let name = cluster.on("a")[0].to_owned();
+    let number = "deprecated.daemonset.template.generation".to_owned();
+    let annotations = &mut cluster.objects.set.metadata.annotations;
+    annotations.insert(number, "7".into());
+    for (generation, outdated) in [("7", 0), ("6", 1)] {
+        let labels = &mut cluster.change(&name).metadata.labels;
+        labels.remove(HASH_LABEL);
+        labels.insert("pod-template-generation".into(), generation.into());
+        assert_eq!(deleted(&cluster).len(), outdated, "{generation}");
+    }
+}
+
+#[test]
+fn an_orphaned_revision_of_other_labels_is_left_alone() {
+    let mut cluster = running(&["a"]);
+    let mut other = cluster.newest().clone();
+    other.metadata.name = "other".into();
+    other.metadata.owner_references.clear();
+    let labels = &mut other.metadata.labels;
+    labels.insert("app".into(), "other".into());
+    cluster.objects.revisions.insert("other".into(), other);
     assert_eq!(reasons(&cluster), [""; 0]);
 }
 
@@ -425,6 +455,7 @@ fn a_retry_gives_a_node_the_same_name_even_if_other_nodes_have_come() {
         names.next().unwrap()
     };
     let first = name_of(&cluster, "b");
+    assert!(first.starts_with("log-"), "{first}");
     cluster.add_node("a");
     assert_eq!(name_of(&cluster, "b"), first);
     assert_ne!(name_of(&cluster, "a"), first);

@@ -2,7 +2,7 @@
 
 use setpoint_controller::Outcome;
 use setpoint_daemonset_controller::{plan, status};
-use setpoint_proto::apps::DaemonSetStatus;
+use setpoint_proto::apps::{DaemonSetCondition, DaemonSetStatus};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::cluster::{Cluster, at};
@@ -102,6 +102,58 @@ fn a_generation_is_observed_once_its_template_is_recorded() {
         ),
         (2, 0)
     );
+}
+
+#[test]
+fn a_generation_is_observed_although_a_pod_could_not_be_written() {
+    let mut cluster = running(&["a"]);
+    cluster.objects.set.metadata.generation = 5;
+    let failed = Outcome {
+        failed: Some(ApiError::new(Reason::Forbidden, "no")),
+        ..Outcome::default()
+    };
+    let reported = status(&cluster.world(), &failed).unwrap();
+    assert_eq!(reported.observed_generation, 5);
+}
+
+#[test]
+fn after_an_action_a_generation_alone_is_not_written() {
+    let mut cluster = running(&["a"]);
+    cluster.objects.set.metadata.generation = 5;
+    let after = |done, reason: Option<Reason>| {
+        let outcome = Outcome {
+            done,
+            failed: reason.map(|reason| ApiError::new(reason, "no")),
+            ..Outcome::default()
+        };
+        status(&cluster.world(), &outcome).is_some()
+    };
+    assert!(!after(1, None));
+    assert!(after(0, None));
+    assert!(after(1, Some(Reason::Forbidden)));
+}
+
+#[test]
+fn orphans_do_not_count_and_conditions_are_kept() {
+    let mut cluster = running(&["a"]);
+    let known = vec![DaemonSetCondition {
+        r#type: "Known".into(),
+        ..Default::default()
+    }];
+    cluster.objects.set.status.conditions = known.clone();
+    let name = cluster.on("a")[0].to_owned();
+    cluster.change(&name).metadata.owner_references.clear();
+    let reported = idle(&cluster).unwrap();
+    assert_eq!(reported.current_number_scheduled, 0);
+    assert_eq!(reported.conditions, known);
+}
+
+#[test]
+fn a_pod_is_up_to_date_although_the_revision_of_the_template_was_deleted() {
+    let mut cluster = running(&["a"]);
+    cluster.objects.set.metadata.annotations.clear();
+    cluster.objects.revisions.clear();
+    assert_eq!(idle(&cluster), None);
 }
 
 #[test]

@@ -209,6 +209,70 @@ fn a_failure_policy_decides_what_a_failure_means() {
     }
 }
 
+/// Returns whether a Pod that ends with this code fails a Job of this rule.
+fn fails_job(rule: PodFailurePolicyRule, code: i32, conditions: &[PodCondition]) -> bool {
+    let policy = PodFailurePolicy { rules: vec![rule] };
+    let mut cluster = Cluster::new(|job| job.spec.pod_failure_policy = Some(policy));
+    cluster.add("pi-a", None);
+    cluster.end("pi-a", code);
+    let status = &mut cluster.change("pi-a").status;
+    status.conditions.extend_from_slice(conditions);
+    cluster.reconcile();
+    cluster.reason("FailureTarget") == Some("PodFailurePolicy")
+}
+
+#[test]
+fn a_rule_compares_the_exit_codes_of_its_container_or_of_all() {
+    for (container, operator, code, fails) in [
+        (None, "In", 42, true),
+        (None, "In", 1, false),
+        (None, "NotIn", 42, false),
+        (None, "NotIn", 1, true),
+        (Some("main"), "NotIn", 1, true),
+        (Some("sidecar"), "In", 42, false),
+        (Some("sidecar"), "NotIn", 1, false),
+    ] {
+        let codes = PodFailurePolicyOnExitCodesRequirement {
+            container_name: container.map(str::to_owned),
+            operator: operator.into(),
+            values: vec![42],
+        };
+        let rule = PodFailurePolicyRule {
+            action: "FailJob".into(),
+            on_exit_codes: Some(codes),
+            ..Default::default()
+        };
+        let case = format!("{container:?} {operator} {code}");
+        assert_eq!(fails_job(rule, code, &[]), fails, "{case}");
+    }
+}
+
+#[test]
+fn a_rule_compares_type_and_status_of_a_condition() {
+    for (kind, status, fails) in [
+        ("DisruptionTarget", "True", true),
+        ("DisruptionTarget", "False", false),
+        ("PodScheduled", "True", false),
+    ] {
+        let pattern = PodFailurePolicyOnPodConditionsPattern {
+            r#type: "DisruptionTarget".into(),
+            status: "True".into(),
+        };
+        let rule = PodFailurePolicyRule {
+            action: "FailJob".into(),
+            on_pod_conditions: vec![pattern],
+            ..Default::default()
+        };
+        let condition = PodCondition {
+            r#type: kind.into(),
+            status: status.into(),
+            ..Default::default()
+        };
+        let failed = fails_job(rule, 1, &[condition]);
+        assert_eq!(failed, fails, "{kind} {status}");
+    }
+}
+
 #[test]
 fn the_message_of_a_failure_policy_names_pod_and_rule() {
     let mut cluster = Cluster::new(|job| job.spec.pod_failure_policy = Some(policy("FailJob")));

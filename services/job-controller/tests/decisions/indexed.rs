@@ -1,7 +1,10 @@
 //! Indexed Jobs: indexes, their limits of failures, the success policy.
 
 use setpoint_job_controller::Action;
-use setpoint_proto::batch::{SuccessPolicy, SuccessPolicyRule};
+use setpoint_proto::batch::{
+    PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule, SuccessPolicy,
+    SuccessPolicyRule,
+};
 
 use crate::cluster::{Cluster, FAILURES};
 
@@ -116,6 +119,49 @@ fn each_index_has_its_own_limit_and_backoff() {
 }
 
 #[test]
+fn a_failure_of_one_index_does_not_delay_the_pods_of_others() {
+    let mut cluster = Cluster::indexed(2, |job| {
+        job.spec.backoff_limit_per_index = Some(1);
+        job.spec.backoff_limit = Some(i32::MAX);
+    });
+    cluster.add("pi-0-x", Some(0));
+    end(&mut cluster, 0, 1);
+    assert_eq!(created(&cluster), [(1, Some((0, 0)))]);
+}
+
+/// Checks J4.
+#[test]
+fn the_failures_of_an_index_are_those_before_its_last_pod_and_that_one() {
+    for (action, failures) in [("Count", (2, 0)), ("Ignore", (1, 1))] {
+        let mut cluster = Cluster::indexed(1, |job| {
+            job.spec.backoff_limit_per_index = Some(5);
+            job.spec.backoff_limit = Some(i32::MAX);
+            let codes = PodFailurePolicyOnExitCodesRequirement {
+                operator: "In".into(),
+                values: vec![1],
+                ..Default::default()
+            };
+            let rule = PodFailurePolicyRule {
+                action: action.into(),
+                on_exit_codes: Some(codes),
+                ..Default::default()
+            };
+            job.spec.pod_failure_policy = Some(PodFailurePolicy { rules: vec![rule] });
+        });
+        for (name, before) in [("pi-0-a", "0"), ("pi-0-b", "1")] {
+            let annotations = &mut cluster.add(name, Some(0)).metadata.annotations;
+            annotations.insert(FAILURES.into(), before.into());
+            cluster.end(name, 1);
+        }
+        (0..3).for_each(|_| _ = cluster.reconcile());
+        let tracked = |name: &str| !cluster.pods[name].metadata.finalizers.is_empty();
+        assert_eq!(["pi-0-a", "pi-0-b"].map(tracked), [false, true]);
+        cluster.now += 600;
+        assert_eq!(created(&cluster), [(0, Some(failures))], "{action}");
+    }
+}
+
+#[test]
 fn too_many_failed_indexes_fail_the_job() {
     let mut cluster = Cluster::indexed(4, |job| {
         job.spec.backoff_limit_per_index = Some(0);
@@ -150,6 +196,7 @@ fn a_success_policy_ends_the_job_before_all_indexes_have_succeeded() {
         (rule(None, Some(2)), "2-3", true),
         (rule(None, Some(2)), "3", false),
         (rule(None, Some(0)), "", false),
+        (rule(Some("7-8"), None), "0", false),
     ] {
         let mut cluster = Cluster::indexed(6, |job| {
             job.spec.success_policy = Some(SuccessPolicy {

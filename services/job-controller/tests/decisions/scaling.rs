@@ -1,8 +1,10 @@
 //! The number of Pods: parallelism, completions, backoff, suspension.
 
 use setpoint_job_controller::Action;
+use setpoint_proto::core::{Container, ContainerStatus, Pod};
+use setpoint_proto::meta::Time;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, at};
 
 fn creates(cluster: &Cluster) -> usize {
     let steps = cluster.plan().steps;
@@ -81,6 +83,66 @@ fn surplus_pods_that_are_the_least_far_are_deleted_first() {
     assert_eq!(cluster.job.status.failed, 0, "deleted Pods have not failed");
 }
 
+fn restarted(name: &str) -> Vec<ContainerStatus> {
+    vec![ContainerStatus {
+        name: name.into(),
+        restart_count: 1,
+        ..Default::default()
+    }]
+}
+
+fn restart_sidecar(pod: &mut Pod) {
+    pod.spec.init_containers = vec![Container {
+        name: "proxy".into(),
+        restart_policy: Some("Always".into()),
+        ..Default::default()
+    }];
+    pod.status.init_container_statuses = restarted("proxy");
+}
+
+/// Each case makes the second Pod one that goes before a Pod that has been ready for long. Without it, the first one would.
+#[test]
+fn a_surplus_pod_is_chosen_by_the_criteria_of_upstream() {
+    let cases: [(&str, fn(&mut Pod)); 8] = [
+        ("no node", |pod| pod.spec.node_name.clear()),
+        ("pending", |pod| pod.status.phase = "Pending".into()),
+        ("not ready", |pod| pod.status.conditions.clear()),
+        ("ready later", |pod| {
+            pod.status.conditions[0].last_transition_time = at(1_001).into();
+        }),
+        ("ready since an unknown time", |pod| {
+            pod.status.conditions[0].last_transition_time = Time::default();
+        }),
+        ("restarted", |pod| {
+            pod.status.container_statuses = restarted("main");
+        }),
+        ("a restarted sidecar", restart_sidecar),
+        ("younger", |pod| {
+            pod.metadata.creation_timestamp = at(1_001).into();
+        }),
+    ];
+    let mut cluster = Cluster::new(|job| job.spec.completions = Some(9));
+    for name in ["pi-a", "pi-b"] {
+        cluster.add(name, None);
+        cluster.run(name);
+    }
+    assert_eq!(deleted(&cluster), ["pi-a"]);
+    for (case, change) in cases {
+        let mut cluster = cluster.clone();
+        change(cluster.change("pi-b"));
+        assert_eq!(deleted(&cluster), ["pi-b"], "{case}");
+    }
+}
+
+#[test]
+fn a_failure_delays_nothing_while_no_pod_is_missing() {
+    let mut cluster = Cluster::new(|job| job.spec.completions = Some(9));
+    cluster.add("pi-a", None);
+    cluster.end("pi-a", 1);
+    cluster.add("pi-b", None);
+    assert_eq!(cluster.plan().again, None);
+}
+
 /// Checks J4.
 #[test]
 fn the_delay_of_replacements_doubles_with_each_failure_since_the_last_success() {
@@ -107,6 +169,40 @@ fn the_delay_of_replacements_doubles_with_each_failure_since_the_last_success() 
     assert_eq!(fail(&mut cluster, 0), None);
     cluster.now += 1;
     assert_eq!(fail(&mut cluster, 1), Some(10));
+}
+
+#[test]
+fn a_failure_delays_the_next_pod_also_once_it_is_counted() {
+    let mut cluster = Cluster::new(|job| job.spec.completions = Some(9));
+    cluster.add("pi-a", None);
+    cluster.end("pi-a", 1);
+    (0..3).for_each(|_| _ = cluster.reconcile());
+    assert_eq!(cluster.job.status.failed, 1);
+    assert_eq!(cluster.plan().again.unwrap().as_secs(), 10);
+}
+
+#[test]
+fn a_failure_at_the_time_of_a_success_delays_nothing() {
+    let mut cluster = Cluster::new(|job| job.spec.completions = Some(9));
+    for (name, code) in [("pi-a", 0), ("pi-b", 1)] {
+        cluster.add(name, None);
+        cluster.end(name, code);
+    }
+    assert_eq!(creates(&cluster), 1);
+}
+
+#[test]
+fn a_pod_that_a_user_deletes_delays_the_next_and_one_that_the_controller_deletes_does_not() {
+    for (tracked, expected) in [(true, 0), (false, 1)] {
+        let mut cluster = Cluster::new(|_| {});
+        cluster.add("pi-a", None);
+        cluster.run("pi-a");
+        if !tracked {
+            cluster.change("pi-a").metadata.finalizers.clear();
+        }
+        cluster.delete("pi-a");
+        assert_eq!(creates(&cluster), expected, "{tracked}");
+    }
 }
 
 #[test]
@@ -154,16 +250,24 @@ fn a_resumed_job_starts_again() {
 
 #[test]
 fn a_terminating_pod_is_replaced_at_once_or_when_it_has_ended() {
-    for (policy, expected) in [("TerminatingOrFailed", 1), ("Failed", 0)] {
-        let mut cluster = Cluster::new(|job| job.spec.pod_replacement_policy = Some(policy.into()));
+    for (policy, indexed, expected) in [
+        ("TerminatingOrFailed", false, 1),
+        ("TerminatingOrFailed", true, 1),
+        ("Failed", false, 0),
+        ("Failed", true, 0),
+    ] {
+        let mut cluster = Cluster::new(|job| {
+            job.spec.pod_replacement_policy = Some(policy.into());
+            job.spec.completion_mode = indexed.then(|| "Indexed".into());
+        });
         cluster.reconcile();
         let name = cluster.names("Pending").remove(0);
         cluster.run(&name);
         cluster.delete(&name);
         cluster.now += 10;
-        assert_eq!(creates(&cluster), expected, "{policy}");
+        assert_eq!(creates(&cluster), expected, "{policy} {indexed}");
         cluster.end(&name, 1);
         cluster.now += 10;
-        assert_eq!(creates(&cluster), 1, "{policy}");
+        assert_eq!(creates(&cluster), 1, "{policy} {indexed}");
     }
 }

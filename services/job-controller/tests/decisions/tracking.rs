@@ -114,6 +114,41 @@ fn orphans_are_adopted_and_strangers_released() {
     );
 }
 
+#[test]
+fn a_job_that_is_being_deleted_creates_no_pod_and_is_not_suspended() {
+    let mut cluster = Cluster::new(|job| job.spec.suspend = Some(true));
+    cluster.edit(|job| job.metadata.deletion_timestamp = Some(Default::default()));
+    cluster.reconcile();
+    assert_eq!(cluster.reason("Suspended"), None);
+    cluster.edit(|job| job.spec.suspend = Some(false));
+    assert!(cluster.plan().is_empty());
+}
+
+/// Checks J4.
+#[test]
+fn a_pod_that_is_deleted_while_it_runs_has_failed_unless_only_ended_pods_are_replaced() {
+    for (policy, ends, counts) in [
+        ("TerminatingOrFailed", None, (0, 1)),
+        ("Failed", None, (0, 0)),
+        ("TerminatingOrFailed", Some(0), (1, 0)),
+        ("Failed", Some(1), (0, 1)),
+    ] {
+        let mut cluster = Cluster::new(|job| {
+            job.spec.pod_replacement_policy = Some(policy.into());
+            job.spec.completions = Some(9);
+        });
+        cluster.add("pi-a", None);
+        cluster.run("pi-a");
+        if let Some(code) = ends {
+            cluster.end("pi-a", code);
+        }
+        cluster.delete("pi-a");
+        cluster.reconcile();
+        let UncountedTerminatedPods { succeeded, failed } = uncounted(&cluster);
+        assert_eq!((succeeded.len(), failed.len()), counts, "{policy} {ends:?}");
+    }
+}
+
 /// The garbage collector would not find a Pod that was released.
 #[test]
 fn a_deleted_job_releases_no_pod() {

@@ -52,6 +52,9 @@ pub(crate) fn taints_differ(one: &NodeView, other: &NodeView) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_controller::View as _;
+    use setpoint_proto::core::Node;
+
     use super::*;
 
     fn taint(key: &str) -> Taint {
@@ -93,5 +96,22 @@ mod tests {
             stay(&[toleration("", Some(i64::MAX))]),
             Stay::For(_)
         ));
+    }
+
+    #[test]
+    fn only_taints_that_execute_make_a_difference() {
+        let node = |taints: &[Taint]| {
+            let mut node = Node::default();
+            node.spec.taints = taints.to_vec();
+            NodeView::of(node)
+        };
+        let scheduling = Taint {
+            effect: "NoSchedule".into(),
+            ..taint("b")
+        };
+        let (none, one) = (node(&[]), node(&[taint("a")]));
+        assert!(taints_differ(&none, &one));
+        assert!(!taints_differ(&one, &one));
+        assert!(!taints_differ(&none, &node(&[scheduling])));
     }
 }

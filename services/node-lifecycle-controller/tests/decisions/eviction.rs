@@ -8,7 +8,7 @@ use setpoint_controller::View as _;
 use setpoint_node_lifecycle_controller::{
     EvictionAction as Action, EvictionWorld as World, PodView, plan_eviction as plan,
 };
-use setpoint_proto::core::{Pod, Toleration};
+use setpoint_proto::core::{Pod, PodCondition, Toleration};
 
 use super::{UNREACHABLE, taint};
 
@@ -76,6 +76,45 @@ fn a_pod_whose_node_loses_the_taint_stays_and_its_user_is_told() {
     let cancel = (Action::Cancel, "it tolerates the taints of its node");
     assert_eq!(decided(&tolerated), (Some(cancel), None));
     assert_eq!(decided(&world(pod(Some(300)), &[], None)), (None, None));
+}
+
+#[test]
+fn a_pod_is_marked_by_a_condition_that_holds_and_has_the_reason_of_taints() {
+    for (kind, status, reason, marked) in [
+        ("DisruptionTarget", "True", "DeletionByTaintManager", true),
+        ("DisruptionTarget", "False", "DeletionByTaintManager", false),
+        ("DisruptionTarget", "True", "PreemptionByScheduler", false),
+        ("Ready", "True", "DeletionByTaintManager", false),
+    ] {
+        let mut pod = pod(None);
+        pod.status.conditions.push(PodCondition {
+            r#type: kind.into(),
+            status: status.into(),
+            reason: reason.into(),
+            ..Default::default()
+        });
+        let view = PodView::of(pod);
+        assert_eq!(view.disrupted, marked, "{kind} {status} {reason}");
+        assert_eq!(view.ready, kind == "Ready");
+    }
+}
+
+#[test]
+fn a_pod_is_found_by_its_node_and_keeps_the_tolerations_that_evictions_depend_on() {
+    let mut bound = pod(None);
+    let effects = ["", "NoExecute", "NoSchedule"];
+    bound.spec.tolerations = effects
+        .map(|effect| Toleration {
+            effect: effect.into(),
+            ..Default::default()
+        })
+        .into();
+    let view = PodView::of(bound.clone());
+    assert_eq!(view.tag(), Some("a"));
+    let kept = view.tolerations.iter().map(|one| one.effect.as_str());
+    assert_eq!(kept.collect::<Vec<_>>(), effects[..2]);
+    bound.spec.node_name.clear();
+    assert_eq!(PodView::of(bound).tag(), None);
 }
 
 proptest! {

@@ -123,3 +123,22 @@ fn a_heartbeat_is_no_change_that_matters() {
     after.status.conditions[1].status = "False".into();
     assert!(view(&before).differs(&view(&after)));
 }
+
+#[test]
+fn whatever_a_decision_depends_on_is_a_change_that_matters() {
+    let before = NodeView::of(node("a", "True"));
+    let changes: [fn(&mut NodeView); 7] = [
+        |node| node.meta.uid = "another".into(),
+        |node| node.zone = "/b".into(),
+        |node| node.excluded = true,
+        |node| node.unschedulable = true,
+        |node| node.taints.push(taint("gpu", "NoSchedule")),
+        |node| _ = node.missing_labels.insert("a".into(), "b".into()),
+        |node| node.conditions.clear(),
+    ];
+    for (index, change) in changes.into_iter().enumerate() {
+        let mut after = before.clone();
+        change(&mut after);
+        assert!(before.differs(&after), "change {index}");
+    }
+}

@@ -44,7 +44,7 @@ fn zone(name: &str, ready: usize, not_ready: usize) -> Vec<NodeView> {
 fn nodes_are_tainted_at_the_rate_of_their_zone() {
     let nodes = [
         zone("normal", 9, 2),
-        zone("small", 1, 9),
+        zone("small", 1, 49),
         zone("large", 1, 50),
         zone("down", 0, 9),
     ];
@@ -55,6 +55,29 @@ fn nodes_are_tainted_at_the_rate_of_their_zone() {
         [0.1, 0.0, 0.01, 0.1]
     );
     assert!(!zones.are_all_down());
+}
+
+#[test]
+fn a_zone_is_named_by_the_labels_of_region_and_zone_or_their_former_names() {
+    let (region, zone) = (
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    );
+    let former = "failure-domain.beta.kubernetes.io/zone";
+    for (labels, expected) in [
+        (&[][..], ""),
+        (&[(zone, "a")], "/a"),
+        (&[(region, "eu")], "eu/"),
+        (&[(region, "eu"), (zone, "a")], "eu/a"),
+        (&[(region, "eu"), (former, "b")], "eu/b"),
+        (&[(zone, "a"), (former, "b")], "/a"),
+    ] {
+        let mut node = node("a", "True");
+        let labels = labels.iter();
+        let labels = labels.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        node.metadata.labels = labels.collect();
+        assert_eq!(NodeView::of(node).zone, expected);
+    }
 }
 
 #[test]

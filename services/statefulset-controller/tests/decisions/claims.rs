@@ -111,6 +111,25 @@ fn a_claim_of_an_earlier_pod_is_left_to_the_garbage_collector() {
 }
 
 #[test]
+fn a_claim_of_an_earlier_set_delays_no_pod() {
+    let mut cluster = settled("Delete", "Delete");
+    cluster.pods.remove("web-1");
+    let claim = cluster.claims.get_mut("data-web-1").unwrap();
+    claim.metadata.owner_references[0].uid = "an earlier set".into();
+    assert_eq!(cluster.steps(), ["create web-1"]);
+}
+
+#[test]
+fn owners_are_changed_while_a_pod_is_pending_and_not_while_a_running_one_blocks() {
+    let mut cluster = settled("Retain", "Retain");
+    cluster.retain("Delete", "Retain");
+    cluster.unready("web-0");
+    assert!(cluster.steps().is_empty());
+    cluster.change("web-0").status.phase = "Pending".into();
+    assert_eq!(cluster.steps(), ["own data-web-0"]);
+}
+
+#[test]
 fn a_claim_with_another_controller_is_not_owned() {
     let mut cluster = settled("Delete", "Retain");
     let other = OwnerReference {
@@ -126,6 +145,12 @@ fn a_claim_with_another_controller_is_not_owned() {
     cluster.reconcile();
     assert_eq!(owners(&cluster, "data-web-0"), ["Backup/b"]);
     assert!(cluster.steps().is_empty());
+
+    let mut cluster = settled("Retain", "Delete");
+    let claim = cluster.claims.get_mut("data-web-1").unwrap();
+    claim.metadata.owner_references.push(other);
+    cluster.set.spec.replicas = Some(1);
+    assert_eq!(cluster.steps(), ["delete web-1"], "no Pod gets its claim");
 }
 
 #[test]
@@ -137,4 +162,31 @@ fn an_owner_that_is_not_the_controller_becomes_it() {
     let owners = &cluster.claims["data-web-0"].metadata.owner_references;
     assert_eq!((owners.len(), owners[0].controller), (1, Some(true)));
     assert!(plan(&cluster.world()).is_empty());
+}
+
+#[test]
+fn owners_of_another_kind_or_name_are_kept() {
+    let mut cluster = settled("Retain", "Retain");
+    for (api_version, kind, name) in [
+        ("apps/v1", "StatefulSet", "other"),
+        ("apps/v1", "Deployment", "web"),
+        ("example.com/v1", "StatefulSet", "web"),
+        ("v1", "Pod", "web-1"),
+        ("v1", "Service", "web-0"),
+        ("example.com/v1", "Pod", "web-0"),
+    ] {
+        let claim = cluster.claims.get_mut("data-web-0").unwrap();
+        claim.metadata.owner_references.push(OwnerReference {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+            uid: format!("{kind}-{name}"),
+            ..Default::default()
+        });
+    }
+    let kept = owners(&cluster, "data-web-0");
+    cluster.retain("Delete", "Delete");
+    cluster.reconcile();
+    let added = [kept, vec!["StatefulSet/web".into()]].concat();
+    assert_eq!(owners(&cluster, "data-web-0"), added);
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use setpoint_proto::core::Volume;
 use setpoint_statefulset_controller::{Action, BURST, plan};
 
 use crate::cluster::Cluster;
@@ -123,6 +124,21 @@ fn an_unhealthy_pod_blocks_scaling_down_unless_it_is_the_one_to_delete() {
 }
 
 #[test]
+fn a_ready_pod_that_is_not_available_blocks_scaling_down_too() {
+    let mut cluster = settled(3);
+    cluster.set.spec.min_ready_seconds = 60;
+    cluster.set.spec.replicas = Some(1);
+    cluster.now += 60;
+    for name in ["web-1", "web-2"] {
+        cluster.unready(name);
+        cluster.ready(name);
+    }
+    assert!(cluster.steps().is_empty(), "web-1 is the first");
+    cluster.now += 60;
+    assert_eq!(cluster.steps(), ["delete web-2"]);
+}
+
+#[test]
 fn an_ended_pod_is_deleted_and_recreated() {
     for parallel in [false, true] {
         let mut cluster = settled(2);
@@ -146,6 +162,23 @@ fn a_pod_without_its_labels_is_repaired() {
     assert_eq!(cluster.steps(), ["repair web-1"]);
     cluster.settle();
     assert_eq!(cluster.pods["web-1"].metadata.labels[label], "web-1");
+}
+
+#[test]
+fn a_pod_with_the_claim_of_another_ordinal_is_repaired_and_keeps_its_other_volumes() {
+    let mut cluster = Cluster::new(2).with_claims();
+    cluster.settle();
+    let intact = cluster.pods["web-0"].spec.volumes.clone();
+    let mut volumes = cluster.pods["web-1"].spec.volumes.clone();
+    volumes.push(Volume {
+        name: "scratch".into(),
+        ..Default::default()
+    });
+    cluster.change("web-0").spec.volumes = volumes.clone();
+    assert_eq!(cluster.steps(), ["repair web-0"]);
+    cluster.settle();
+    let repaired = [&intact[..], &volumes[1..]].concat();
+    assert_eq!(cluster.pods["web-0"].spec.volumes, repaired);
 }
 
 #[test]
@@ -194,6 +227,18 @@ fn orphaned_revisions_are_adopted() {
     revision.metadata.owner_references.clear();
     assert_eq!(cluster.steps(), ["adopt revision"]);
     cluster.reconcile();
+    assert!(cluster.steps().is_empty());
+}
+
+#[test]
+fn an_orphaned_revision_of_other_labels_is_left_alone() {
+    let mut cluster = settled(1);
+    let mut other = cluster.revisions.values().next().unwrap().clone();
+    other.metadata.name = "other".into();
+    other.metadata.owner_references.clear();
+    let labels = &mut other.metadata.labels;
+    labels.insert("app".into(), "other".into());
+    cluster.revisions.insert("other".into(), other);
     assert!(cluster.steps().is_empty());
 }
 

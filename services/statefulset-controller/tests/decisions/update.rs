@@ -112,6 +112,15 @@ fn without_rolling_update_the_lowest_pods_of_the_old_revision_keep_it() {
 }
 
 #[test]
+fn without_rolling_update_a_lost_pod_of_the_old_revision_comes_back_with_it() {
+    let mut cluster = updating(3);
+    cluster.set.spec.update_strategy.rolling_update = None;
+    cluster.pods.remove("web-0");
+    cluster.reconcile();
+    assert_eq!(cluster.image_of("web-0"), "a");
+}
+
+#[test]
 fn at_most_max_unavailable_pods_are_replaced_at_once() {
     let mut cluster = updating(5).parallel();
     cluster.max_unavailable(IntOrString::int(2));
@@ -125,6 +134,14 @@ fn at_most_max_unavailable_pods_are_replaced_at_once() {
     cluster.max_unavailable(IntOrString::string("1%"));
     cluster.settle();
     assert_eq!(images(&cluster), ["b"; 5]);
+}
+
+#[test]
+fn max_unavailable_replaces_no_pod_below_the_partition() {
+    let mut cluster = updating(4).parallel();
+    cluster.partition(2);
+    cluster.max_unavailable(IntOrString::int(4));
+    assert_eq!(cluster.steps(), ["delete web-3", "delete web-2"]);
 }
 
 #[test]

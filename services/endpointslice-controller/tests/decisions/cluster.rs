@@ -1,0 +1,132 @@
+//! The objects of one Service, and the writes of the controller.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use setpoint_controller::{View as _, Whole};
+use setpoint_endpointslice_controller::{Action, PodView, World, Zones, plan};
+use setpoint_proto::core::{Endpoints, Pod, Service};
+use setpoint_proto::discovery::EndpointSlice;
+
+/// The objects of one Service, as the API would have them after the actions of the controller.
+#[derive(Clone)]
+pub struct Cluster {
+    pub service: Service,
+    pub pods: BTreeMap<String, Pod>,
+    pub slices: BTreeMap<String, EndpointSlice>,
+    pub endpoints: Option<Endpoints>,
+    pub zones: Zones,
+    seed: u64,
+}
+
+pub fn read<T: serde::de::DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).expect("it is an object of the kind")
+}
+
+pub fn service(spec: Value) -> Service {
+    let metadata =
+        json!({"namespace": "shop", "name": "web", "uid": "s", "labels": {"tier": "front"}});
+    read(json!({"metadata": metadata, "spec": spec}))
+}
+
+/// Returns a Service with a selector and a port with a name.
+pub fn selecting() -> Service {
+    let port = json!({"name": "http", "protocol": "TCP", "port": 80, "targetPort": "web"});
+    service(
+        json!({"clusterIP": "10.96.0.9", "ipFamilies": ["IPv4"], "selector": {"app": "web"}, "ports": [port]}),
+    )
+}
+
+pub fn pod(name: &str, ip: &str, ready: bool) -> Pod {
+    let ready = if ready { "True" } else { "False" };
+    let port = json!({"name": "web", "protocol": "TCP", "containerPort": 8080});
+    read(json!({
+        "metadata": {"namespace": "shop", "name": name, "uid": name, "labels": {"app": "web"}},
+        "spec": {"nodeName": "node-0", "containers": [{"name": "main", "ports": [port]}]},
+        "status": {
+            "phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}],
+            "conditions": [{"type": "Ready", "status": ready}],
+        },
+    }))
+}
+
+impl Cluster {
+    pub fn of(service: Service, pods: impl IntoIterator<Item = Pod>) -> Self {
+        let pods = pods.into_iter().map(|pod| (pod.metadata.name.clone(), pod));
+        Self {
+            service,
+            pods: pods.collect(),
+            slices: BTreeMap::new(),
+            endpoints: None,
+            zones: Zones::new(),
+            seed: 0,
+        }
+    }
+
+    pub fn actions(&mut self) -> Vec<Action> {
+        self.seed += 1;
+        let world = World {
+            zones: self.zones.clone(),
+            service: Arc::new(Whole::of(self.service.clone())),
+            pods: self
+                .pods
+                .values()
+                .cloned()
+                .map(PodView::of)
+                .map(Arc::new)
+                .collect(),
+            slices: self
+                .slices
+                .values()
+                .cloned()
+                .map(Whole::of)
+                .map(Arc::new)
+                .collect(),
+            endpoints: self.endpoints.clone().map(Whole::of).map(Arc::new),
+            seed: self.seed << 32,
+        };
+        plan(&world)
+            .steps
+            .into_iter()
+            .map(|step| step.action)
+            .collect()
+    }
+
+    pub fn apply(&mut self, action: Action) {
+        match action {
+            Action::Create(slice) | Action::Update(slice) => {
+                self.slices.insert(slice.metadata.name.clone(), *slice);
+            }
+            Action::Delete(slice) => {
+                self.slices.remove(&slice.key.name).expect("it exists");
+            }
+            Action::CreateEndpoints(new) | Action::UpdateEndpoints(new) => {
+                self.endpoints = Some(*new);
+            }
+        }
+    }
+
+    /// Executes plans until one is empty; returns the number of writes.
+    pub fn settle(&mut self) -> usize {
+        let actions = self.actions();
+        let writes = actions.len();
+        actions.into_iter().for_each(|action| self.apply(action));
+        let more = self.actions();
+        assert!(more.is_empty(), "a second plan has work left: {more:?}");
+        writes
+    }
+
+    /// Returns the addresses of the slices with their conditions `ready`, `serving` and `terminating`.
+    pub fn addresses(&self) -> Vec<(String, [Option<bool>; 3])> {
+        let endpoints = self.slices.values().flat_map(|slice| &slice.endpoints);
+        let found = endpoints.map(|one| {
+            let are = &one.conditions;
+            (
+                one.addresses[0].clone(),
+                [are.ready, are.serving, are.terminating],
+            )
+        });
+        found.collect()
+    }
+}
