@@ -351,10 +351,25 @@ impl<R: Runtime> Executor<R> {
 
     /// Records an Event and returns the error for a container that cannot be started as configured.
     fn misconfigured(&self, pod: &AssignedPod, container: &Container, message: String) -> Error {
-        self.events.failed(&pod.object, container, &message);
-        Error::Config {
-            container: container.name.clone(),
-            waiting: WaitingReason::config(message),
+        let error = environment::Error::Config(WaitingReason::config(message));
+        self.container_error(pod, container, error)
+    }
+
+    /// Returns the error for a container that lacks what its configuration refers to, and records an Event unless the
+    /// gateway is the cause.
+    fn container_error(
+        &self,
+        pod: &AssignedPod,
+        container: &Container,
+        error: environment::Error,
+    ) -> Error {
+        match error {
+            environment::Error::Gateway(error) => Error::Gateway(error),
+            environment::Error::Config(waiting) => {
+                self.events.failed(&pod.object, container, &waiting.message);
+                let container = container.name.clone();
+                Error::Config { container, waiting }
+            }
         }
     }
 
@@ -383,14 +398,7 @@ impl<R: Runtime> Executor<R> {
         }
         let (placement, path) = (placement(world, pod), !R::RUNS_IMAGES);
         let env = environment(&self.gateway, &pod.object, container, &placement, path).await;
-        env.map_err(|error| match error {
-            environment::Error::Gateway(error) => Error::Gateway(error),
-            environment::Error::Config(waiting) => {
-                self.events.failed(&pod.object, container, &waiting.message);
-                let container = container.name.clone();
-                Error::Config { container, waiting }
-            }
-        })
+        env.map_err(|error| self.container_error(pod, container, error))
     }
 
     /// Writes the Pod's status.

@@ -35,7 +35,7 @@ impl<R: Runtime> Executor<R> {
         }
         let placement = placement(world, pod);
         let mounts = self.sources(pod, &placement).mounts(container, env).await;
-        mounts.map_err(|error| self.mount_error(&pod.object, error))
+        mounts.map_err(|error| self.container_error(pod, container, error))
     }
 
     /// Replaces the files of the volumes whose objects have changed. Where that fails, the files stay as they are.
@@ -66,7 +66,6 @@ impl<R: Runtime> Executor<R> {
             tokens: &self.tokens,
             host_paths: &self.host_paths,
             local_path: self.local_path.as_deref(),
-            has_engine: R::RUNS_IMAGES,
             pod: &pod.object,
             placement,
         }
@@ -90,4 +89,103 @@ impl<R: Runtime> Executor<R> {
 pub(super) fn runtime_message(error: &runtime::Error) -> String {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use jiff::Timestamp;
+    use setpoint_controller::Client;
+    use setpoint_controller::client::Settings;
+    use setpoint_model::Key;
+    use setpoint_proto::core::{Volume as Declared, VolumeMount};
+
+    use super::*;
+    use crate::events::Events;
+    use crate::fake::Fake;
+    use crate::runtime::LogLimits;
+    use crate::volumes::{Tokens, Updates};
+    use crate::world::Runs;
+
+    fn executor() -> Executor<Fake> {
+        let settings = Settings {
+            address: "http://127.0.0.1:1".into(),
+            ..Settings::default()
+        };
+        Executor {
+            runtime: Fake::new(),
+            gateway: Client::connect(&settings, "test").unwrap(),
+            events: Events::new(None),
+            probes: Arc::default(),
+            hooks: Arc::default(),
+            wake: Arc::new(|_: &Key| {}),
+            tokens: Tokens::default(),
+            updates: Updates::default(),
+            host_paths: Vec::new(),
+            local_path: None,
+            log: LogLimits::default(),
+        }
+    }
+
+    fn world(object: Pod) -> World {
+        World {
+            now: Timestamp::UNIX_EPOCH,
+            instant: Instant::now(),
+            pod: Some(AssignedPod {
+                object,
+                resize: None,
+                host_ip: String::new(),
+                allocatable: Arc::default(),
+                admission: Ok(None),
+                runtime: "fake",
+                runs: Runs::Images,
+                mounts: true,
+            }),
+            sandboxes: Vec::new(),
+            waiting_reasons: BTreeMap::new(),
+            resize_error: None,
+            probes: BTreeMap::new(),
+            post_starts: BTreeMap::new(),
+            held: BTreeSet::new(),
+            ending: None,
+            volumes_checked: None,
+        }
+    }
+
+    /// Checks K14: the container waits, not its Pod.
+    #[tokio::test]
+    async fn a_container_whose_sub_path_leaves_its_volume_cannot_be_configured() {
+        let name = "scratch".to_owned();
+        let wanted = VolumeMount {
+            name: name.clone(),
+            sub_path_expr: "$(FOLDER)".into(),
+            ..VolumeMount::default()
+        };
+        let container = Container {
+            name: "main".into(),
+            volume_mounts: vec![wanted],
+            ..Container::default()
+        };
+        let mut pod = Pod::default();
+        pod.spec.volumes.push(Declared {
+            name,
+            ..Declared::default()
+        });
+        let (executor, world) = (executor(), world(pod));
+        let pod = world.pod.as_ref().unwrap();
+        for folder in ["/tmp", "a/../.."] {
+            let env = [("FOLDER".to_owned(), folder.to_owned())];
+            let mounts = executor.mounts(&world, pod, &container, &env).await;
+            let Err(Error::Config { container, waiting }) = mounts else {
+                panic!("{mounts:?}");
+            };
+            assert_eq!(
+                (container.as_str(), waiting.reason.as_ref()),
+                ("main", "CreateContainerConfigError")
+            );
+        }
+    }
 }

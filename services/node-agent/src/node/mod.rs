@@ -204,6 +204,29 @@ mod tests {
     }
 
     #[test]
+    fn a_resource_that_others_advertise_stays_and_is_allocatable() {
+        let [node] = nodes(1, Kind::Process).try_into().unwrap();
+        let mut reported = NodeStatus::default();
+        for (name, amount) in [("example.com/gpu", "4"), ("cpu", "64")] {
+            let amount = Quantity::new(amount);
+            reported.capacity.insert(name.into(), amount);
+        }
+        let (machine, state) = (Machine::default(), NodeState::default());
+        let status = super::status(
+            &node,
+            &machine,
+            "",
+            &state,
+            &reported,
+            Timestamp::UNIX_EPOCH,
+        );
+        for resources in [status.capacity, status.allocatable] {
+            let amount = |name: &str| resources[name].string.as_str();
+            assert_eq!((amount("example.com/gpu"), amount("cpu")), ("4", "2"));
+        }
+    }
+
+    #[test]
     fn several_nodes_have_distinct_names_and_networks() {
         let nodes = nodes(1000, Kind::Simulated);
         let networks: HashSet<_> = nodes.iter().map(|node| node.capacity.network).collect();

@@ -8,6 +8,7 @@ use setpoint_proto::core::{
     DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo,
     Taint,
 };
+use setpoint_proto::meta::Quantity;
 
 use super::machine::{Machine, architecture};
 use super::{Node, NodeState, Pressure};
@@ -80,8 +81,8 @@ pub fn status(
 ) -> NodeStatus {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     NodeStatus {
-        capacity: node.resources.as_ref().clone(),
-        allocatable: node.resources.as_ref().clone(),
+        capacity: resources(node, reported),
+        allocatable: resources(node, reported),
         conditions: conditions(node, state, reported, now),
         addresses: addresses(node, host),
         daemon_endpoints: NodeDaemonEndpoints {
@@ -93,6 +94,14 @@ pub fn status(
         declared_features: vec![RESTARTS_ALL.to_owned()],
         ..reported.clone()
     }
+}
+
+/// Returns the resources of the machine, and those that others have added to the node's capacity. As nothing is reserved,
+/// all of them are allocatable.
+fn resources(node: &Node, reported: &NodeStatus) -> BTreeMap<String, Quantity> {
+    let mut resources = reported.capacity.clone();
+    resources.extend(node.resources.as_ref().clone());
+    resources
 }
 
 fn conditions(

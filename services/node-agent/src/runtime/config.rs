@@ -366,11 +366,8 @@ pub struct Mount {
     pub read_only: bool,
     /// The part of the volume that is mounted; empty for all of it.
     pub sub_path: String,
-    /// The files of that part, if the volume consists of files. A runtime that cannot mount the part copies them into the
-    /// container.
-    pub copies: Vec<File>,
-    /// The group that owns the copied files.
-    pub group: Option<u32>,
+    /// Whether the volume consists of files that only the agent writes.
+    pub files: bool,
 }
 
 #[cfg(test)]

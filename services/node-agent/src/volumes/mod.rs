@@ -35,8 +35,6 @@ pub struct Sources<'a> {
     pub host_paths: &'a [String],
     /// The directory of the node's own persistent volumes, if it keeps any.
     pub local_path: Option<&'a Path>,
-    /// Whether a container engine mounts files of its own in containers.
-    pub has_engine: bool,
     /// The Pod.
     pub pod: &'a Pod,
     /// The node-side values of its downward API.

@@ -282,7 +282,6 @@ mod tests {
             tokens: &tokens,
             host_paths: &[],
             local_path: None,
-            has_engine: true,
             pod: &pod,
             placement: &placement,
         };
@@ -310,7 +309,6 @@ mod tests {
             tokens: &tokens,
             host_paths: &[],
             local_path: None,
-            has_engine: true,
             pod: &pod,
             placement: &placement,
         };

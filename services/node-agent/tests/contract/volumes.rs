@@ -147,10 +147,7 @@ async fn a_part_of_a_volume_is_made_and_mounted_and_never_leads_out_of_it<R: Run
     ]);
     fixture.runtime.run_sandbox(sandbox).await.unwrap();
     let mut whole = part("config", "one", "conf.d/a");
-    whole.copies = vec![File {
-        path: at("one"),
-        ..file("", "one\n")
-    }];
+    whole.files = true;
     let writer = script(
         0,
         "ln -s /etc data/out; ln -s logs/web data/in; echo part >part/file; echo small >memory/file; \

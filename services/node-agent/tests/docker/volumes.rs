@@ -7,6 +7,27 @@ use setpoint_node_agent::runtime::{
 use crate::support::docker::fixture;
 use crate::support::{ALL_OUTPUT, container, id, sandbox_with, uid};
 
+/// Returns a mount of a volume at the path of its name.
+fn mount(volume: &str) -> Mount {
+    Mount {
+        volume: volume.into(),
+        path: format!("/{volume}"),
+        ..Mount::default()
+    }
+}
+
+/// Returns a mount of one of a volume's files.
+fn part(volume: &str, sub_path: &str, path: &str) -> Mount {
+    Mount {
+        volume: volume.into(),
+        path: path.into(),
+        sub_path: sub_path.into(),
+        read_only: true,
+        files: true,
+        ..Mount::default()
+    }
+}
+
 #[tokio::test]
 async fn volumes_are_shared_and_filled_and_secrets_are_kept_in_memory() {
     let Some(fixture) = fixture().await else {
@@ -28,32 +49,21 @@ async fn volumes_are_shared_and_filled_and_secrets_are_kept_in_memory() {
         ("memory", VolumeKind::Memory(1 << 20)),
     ]);
     fixture.runtime.run_sandbox(sandbox).await.unwrap();
-    let mount = |volume: &str, copies| Mount {
-        volume: volume.into(),
-        path: format!("/{volume}"),
-        copies,
-        ..Mount::default()
-    };
     let script = "cat /config/conf.d/a /secret/key /etc/one; touch /scratch/left /memory/left; \
                   grep -c 'tmpfs /memory' /proc/mounts; grep -c 'tmpfs /secret' /proc/mounts; stat -L -c %a /scratch /secret/key";
     let mut writer = container(0, &["sh", "-c", script]);
     writer.security.run_as_user = Some(1000);
     writer.security.supplemental_groups = vec![0];
-    let one = mount("config", vec![file("/etc/one", "one file\n")]);
-    writer.mounts = ["config", "secret", "scratch", "memory"]
-        .map(|name| mount(name, Vec::new()))
-        .into();
-    writer.mounts.push(one);
+    writer.mounts = ["config", "secret", "scratch", "memory"].map(mount).into();
+    writer.mounts.push(part("config", "conf.d/a", "/etc/one"));
     fixture.runtime.start(writer).await.unwrap();
     fixture.exited(0).await;
     assert_eq!(
         fixture.log(0, LogOptions::default()).await,
-        "from a map\nhush\none file\n1\n1\n777\n440\n"
+        "from a map\nhush\nfrom a map\n1\n1\n777\n440\n"
     );
     let mut reader = container(1, &["ls", "/scratch", "/memory"]);
-    reader.mounts = ["scratch", "memory"]
-        .map(|name| mount(name, Vec::new()))
-        .into();
+    reader.mounts = ["scratch", "memory"].map(mount).into();
     fixture.runtime.start(reader).await.unwrap();
     fixture.exited(1).await;
     assert_eq!(
@@ -90,6 +100,30 @@ async fn a_volume_has_its_size_limit_and_read_only_flag_and_hides_files_of_the_i
     assert!(!log.contains("mark"), "{log}");
 }
 
+/// Checks K17.
+#[tokio::test]
+async fn files_of_volumes_are_mounted_over_a_read_only_root_and_over_files_of_the_engine() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    let sandbox = sandbox_with([("config", files("one"))]);
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    let script =
+        "cat /config/one /etc/passwd /etc/resolv.conf; touch /new 2>/dev/null || echo refused";
+    let mut config = container(0, &["sh", "-c", script]);
+    config.security.read_only = true;
+    config.mounts = vec![
+        mount("config"),
+        part("config", "one", "/etc/passwd"),
+        part("config", "conf.d/a", "/etc/resolv.conf"),
+    ];
+    fixture.runtime.start(config).await.unwrap();
+    fixture.exited(0).await;
+    let log = fixture.log(0, LogOptions::default()).await;
+    assert_eq!(log, "oneoneonerefused\n");
+    fixture.clean_up().await;
+}
+
 /// Checks K16.
 #[tokio::test]
 async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
@@ -100,10 +134,6 @@ async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
         path: "key".into(),
         content: "hush\n".into(),
         mode: 0o400,
-    };
-    let copy = File {
-        path: "/srv/one".into(),
-        ..file.clone()
     };
     let files = VolumeKind::Files {
         files: vec![file],
@@ -126,17 +156,8 @@ async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
     config.security.run_as_user = Some(1000);
     config.security.run_as_group = Some(1000);
     config.security.supplemental_groups = vec![4242];
-    let mount = |volume: &str, copies| Mount {
-        volume: volume.into(),
-        path: format!("/{volume}"),
-        copies,
-        group: Some(4242),
-        ..Mount::default()
-    };
-    config.mounts = ["secret", "scratch", "memory"]
-        .map(|name| mount(name, Vec::new()))
-        .into();
-    config.mounts.push(mount("secret", vec![copy]));
+    config.mounts = ["secret", "scratch", "memory"].map(mount).into();
+    config.mounts.push(part("secret", "key", "/srv/one"));
     fixture.runtime.start(config).await.unwrap();
     fixture.exited(0).await;
     assert_eq!(

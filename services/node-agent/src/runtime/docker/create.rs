@@ -133,10 +133,9 @@ fn user(security: &Security, image_user: &str) -> String {
 fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
     let security = &config.security;
     let groups = security.supplemental_groups.iter();
-    let whole = config.mounts.iter().filter(|mount| mount.copies.is_empty());
     let created = |seen: &&runtime::Mount| seen.host.as_ref().is_some_and(|host| host.create);
-    let (binds, whole): (Vec<_>, Vec<_>) = whole.partition(created);
-    let mounts = whole.into_iter().map(|seen| match &seen.host {
+    let (binds, mounts): (Vec<_>, Vec<_>) = config.mounts.iter().partition(created);
+    let mounts = mounts.into_iter().map(|seen| match &seen.host {
         Some(host) => host_mount(host, &seen.path, seen.read_only),
         None => {
             let name = volume::of_mount(&config.id.uid, seen);

@@ -71,7 +71,7 @@ impl Shared {
                 content: binary.map_err(|err| BollardError::IOError { err })?,
                 mode: 0o755,
             };
-            volume::copy(&self.engine, &pause, &[file], None).await
+            volume::copy(&self.engine, &pause, &[file]).await
         };
         self.helper.get_or_try_init(upload).await.map_err(failed)?;
         let command = [&[BINARY], arguments].concat();

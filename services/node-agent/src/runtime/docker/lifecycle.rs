@@ -11,7 +11,7 @@ use setpoint_model::Key;
 
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::state::{EngineState, address, identity};
-use super::{Pause, Shared, create, engine_error, termination, volume};
+use super::{Pause, Shared, create, engine_error, resolv_conf, termination, volume};
 use crate::runtime::{
     ContainerConfig, Error, ImageOrigin, Processes, Pull, SandboxConfig, pod_label,
 };
@@ -131,9 +131,15 @@ impl Shared {
             .await;
         let file =
             file.map_err(|error| engine_error(format!("create the message file of {id}"), error))?;
+        let replaced = config
+            .mounts
+            .iter()
+            .any(|mount| mount.path == resolv_conf::PATH);
         let resolver = match &config.dns {
-            Some(dns) => Some(Box::pin(self.resolv_conf(&id.uid, &pause.runtime_id, dns)).await),
-            None => None,
+            Some(dns) if !replaced => {
+                Some(Box::pin(self.resolv_conf(&id.uid, &pause.runtime_id, dns)).await)
+            }
+            _ => None,
         };
         let resolver = resolver.transpose().map_err(|error| {
             engine_error(format!("write the resolver configuration of {id}"), error)
@@ -156,10 +162,6 @@ impl Shared {
             host.pid_mode = processes.map(|runtime_id| format!("container:{runtime_id}"));
         }
         let runtime_id = self.create(&identity, body).await?;
-        for mount in &config.mounts {
-            let copied = volume::copy(&self.engine, &runtime_id, &mount.copies, mount.group).await;
-            copied.map_err(|error| engine_error(format!("copy files to {id}"), error))?;
-        }
         let started = self.engine.client.start_container(&runtime_id, None).await;
         let inspected = self
             .engine

@@ -10,7 +10,8 @@ use super::{Shared, termination, volume};
 use crate::runtime::File;
 use crate::runtime::dns::Dns;
 
-const PATH: &str = "/etc/resolv.conf";
+/// Path of the file in containers.
+pub const PATH: &str = "/etc/resolv.conf";
 /// No termination message has this name: theirs end with the number of an attempt.
 const NAME: &str = "resolv.conf";
 
@@ -29,7 +30,7 @@ impl Shared {
             content: dns.file(&String::from_utf8_lossy(&base)).into_bytes(),
             mode: 0o644,
         };
-        volume::copy(&self.engine, pause, &[file], None).await?;
+        volume::copy(&self.engine, pause, &[file]).await?;
         let name = volume::name(uid, &messages.name);
         let volume = self.engine.client.inspect_volume(&name).await?;
         Ok(Mount {

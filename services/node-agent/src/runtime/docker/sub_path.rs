@@ -1,7 +1,8 @@
 //! Mounts of parts of volumes.
 //!
 //! The engine mounts a path of its machine, to which it would follow any link. So the part is mounted by this agent first,
-//! at a path that no container can reach, until the container has started and has a mount of its own.
+//! at a path that no container can reach, until the container has started and has a mount of its own. Volumes whose files
+//! only the agent writes have no links but its own: the engine resolves their parts.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +16,8 @@ use crate::runtime::{ContainerConfig, Error, HostPath, Mount};
 const FOLDER: &str = "/run/setpoint/subpaths";
 
 impl Shared {
-    /// Mounts the parts of volumes that a container mounts, and lets its mounts name them. They are needed until it has
-    /// started.
+    /// Mounts the parts of volumes that a container mounts, and lets its mounts name them. What is returned is needed until
+    /// the container has started.
     pub(super) async fn bind_sub_paths(
         &self,
         config: &mut ContainerConfig,
@@ -24,10 +25,17 @@ impl Shared {
         let folder = self.sub_paths().join(config.id.to_string());
         let mut bound = Vec::new();
         for (index, mount) in config.mounts.iter_mut().enumerate() {
-            if mount.sub_path.is_empty() || !mount.copies.is_empty() {
+            if mount.sub_path.is_empty() {
                 continue;
             }
             let volume = self.folder_of(&config.id.uid, mount).await?;
+            if mount.files {
+                let path = volume.join(&mount.sub_path).display().to_string();
+                // The engine's format for a path that it may create has colons between its parts.
+                let create = !path.contains(':');
+                mount.host = Some(HostPath { path, create });
+                continue;
+            }
             let (part, folder) = (mount.sub_path.clone(), folder.clone());
             let create = mount.host.as_ref().is_some_and(|host| host.create);
             // Nothing is added to an image.
@@ -61,7 +69,7 @@ impl Shared {
         if let Some(host) = &mount.host {
             return Ok(host.path.clone().into());
         }
-        if self.engine.helper.is_some() {
+        if self.engine.helper.is_some() && !mount.files {
             return Err(Error::Config(format!(
                 "subPath of volume {:?} is not supported on this node: the node agent runs in a container that does not reach the volumes of the engine",
                 mount.volume

@@ -77,7 +77,7 @@ impl Shared {
             content: Vec::new(),
             mode: 0o666,
         };
-        volume::copy(&self.engine, pause, &[empty], None).await?;
+        volume::copy(&self.engine, pause, &[empty]).await?;
         Ok(Some(Mount {
             typ: Some(MountType::BIND),
             source: Some(format!("{}/{}", volume.mountpoint, file_name(identity))),

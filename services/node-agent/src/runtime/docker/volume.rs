@@ -92,21 +92,16 @@ pub async fn fill(engine: &Engine, pause: &str, volumes: &[Volume]) -> Result<()
     upload(engine, pause, archive).await
 }
 
-/// Copies files into a container that has not been started.
-pub async fn copy(
-    engine: &Engine,
-    container: &str,
-    files: &[File],
-    group: Option<u32>,
-) -> Result<(), Error> {
+/// Copies files into volumes, through the pause container.
+pub async fn copy(engine: &Engine, pause: &str, files: &[File]) -> Result<(), Error> {
     let mut builder = tar::Builder::new(Vec::new());
     let added = files
         .iter()
-        .try_for_each(|file| add_file(&mut builder, "", file, group));
+        .try_for_each(|file| add_file(&mut builder, "", file, None));
     let archive = added.and_then(|()| builder.into_inner());
     upload(
         engine,
-        container,
+        pause,
         archive.map_err(|err| Error::IOError { err })?,
     )
     .await
