@@ -66,6 +66,7 @@ impl<R: Runtime> Executor<R> {
             tokens: &self.tokens,
             host_paths: &self.host_paths,
             local_path: self.local_path.as_deref(),
+            has_engine: R::RUNS_IMAGES,
             pod: &pod.object,
             placement,
         }

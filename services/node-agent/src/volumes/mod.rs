@@ -35,6 +35,8 @@ pub struct Sources<'a> {
     pub host_paths: &'a [String],
     /// The directory of the node's own persistent volumes, if it keeps any.
     pub local_path: Option<&'a Path>,
+    /// Whether containers run on an engine, which has images.
+    pub has_engine: bool,
     /// The Pod.
     pub pod: &'a Pod,
     /// The node-side values of its downward API.

@@ -282,6 +282,7 @@ mod tests {
             tokens: &tokens,
             host_paths: &[],
             local_path: None,
+            has_engine: true,
             pod: &pod,
             placement: &placement,
         };
@@ -309,6 +310,7 @@ mod tests {
             tokens: &tokens,
             host_paths: &[],
             local_path: None,
+            has_engine: true,
             pod: &pod,
             placement: &placement,
         };
