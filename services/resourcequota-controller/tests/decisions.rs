@@ -43,7 +43,7 @@ fn scoped(names: &[&str], scope: &str) -> ResourceQuotaSpec {
 }
 
 fn at(second: i64) -> Timestamp {
-    Timestamp::from_second(second).unwrap()
+    Timestamp::from_second(second).expect("a time of a test is in range")
 }
 
 fn pod(cpu: &str) -> Pod {

@@ -1,4 +1,5 @@
 //! Tests of the resourcequota-controller with a gateway: what is no longer used is returned, and no quota is ever exceeded.
+#![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod custom;
 mod fixture;
@@ -98,8 +99,10 @@ async fn what_a_service_of_another_type_no_longer_uses_is_returned() {
     fixture
         .used(&[("services", "0"), ("services.nodeports", "0")])
         .await;
-    let mut web = Service::default();
-    web.metadata = config_map("web").metadata;
+    let mut web = Service {
+        metadata: config_map("web").metadata,
+        ..Service::default()
+    };
     web.spec.r#type = "NodePort".into();
     web.spec.ports = vec![ServicePort {
         port: 80,
