@@ -100,10 +100,13 @@ fn restart_sidecar(pod: &mut Pod) {
     pod.status.init_container_statuses = restarted("proxy");
 }
 
+/// What is special about a Pod, and how it becomes so.
+type Case = (&'static str, fn(&mut Pod));
+
 /// Each case makes the second Pod one that goes before a Pod that has been ready for long. Without it, the first one would.
 #[test]
 fn a_surplus_pod_is_chosen_by_the_criteria_of_upstream() {
-    let cases: [(&str, fn(&mut Pod)); 8] = [
+    let cases: [Case; 8] = [
         ("no node", |pod| pod.spec.node_name.clear()),
         ("pending", |pod| pod.status.phase = "Pending".into()),
         ("not ready", |pod| pod.status.conditions.clear()),
