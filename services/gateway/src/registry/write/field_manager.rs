@@ -9,12 +9,9 @@ use crate::registry::{RequestContext, Subresource};
 
 /// Records the creator of an object with its defaults. Called before admission: its manager does not own what others add.
 pub(crate) fn created(context: &RequestContext, object: &mut dyn Object) {
-    let mut defaulted = object.clone_box();
-    kinds::of(object.kind()).fill_defaults(&mut *defaulted);
     let reset = reset(object.kind(), Subresource::None);
     let edit = edit(context, object.kind(), Subresource::None, &reset);
-    fields::create(&edit, &mut *defaulted);
-    object.meta_mut().managed_fields = std::mem::take(&mut defaulted.meta_mut().managed_fields);
+    fields::create(&edit, object);
 }
 
 /// Records an update of an object through a subresource.
