@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use axum::body::Body;
-use axum::response::Response;
-use axum::{Extension, Router};
 use http::Request;
 use setpoint_host::Protocol;
 use tower::{Service as _, service_fn};
@@ -21,16 +20,15 @@ pub fn router(registry: Arc<Registry>) -> Router {
 
 /// Returns the routes of the API; `host` adds those of health and metrics.
 pub(crate) fn router_with(control: FlowControl, registry: Arc<Registry>) -> Router {
-    let grpc = grpc::router(registry.clone());
-    let rest = rest::router(registry);
-    let by_protocol = service_fn(move |request: Request<Body>| {
-        let mut router = match Protocol::of(request.headers()) {
-            Protocol::Grpc => grpc.clone(),
-            Protocol::Http => rest.clone(),
-        };
-        async move { router.call(request).await as Result<Response, _> }
+    let mut grpc = grpc::router(registry.clone());
+    let mut rest = rest::router(registry);
+    let control = Arc::new(control);
+    let by_protocol = service_fn(move |mut request: Request<Body>| {
+        request.extensions_mut().insert(control.clone());
+        match Protocol::of(request.headers()) {
+            Protocol::Grpc => grpc.call(request),
+            Protocol::Http => rest.call(request),
+        }
     });
-    Router::new()
-        .fallback_service(by_protocol)
-        .layer(Extension(Arc::new(control)))
+    Router::new().fallback_service(by_protocol)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use percent_encoding::percent_decode_str;
 use setpoint_proto::{ApiError, Reason};
 
@@ -11,6 +11,8 @@ use super::service_account::{self, ISSUER};
 use super::{AUTHENTICATED, Identity, UNAUTHENTICATED};
 use crate::registry::{AtLeast, Registry};
 
+/// The start of the names of all headers of impersonation.
+const PREFIX: &str = "impersonate-";
 const USER: &str = "impersonate-user";
 const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
@@ -22,11 +24,11 @@ const EXTRA: &str = "impersonate-extra-";
 /// `Unauthorized` if the credentials are not a valid token.
 pub(crate) async fn identify<Body>(
     registry: &Registry,
-    mut request: Request<Body>,
-) -> Result<Request<Body>, ApiError> {
+    request: &mut Request<Body>,
+) -> Result<(), ApiError> {
     let user = authenticate(registry, request.headers()).await?;
     request.extensions_mut().insert(user);
-    Ok(request)
+    Ok(())
 }
 
 /// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
@@ -61,6 +63,10 @@ async fn of_token(registry: &Registry, header: &HeaderValue) -> Result<Identity,
 
 /// Returns the user that the request acts as, which anybody may choose.
 fn impersonated(headers: &HeaderMap) -> Result<Option<Identity>, ApiError> {
+    let mut names = headers.keys().map(HeaderName::as_str);
+    if !names.any(|name| name.starts_with(PREFIX)) {
+        return Ok(None);
+    }
     let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
     let one = |name: &str| headers.get(name).and_then(text).unwrap_or_default();
     let groups: Vec<String> = headers.get_all(GROUP).iter().filter_map(text).collect();

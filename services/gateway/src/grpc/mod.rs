@@ -14,11 +14,11 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use setpoint_proto::DESCRIPTORS;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::metadata_server::MetadataServer;
 use setpoint_proto::setpoint::metrics_server::MetricsServer;
 use setpoint_proto::setpoint::objects_server::ObjectsServer;
+use setpoint_proto::{ApiError, DESCRIPTORS};
 use tonic::Status;
 use tonic::service::Routes;
 
@@ -34,8 +34,7 @@ const RESPONSE_MAX: usize = 512 << 20;
 /// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Metadata`, `setpoint.v1.Explain`, `setpoint.v1.Metrics`, and both
 /// versions of server reflection.
 pub(crate) fn router(registry: Arc<Registry>) -> Router {
-    let authenticated = from_fn_with_state(registry.clone(), authenticate);
-    let loaded = from_fn_with_state(registry.clone(), wait_until_loaded);
+    let prepared = from_fn_with_state(registry.clone(), prepare);
     let explain = ExplainServer::new(explain::Service::new(registry.clone()));
     let metrics = MetricsServer::new(metrics::Service::new(registry.clone()));
     let metadata = MetadataServer::new(metadata::Service::new(registry.clone()))
@@ -56,32 +55,29 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
         .add_service(described().build_v1alpha().expect(built))
         .prepare()
         .into_axum_router()
-        .layer((loaded, authenticated))
+        .layer(prepared)
 }
 
-/// Waits until the definitions of custom kinds have been read; until then, a custom kind would be an unknown one.
-async fn wait_until_loaded(
+/// Does what precedes every call. One middleware, since each clones those within it for every call.
+async fn prepare(
     State(registry): State<Arc<Registry>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
-    if request.uri().path().starts_with("/grpc.reflection.") {
-        return next.run(request).await;
-    }
-    match registry.cache().loaded().await {
+    let prepared = async {
+        wait_until_loaded(&registry, request.uri().path()).await?;
+        authentication::identify(&registry, &mut request).await
+    };
+    match prepared.await {
         Ok(()) => next.run(request).await,
         Err(error) => Status::from(error).into_http(),
     }
 }
 
-/// Sets the user of a call as an extension.
-async fn authenticate(
-    State(registry): State<Arc<Registry>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    match authentication::identify(&registry, request).await {
-        Ok(request) => next.run(request).await,
-        Err(error) => Status::from(error).into_http(),
+/// Waits until the definitions of custom kinds have been read; until then, a custom kind would be an unknown one.
+async fn wait_until_loaded(registry: &Registry, path: &str) -> Result<(), ApiError> {
+    match path.starts_with("/grpc.reflection.") {
+        true => Ok(()),
+        false => registry.cache().loaded().await,
     }
 }

@@ -21,11 +21,11 @@ const KEYS: &str = "/openid/v1/jwks";
 /// Sets the user of a request as an extension.
 pub(super) async fn authenticate<F: Future<Output = Response>>(
     registry: &Registry,
-    request: Request,
+    mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    match authentication::identify(registry, request).await {
-        Ok(request) => next(request).await,
+    match authentication::identify(registry, &mut request).await {
+        Ok(()) => next(request).await,
         Err(error) => ErrorResponse(error).into_response(),
     }
 }

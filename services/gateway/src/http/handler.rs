@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use http::header::WARNING;
-use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 use hyper::upgrade::OnUpgrade;
 
@@ -16,7 +14,7 @@ use setpoint_proto::ApiError;
 
 use super::connect::{ConnectRequest, Streams, connect, is_connect};
 use super::query::Query;
-use super::response::ErrorResponse;
+use super::response::{ErrorFormat, ErrorResponse};
 use super::route::Route;
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
 use crate::access::Identity;
@@ -35,25 +33,18 @@ pub(super) struct ObjectRequest {
     pub(super) body: Body,
 }
 
-/// Handles a request.
-pub(super) async fn serve(
-    State(registry): State<Arc<Registry>>,
-    route: Option<Extension<Route>>,
-    method: Method,
-    uri: Uri,
-    mut parts: Parts,
-    streams: Option<Extension<Streams>>,
-    body: Body,
-) -> Response {
-    let query = Query::parse(uri.query().unwrap_or_default());
-    let (errors, accepted) = (query.clone(), parts.headers.clone());
-    let route = route.map(|Extension(route)| route);
-    let verb = (route.as_ref()).and_then(|route| verb(&method, route, &uri));
+/// Handles a request. Takes it as a whole: extractors would copy its head.
+pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let errors = ErrorFormat::of(&query, &parts.headers);
+    let route: Option<Route> = parts.extensions.remove();
+    let verb = (route.as_ref()).and_then(|route| verb(&parts.method, route, &parts.uri));
     let deprecation = (route.as_ref()).and_then(|route| deprecation::header(route.kind));
     let response = async {
         let route = route.ok_or_else(not_found)?;
-        let user = parts.extensions.get().cloned().unwrap_or_default();
-        let streams = streams.map(|Extension(streams)| streams);
+        let user = parts.extensions.remove().unwrap_or_default();
+        let streams = parts.extensions.get().cloned().unwrap_or_default();
         if is_connect(&route.subresource) || route.subresource == "log" {
             let request = ConnectRequest {
                 registry,
@@ -61,7 +52,7 @@ pub(super) async fn serve(
                 query,
                 parts,
                 user,
-                streams: streams.unwrap_or_default(),
+                streams,
             };
             return Box::pin(connect(request, body)).await;
         }
@@ -70,18 +61,17 @@ pub(super) async fn serve(
             registry,
             route,
             query,
-            headers: std::mem::take(&mut parts.headers),
+            headers: parts.headers,
             user,
             upgrade: parts.extensions.remove(),
-            streams: streams.unwrap_or_default(),
+            streams,
             body,
         };
         // Boxed once, since it is moved several times.
         Box::pin(respond(verb, request)).await
     };
     let response = response.await;
-    let mut response =
-        response.unwrap_or_else(|error| ErrorResponse(error).negotiated(&errors, &accepted));
+    let mut response = response.unwrap_or_else(|error| ErrorResponse(error).in_format(errors));
     if let Some(deprecation) = deprecation {
         response.headers_mut().append(WARNING, deprecation);
     }

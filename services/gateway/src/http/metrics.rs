@@ -14,7 +14,7 @@ use setpoint_proto::{ApiError, custom_metrics_v1beta1 as v1beta1};
 
 use super::accept::{self, Form, Lacking, Media};
 use super::query::Query;
-use super::response::{self, ApiResponse, ErrorResponse};
+use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
 use super::{encoding, not_found};
 use crate::adapter::{Adapter, CUSTOM, EXTERNAL, NAMESPACES};
 use crate::registry::Registry;
@@ -148,7 +148,7 @@ async fn external(
 fn respond(outcome: Result<ApiResponse, ApiError>, query: &Query, headers: &HeaderMap) -> Response {
     match outcome {
         Ok(response) => response.into_response(),
-        Err(error) => ErrorResponse(error).negotiated(query, headers),
+        Err(error) => ErrorResponse(error).in_format(ErrorFormat::of(query, headers)),
     }
 }
 

@@ -8,8 +8,9 @@ use serde_json::Value;
 use setpoint_codec::Object as _;
 use setpoint_proto::ApiError;
 
+use super::accept::{self, Media};
 use super::query::Query;
-use super::{accept, encoding, warnings};
+use super::{encoding, warnings};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -72,16 +73,33 @@ impl IntoResponse for ApiResponse {
     }
 }
 
+/// The format of an error, from `Accept` and the query.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ErrorFormat {
+    media: Media,
+    pretty: bool,
+}
+
+impl ErrorFormat {
+    /// Returns the format that a client prefers.
+    pub(super) fn of(query: &Query, headers: &HeaderMap) -> Self {
+        Self {
+            media: accept::errors(headers),
+            pretty: is_pretty(query, headers),
+        }
+    }
+}
+
 /// An error, as a `Status` object in JSON.
 #[derive(Debug)]
 pub(super) struct ErrorResponse(pub(super) ApiError);
 
 impl ErrorResponse {
-    /// Returns the response in the encoding that the client accepts.
-    pub(super) fn negotiated(self, query: &Query, headers: &HeaderMap) -> Response {
-        let (media, pretty) = (accept::errors(headers), is_pretty(query, headers));
+    /// Returns the response in a format.
+    pub(super) fn in_format(self, format: ErrorFormat) -> Response {
         let status = self.0.to_status();
-        let Ok(encoded) = encoding::encoded_status(&status, media, pretty) else {
+        let encoded = encoding::encoded_status(&status, format.media, format.pretty);
+        let Ok(encoded) = encoded else {
             return self.into_response();
         };
         self.respond(encoded)

@@ -25,9 +25,9 @@ impl Route {
     pub(super) fn of(kinds: &KindTable, path: &str) -> Option<Self> {
         let mut segments = Vec::new();
         for segment in path.strip_prefix('/')?.trim_end_matches('/').split('/') {
-            segments.push(percent_decode_str(segment).decode_utf8().ok()?.into_owned());
+            segments.push(percent_decode_str(segment).decode_utf8().ok()?);
         }
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
         match segments.as_slice() {
             ["api", version, "watch", rest @ ..] => Self::watched(kinds, "", version, rest),
             ["apis", group, version, "watch", rest @ ..] => {

@@ -1,7 +1,9 @@
 //! PriorityClass: value and preemption policy are immutable, and names with the prefix `system-` are reserved.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use prost::Message as _;
+use prost::Message;
 use serde_json::Value;
 use setpoint_codec::kind_of;
 use setpoint_proto::ApiError;
@@ -133,7 +135,7 @@ async fn check_only_default(
     new: &PriorityClass,
     registry: &Registry,
 ) -> Result<Option<Allocation>, ApiError> {
-    match default(&all(registry, AtLeast::Newest).await?) {
+    match default(&defaults(registry, AtLeast::Newest).await?) {
         Some(class) if class.metadata.name != new.metadata.name => {
             let why = format!(
                 "PriorityClass {} is already marked as default. Only one default can exist",
@@ -152,11 +154,26 @@ pub(super) fn default(classes: &[PriorityClass]) -> Option<&PriorityClass> {
     defaults.min_by_key(|class| class.value)
 }
 
-/// Returns all classes.
-pub(super) async fn all(registry: &Registry, at: AtLeast) -> Result<Vec<PriorityClass>, ApiError> {
+/// The part of an encoded class that says whether it is the default.
+#[derive(Message)]
+struct WithDefault {
+    #[prost(bool, tag = "3")]
+    global_default: bool,
+}
+
+/// Returns the classes that are the default. The others are not decoded as a whole: every new Pod without a class asks for it.
+pub(super) async fn defaults(
+    registry: &Registry,
+    at: AtLeast,
+) -> Result<Vec<PriorityClass>, ApiError> {
     let all = Filter::all(kind_of::<PriorityClass>(), "");
     let listed = registry.cache().list(&all, at).await?;
-    listed.items.iter().map(|item| of(item)).collect()
+    let is_default = |item: &&Arc<Cached>| {
+        let read = WithDefault::decode(item.raw.as_ref());
+        read.map_or(true, |class| class.global_default)
+    };
+    let defaults = listed.items.iter().filter(is_default);
+    defaults.map(|item| of(item)).collect()
 }
 
 /// Decodes a class.

@@ -57,7 +57,8 @@ pub struct Message {
     pub has_kind: bool,
     /// Whether server-side apply owns it as a whole (upstream: `structType=atomic`).
     pub is_atomic: bool,
-    fields: BTreeMap<String, Field>,
+    /// Sorted by their names.
+    fields: Vec<(String, Field)>,
 }
 
 /// A field. Dereferences to its rules.
@@ -68,6 +69,7 @@ pub struct Field {
     /// The type of the entries of a list or map, or else of the field.
     pub element: Type,
     rules: FieldRules,
+    message: OnceLock<Option<&'static Message>>,
     shapes: OnceLock<Shapes>,
 }
 
@@ -116,18 +118,21 @@ impl Message {
             name: message.name().to_owned(),
             has_kind: message.options().has_extension(&extension("setpoint.kind")),
             is_atomic: ATOMIC.contains(&message.full_name()),
-            fields,
+            fields: fields.into_iter().collect(),
         }
     }
 
     /// Returns a field by its name in JSON.
     pub fn field(&self, json_name: &str) -> Option<&Field> {
-        self.fields.get(json_name)
+        let found = self
+            .fields
+            .binary_search_by(|(name, _)| name.as_str().cmp(json_name));
+        found.ok().map(|at| &self.fields[at].1)
     }
 
     /// Returns all fields, sorted by name.
     pub fn fields(&self) -> impl Iterator<Item = &Field> {
-        self.fields.values()
+        self.fields.iter().map(|(_, field)| field)
     }
 }
 
@@ -155,18 +160,19 @@ impl Field {
             descriptor,
             element,
             rules,
+            message: OnceLock::new(),
             shapes: OnceLock::new(),
         }
     }
 
     /// Returns the message of an element; `None` for scalars, times, quantities and raw JSON.
     pub fn message(&self) -> Option<&'static Message> {
-        match &self.element {
+        *self.message.get_or_init(|| match &self.element {
             Type::Message(message) if !SCALARS.contains(&message.full_name()) => {
                 self::message(message.full_name())
             }
             _ => None,
-        }
+        })
     }
 
     /// Returns the structures of the field and of its elements.

@@ -7,6 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 
 use setpoint_schema::{AdditionalProperties, Node};
 
+use crate::fields::Name;
 use crate::rules::{self, Field, Message};
 use crate::{Error, Kind};
 
@@ -165,7 +166,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         let mut seen = BTreeSet::new();
         let parent = self.path.len();
-        while let Some(key) = map.next_key::<String>()? {
+        while let Some(key) = map.next_key_seed(Name)? {
             self.push_key(&key);
             let child = self.at.child(&key);
             if child.is_none() {

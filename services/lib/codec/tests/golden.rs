@@ -7,7 +7,9 @@ use std::{env, fs};
 
 use bytes::Bytes;
 use serde_json::Value;
-use setpoint_codec::{Kind, envelope, kinds, strict};
+use setpoint_codec::fields::{self, Edit, FieldSet, Managers, document};
+use setpoint_codec::{Kind, Object, envelope, kinds, strict};
+use setpoint_proto::meta::Time;
 
 /// An object as JSON and in its envelope.
 struct Golden {
@@ -120,4 +122,26 @@ fn check(golden: &Golden, kind: &'static Kind) {
         Vec::<String>::new(),
         "{name}: strict"
     );
+    if kind.is_stored() {
+        check_created(parsed, name);
+    }
+}
+
+/// Checks that the fields of a new object are those of a comparison with an object without any.
+fn check_created(mut object: Box<dyn Object>, name: &str) {
+    object.meta_mut().managed_fields.clear();
+    let reset = FieldSet::default();
+    let edit = Edit {
+        kind: object.kind(),
+        manager: "one",
+        subresource: "",
+        now: Time::default(),
+        reset: &reset,
+    };
+    let mut compared = Managers::default();
+    compared.create(&edit, &document(&*object)).unwrap();
+    assert!(object.added_fields().is_some(), "{name}: in one pass");
+    fields::create(&edit, &mut *object);
+    let recorded = &object.meta().managed_fields;
+    assert_eq!(*recorded, compared.encode(), "{name}: managed fields");
 }

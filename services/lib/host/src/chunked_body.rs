@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::sync::Notify;
@@ -17,8 +16,8 @@ const MAX_CHUNK: usize = 32 << 10;
 
 /// A body whose frames are split into chunks of at most 32 KiB. Notifies `stalled` if the next chunk of a frame has not
 /// been polled for `limit`.
-pub(crate) struct ChunkedBody {
-    inner: Body,
+pub(crate) struct ChunkedBody<B> {
+    inner: B,
     rest: Bytes,
     limit: Duration,
     stalled: Arc<Notify>,
@@ -26,8 +25,8 @@ pub(crate) struct ChunkedBody {
     timer: Option<AbortOnDropHandle<()>>,
 }
 
-impl ChunkedBody {
-    pub fn new(inner: Body, limit: Duration, stalled: Arc<Notify>) -> Self {
+impl<B> ChunkedBody<B> {
+    pub fn new(inner: B, limit: Duration, stalled: Arc<Notify>) -> Self {
         Self {
             inner,
             rest: Bytes::new(),
@@ -51,14 +50,14 @@ impl ChunkedBody {
     }
 }
 
-impl HttpBody for ChunkedBody {
+impl<B: HttpBody<Data = Bytes> + Unpin> HttpBody for ChunkedBody<B> {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         self.timer = None;
         if !self.rest.is_empty() {
             return Poll::Ready(Some(Ok(self.next_chunk())));

@@ -110,12 +110,13 @@ impl Host {
 
     /// Returns the router of the listener, which falls back to the service's API once that is set.
     pub(crate) fn listener_router(&self) -> Router {
-        let host = self.clone();
+        // Shared, since the handler is cloned for every request.
+        let host = Arc::new(self.clone());
         self.router()
             .fallback(move |request| async move { host.api_response(request).await })
     }
 
-    async fn api_response(self, request: Request) -> Response {
+    async fn api_response(&self, request: Request) -> Response {
         match self.app.get() {
             Some(app) => app
                 .clone()

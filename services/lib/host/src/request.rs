@@ -84,7 +84,7 @@ impl RequestHandler {
         };
         let stalled = Arc::clone(&open.stalled);
         Ok(response.map(|body| {
-            let body = Body::new(ResponseBody::new(body, protocol, open));
+            let body = ResponseBody::new(body, protocol, open);
             Body::new(ChunkedBody::new(body, stall, stalled))
         }))
     }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use opentelemetry::Context;
 use opentelemetry::trace::{SpanContext, TraceContextExt};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use tracing::dispatcher::get_default;
 use tracing::field::{Field, Visit};
 use tracing::span::Record;
@@ -84,9 +84,10 @@ pub(super) struct JsonFields;
 
 impl<'w> FormatFields<'w> for JsonFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut object = String::from("{}");
+        let mut object = Vec::with_capacity(CAPACITY);
+        object.extend_from_slice(b"{}");
         append_fields(&mut object, fields);
-        writer.write_str(&object)
+        writer.write_str(str::from_utf8(&object).map_err(|_| fmt::Error)?)
     }
 
     fn add_fields(
@@ -94,29 +95,43 @@ impl<'w> FormatFields<'w> for JsonFields {
         current: &'w mut FormattedFields<Self>,
         fields: &Record<'_>,
     ) -> fmt::Result {
-        append_fields(&mut current.fields, fields);
+        let mut object = std::mem::take(&mut current.fields).into_bytes();
+        append_fields(&mut object, fields);
+        current.fields = String::from_utf8(object).map_err(|_| fmt::Error)?;
         Ok(())
     }
 }
 
 /// Appends fields to a JSON object. Of two with the same name, readers take the last.
-fn append_fields(object: &mut String, fields: impl RecordFields) {
+fn append_fields(object: &mut Vec<u8>, fields: impl RecordFields) {
     object.pop();
     fields.record(&mut JsonVisitor(object));
-    object.push('}');
+    object.push(b'}');
 }
 
 /// Appends fields to an open JSON object.
-struct JsonVisitor<'a>(&'a mut String);
+struct JsonVisitor<'a>(&'a mut Vec<u8>);
 
 impl JsonVisitor<'_> {
     fn append(&mut self, field: &Field, value: impl Serialize) {
-        let name = field.name();
+        let (name, end) = (field.name(), self.0.len());
         let name = name.strip_prefix("r#").unwrap_or(name);
-        let comma = if self.0.ends_with('{') { "" } else { "," };
-        if let Ok(value) = serde_json::to_string(&value) {
-            self.0.extend([comma, "\"", name, "\":", &value]);
+        let comma = if self.0.ends_with(b"{") { "" } else { "," };
+        for part in [comma, "\"", name, "\":"] {
+            self.0.extend_from_slice(part.as_bytes());
         }
+        if serde_json::to_writer(&mut *self.0, &value).is_err() {
+            self.0.truncate(end);
+        }
+    }
+}
+
+/// A value that is written as the text of its `Debug`.
+struct DebugText<'a>(&'a dyn fmt::Debug);
+
+impl Serialize for DebugText<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:?}", self.0))
     }
 }
 
@@ -142,7 +157,7 @@ impl Visit for JsonVisitor<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.append(field, format!("{value:?}"));
+        self.append(field, DebugText(value));
     }
 }
 

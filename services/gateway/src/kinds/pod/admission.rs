@@ -91,7 +91,7 @@ async fn find_class(
     registry: &Registry,
 ) -> Result<Option<PriorityClass>, ApiError> {
     if name.is_empty() {
-        let classes = priorityclass::all(registry, AtLeast::Any).await?;
+        let classes = priorityclass::defaults(registry, AtLeast::Any).await?;
         return Ok(priorityclass::default(&classes).cloned());
     }
     let mut system = priorityclass::system_classes();

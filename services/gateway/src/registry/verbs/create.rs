@@ -107,13 +107,15 @@ impl Registry {
         if generated_name {
             generate_name(&mut *object);
         }
+        let rules = kinds::of(of.kind);
+        // Upstream sets them when it decodes a request, so the manager owns them, and admission sees them.
+        rules.fill_defaults(&mut *object);
         if owner == Owner::Creator {
             field_manager::created(context, &mut *object);
         }
         let mut target = of.clone();
         target.name.clone_from(&object.meta().name);
         let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
-        let rules = kinds::of(target.kind);
         rules.set_requester(&mut *object, &context.user);
         if let Some(admitting) = rules.admit(&mut *object, &target, self) {
             admitting.await?;

@@ -7,14 +7,11 @@ use setpoint_codec::{Kind, Object};
 use crate::kinds::{self, Paths};
 use crate::registry::{RequestContext, Subresource};
 
-/// Records the creator of an object. Called before admission: its manager does not own what others add.
+/// Records the creator of an object with its defaults. Called before admission: its manager does not own what others add.
 pub(crate) fn created(context: &RequestContext, object: &mut dyn Object) {
-    let mut defaulted = object.clone_box();
-    defaulted.meta_mut().managed_fields.clear();
-    kinds::of(object.kind()).fill_defaults(&mut *defaulted);
     let reset = reset(object.kind(), Subresource::None);
     let edit = edit(context, object.kind(), Subresource::None, &reset);
-    fields::create(&edit, object, &*defaulted);
+    fields::create(&edit, object);
 }
 
 /// Records an update of an object through a subresource.

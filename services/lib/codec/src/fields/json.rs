@@ -115,7 +115,7 @@ impl<'de> Visitor<'de> for Read {
 }
 
 /// Reads a key without copying it, unless it has escapes.
-pub(super) struct Name;
+pub(crate) struct Name;
 
 impl<'de> DeserializeSeed<'de> for Name {
     type Value = Cow<'de, str>;

@@ -11,8 +11,8 @@ use super::conflict::{ApplyError, Conflicts};
 use super::remove::{remove, with_parents};
 use super::set::FieldSet;
 use super::shape::{Shape, Structure};
-use super::{added, merge, object_set, validate};
-use crate::Kind;
+use super::{document, merge, object_set, validate};
+use crate::{Kind, Object};
 
 /// The number of managers that may have updated an object; older ones are merged (upstream:
 /// `DefaultMaxUpdateManagers`).
@@ -115,9 +115,7 @@ impl Edit<'_> {
     /// Returns the fields of a set that the manager can own.
     fn owned(&self, mut set: FieldSet) -> FieldSet {
         static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of_fields(NOT_OWNED));
-        if !self.reset.is_empty() {
-            set = set.recursive_difference(self.reset);
-        }
+        set.remove_recursively(self.reset);
         set.remove(&UNOWNED);
         set
     }
@@ -239,18 +237,15 @@ impl Managers {
         self.update(edit, edit.kind.empty_document(), new)
     }
 
-    /// Like [`Self::create`], from the JSON of an object that names no managers.
+    /// Like [`Self::create`], of an object that names no managers.
     ///
     /// # Errors
     /// As [`Self::update`].
-    pub(super) fn created(edit: &Edit<'_>, json: &[u8]) -> Result<Self, String> {
+    pub(super) fn created(edit: &Edit<'_>, object: &dyn Object) -> Result<Self, String> {
         let mut managers = Self::default();
-        match added::of_json(edit.kind, json) {
+        match object.added_fields() {
             Some(added) => managers.own(edit, added),
-            None => {
-                let new = serde_json::from_slice(json).map_err(|error| error.to_string())?;
-                managers.create(edit, &new)?;
-            }
+            None => managers.create(edit, &document(object))?,
         }
         Ok(managers)
     }

@@ -27,9 +27,11 @@ use serde_json::Value;
 
 use crate::Kind;
 
+pub(crate) use added::added;
 pub use atomics::merge_unowned;
 pub use conflict::{ApplyError, Conflict, Conflicts};
 pub use element::PathElement;
+pub(crate) use json::Name;
 pub use last_applied::LAST_APPLIED;
 pub use managers::{Edit, ManagerId, Managers, Operation};
 pub use objects::{apply, apply_for, create, document, keep_times, other_versions, settle, update};

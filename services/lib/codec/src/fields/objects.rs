@@ -1,6 +1,9 @@
 //! The managed fields of objects: what a create, an update and an apply record in them.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
+use serde_json::value::RawValue;
 use setpoint_proto::meta::ManagedFieldsEntry;
 
 use super::conflict::ApplyError;
@@ -13,7 +16,7 @@ const ANNOTATIONS_MAX: usize = 256 << 10;
 
 /// Returns the JSON of an object without its managed fields, which nobody owns.
 pub fn document(object: &dyn Object) -> Value {
-    serde_json::from_slice(&bare_json(object)).unwrap_or_default()
+    read(&bare_json(object))
 }
 
 fn bare_json(object: &dyn Object) -> Vec<u8> {
@@ -25,17 +28,17 @@ fn bare_json(object: &dyn Object) -> Vec<u8> {
     bare.to_json()
 }
 
-/// Records the creator of `object`, which owns the fields of `defaulted`: the object of the request with its defaults.
+/// Records the creator of an object, which owns its fields.
 ///
 /// Malformed managed fields of the request are ignored. An object whose fields cannot be named is not tracked.
-pub fn create(edit: &Edit<'_>, object: &mut dyn Object, defaulted: &dyn Object) {
+pub fn create(edit: &Edit<'_>, object: &mut dyn Object) {
     let sent = std::mem::take(&mut object.meta_mut().managed_fields);
     let managers = match Managers::decode(&sent) {
         Ok(mut sent) if !sent.is_empty() => {
-            let created = sent.create(edit, &document(defaulted));
+            let created = sent.create(edit, &document(object));
             created.map(|()| sent)
         }
-        _ => Managers::created(edit, &bare_json(defaulted)),
+        _ => Managers::created(edit, object),
     };
     if let Ok(managers) = managers {
         object.meta_mut().managed_fields = managers.encode();
@@ -52,8 +55,9 @@ pub fn update(edit: &Edit<'_>, old: &dyn Object, new: &mut dyn Object, may_repla
     }
     let replaced = Managers::decode(&sent).ok();
     let replaced = replaced.filter(|managers| may_replace && !managers.is_empty() && sent != *live);
-    let (was, is) = (bare_json(old), bare_json(new));
-    if replaced.is_none() && was == is {
+    let (was, is) = (bare_json(old), new.to_json());
+    let is_same = was == is;
+    if replaced.is_none() && is_same {
         new.meta_mut().managed_fields.clone_from(live);
         return;
     }
@@ -61,11 +65,38 @@ pub fn update(edit: &Edit<'_>, old: &dyn Object, new: &mut dyn Object, may_repla
     let Some(mut managers) = managers.filter(|managers| !managers.is_empty()) else {
         return;
     };
-    let read = |json: &[u8]| serde_json::from_slice(json).unwrap_or_default();
-    if managers.update(edit, &read(&was), &read(&is)).is_ok() {
+    let (was, is) = changed_parts(&was, &is);
+    if managers.update(edit, &was, &is).is_ok() {
         new.meta_mut().managed_fields = managers.encode();
-        keep_times(old, new);
+        if is_same {
+            keep_times(old, new);
+        }
     }
+}
+
+/// Returns two documents without the fields that have the same JSON in both: most writes change one of metadata, spec and status.
+fn changed_parts(old: &[u8], new: &[u8]) -> (Value, Value) {
+    let (mut old, mut new) = (parts(old), parts(new));
+    old.retain(|name, was| match new.get(name) {
+        Some(is) if is.get() == was.get() => new.remove(name).is_none(),
+        _ => true,
+    });
+    (document_of(old), document_of(new))
+}
+
+/// Returns the fields of a document.
+fn parts(json: &[u8]) -> BTreeMap<String, &RawValue> {
+    serde_json::from_slice(json).unwrap_or_default()
+}
+
+fn document_of(parts: BTreeMap<String, &RawValue>) -> Value {
+    let parts = parts.into_iter();
+    let values = parts.map(|(name, json)| (name, read(json.get().as_bytes())));
+    values.collect()
+}
+
+fn read(json: &[u8]) -> Value {
+    serde_json::from_slice(json).unwrap_or_default()
 }
 
 /// Returns `live` with a configuration applied to it.

@@ -178,13 +178,20 @@ impl FieldSet {
     /// Returns the paths that are not in the other set and not below one of its paths.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.join(other, |pair| match pair {
-            Pair::Left(node) => Some(node.clone()),
-            Pair::Both(one, two) if !two.is_member => {
-                one.with(one.is_member, one.below.recursive_difference(&two.below))
-            }
-            Pair::Right(_) | Pair::Both(..) => None,
-        })
+        let mut left = self.clone();
+        left.remove_recursively(other);
+        left
+    }
+
+    /// Removes the paths of the other set, and those below them.
+    pub(super) fn remove_recursively(&mut self, other: &Self) {
+        self.nodes.retain_mut(|node| {
+            let Some(removed) = other.node(&node.element) else {
+                return true;
+            };
+            node.below.remove_recursively(&removed.below);
+            !removed.is_member && (node.is_member || !node.below.is_empty())
+        });
     }
 
     /// Merges two sets node by node, in the order of their elements.

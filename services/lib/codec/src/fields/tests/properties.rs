@@ -118,12 +118,27 @@ proptest! {
             entries.as_array_mut().unwrap().push(copy);
         }
         let object = world.kind.from_json(body.to_string().as_bytes()).unwrap();
-        let (json, reset) = (object.to_json(), FieldSet::default());
+        let reset = FieldSet::default();
         let edit = Edit { kind: world.kind, manager: "one", subresource: "", now: Time::default(), reset: &reset };
         let mut compared = Managers::default();
         compared.create(&edit, &document(&*object)).unwrap();
-        prop_assert_eq!(Managers::created(&edit, &json).unwrap(), compared);
-        prop_assert_eq!(added::of_json(world.kind, &json).is_none(), twice && body.pointer("/spec/template/spec/containers").is_some());
+        prop_assert_eq!(Managers::created(&edit, &*object).unwrap(), compared);
+        prop_assert_eq!(object.added_fields().is_none(), twice && body.pointer("/spec/template/spec/containers").is_some());
+    }
+
+    #[test]
+    fn an_update_is_recorded_as_a_comparison_of_whole_documents(live in any_config(), body in any_config()) {
+        let kind = World::deployment().kind;
+        let object = |body: Value| kind.from_json(body.to_string().as_bytes()).unwrap();
+        let (mut old, mut new) = (object(live), object(body));
+        let reset = FieldSet::default();
+        let edit = |manager| Edit { kind, manager, subresource: "", now: Time::default(), reset: &reset };
+        create(&edit("one"), &mut *old);
+        prop_assume!(!old.meta().managed_fields.is_empty());
+        let mut compared = Managers::decode(&old.meta().managed_fields).unwrap();
+        compared.update(&edit("two"), &document(&*old), &document(&*new)).unwrap();
+        update(&edit("two"), &*old, &mut *new, true);
+        prop_assert_eq!(&new.meta().managed_fields, &compared.encode());
     }
 
     #[test]
