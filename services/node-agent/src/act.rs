@@ -306,6 +306,10 @@ impl<R: Runtime> Executor<R> {
             Err(runtime::Error::Config(message)) => {
                 return Err(self.misconfigured(pod, container, message));
             }
+            Err(runtime::Error::Refused { why, .. }) => {
+                let error = environment::Error::Config(WaitingReason::refused(why));
+                return Err(self.container_error(pod, container, error));
+            }
             started => started?,
         };
         if let (Some(column), Some(_)) = (Column::of(&self.runtime), ephemeral::named(spec, name)) {

@@ -123,6 +123,12 @@ impl WaitingReason {
         let reason = "CreateContainerConfigError".into();
         Self { reason, message }
     }
+
+    /// Returns the reason of a container that the engine refuses to create or start.
+    pub fn refused(message: String) -> Self {
+        let reason = "CreateContainerError".into();
+        Self { reason, message }
+    }
 }
 
 /// The attempts at one container so far.

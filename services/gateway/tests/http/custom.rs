@@ -152,6 +152,19 @@ async fn a_custom_object_is_written_and_read_like_any_other() {
     api.get(&path("a")).await.refused(404, "NotFound");
 }
 
+/// Many operators use such finalizers. Upstream refuses them for built-in kinds only.
+#[tokio::test]
+async fn a_finalizer_of_a_custom_object_needs_no_domain() {
+    let api = Api::with_crontabs().await;
+    let mut held = crontab("a", json!({ "cronSpec": "* *" }));
+    held["metadata"]["finalizers"] = json!(["held"]);
+    api.post(CRONTABS, held.clone()).await.ok();
+    let deleting = api.delete(&path("a")).await.ok();
+    assert_eq!(deleting["metadata"]["finalizers"], json!(["held"]));
+    held["metadata"]["finalizers"] = json!(["not held"]);
+    api.post(CRONTABS, held).await.refused(422, "Invalid");
+}
+
 #[tokio::test]
 async fn a_custom_kind_is_served_as_long_as_its_definition_exists() {
     let api = Api::start().await;

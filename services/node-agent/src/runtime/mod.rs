@@ -237,7 +237,15 @@ pub enum Error {
         /// Whether this call began a pull.
         pulling: bool,
     },
-    /// The container engine returned an error or did not answer.
+    /// The container engine refused an operation.
+    #[error("the container engine cannot {what}: {why}")]
+    Refused {
+        /// The operation that failed, as an infinitive.
+        what: String,
+        /// The engine's message.
+        why: String,
+    },
+    /// The container engine did not answer, or its answer cannot be read.
     #[error("the container engine cannot {what}")]
     Engine {
         /// The operation that failed, as an infinitive.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bollard::models::ContainerInspectResponse;
 use futures::StreamExt as _;
 use setpoint_node_agent::runtime::{
-    Console, ContainerConfig, Dns, Hosts, Input, LogOptions, Output, Processes, Runtime as _,
+    Console, ContainerConfig, Dns, Error, Hosts, Input, LogOptions, Output, Processes, Runtime as _,
     SandboxConfig, Security, Streams, TerminationMessage,
 };
 
@@ -126,6 +126,22 @@ async fn limits_are_passed_to_the_engine() {
     );
     let memory = Some(32 << 20);
     assert_eq!(actual, (Some(256), Some(500_000_000), memory, memory));
+}
+
+/// The kubelet shows such a refusal as `CreateContainerError`.
+#[tokio::test]
+async fn a_container_that_the_engine_refuses_has_its_reason() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    let mut config = container(0, &[]);
+    config.resources = resources(&[], &[("memory", "1Mi")]);
+    let refused = fixture.runtime.start(config).await.unwrap_err();
+    let Error::Refused { why, .. } = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(why.contains("Minimum memory limit"), "{why}");
 }
 
 /// Returns the CPU shares, the CPU quota and the memory limit that the cgroup of a container has, of either version.

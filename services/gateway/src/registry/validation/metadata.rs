@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use setpoint_codec::Kind;
 use setpoint_model::names;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason};
@@ -119,8 +120,9 @@ fn bad<T>(message: impl Into<String>) -> Result<T, ApiError> {
     Err(ApiError::new(Reason::BadRequest, message))
 }
 
-/// Validates the metadata of an object, after its name was generated.
+/// Validates the metadata of an object of a kind, after its name was generated.
 pub fn validate(
+    kind: &Kind,
     meta: &ObjectMeta,
     check_name: impl Fn(&str) -> Vec<String>,
     errors: &mut FieldErrors,
@@ -135,7 +137,7 @@ pub fn validate(
     } else {
         errors.check(&path.field("name"), &meta.name, check_name);
     }
-    validate_mutable(meta, errors);
+    validate_mutable(kind, meta, errors);
 }
 
 /// Replaces a hyphen at the end of a name prefix, which is valid there since a suffix follows (upstream:
@@ -147,20 +149,25 @@ fn mask_trailing_hyphen(prefix: &str) -> String {
     }
 }
 
-/// Validates the fields of the metadata that a user may change.
-fn validate_mutable(meta: &ObjectMeta, errors: &mut FieldErrors) {
+/// Validates the fields of the metadata that a user may change. Finalizers of custom objects need no domain, as upstream.
+fn validate_mutable(kind: &Kind, meta: &ObjectMeta, errors: &mut FieldErrors) {
     let path = FieldPath::root("metadata");
     validate_labels(&meta.labels, &path.field("labels"), errors);
     validate_annotations(&meta.annotations, &path.field("annotations"), errors);
     let owners = path.field("ownerReferences");
     validate_owners(&meta.owner_references, &owners, errors);
-    validate_finalizers(&meta.finalizers, &path.field("finalizers"), errors);
+    let finalizers = path.field("finalizers");
+    validate_finalizers(&meta.finalizers, &finalizers, errors);
+    if !kind.is_custom() {
+        for (index, finalizer) in meta.finalizers.iter().enumerate() {
+            validate_finalizer_domain(finalizer, &finalizers.index(index), errors);
+        }
+    }
 }
 
 fn validate_finalizers(finalizers: &[String], path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    for (index, finalizer) in finalizers.iter().enumerate() {
+    for finalizer in finalizers {
         errors.check(path, finalizer, names::validate_qualified_name);
-        validate_finalizer_domain(finalizer, &path.index(index), errors);
     }
     let names = |name| finalizers.iter().any(|finalizer| finalizer == name);
     if names(ORPHAN) && names(FOREGROUND) {
@@ -170,8 +177,13 @@ fn validate_finalizers(finalizers: &[String], path: &FieldPath<'_>, errors: &mut
 }
 
 /// Validates the metadata of a write of the status.
-pub fn validate_status_update(meta: &ObjectMeta, old: &ObjectMeta, errors: &mut FieldErrors) {
-    validate_mutable(meta, errors);
+pub fn validate_status_update(
+    kind: &Kind,
+    meta: &ObjectMeta,
+    old: &ObjectMeta,
+    errors: &mut FieldErrors,
+) {
+    validate_mutable(kind, meta, errors);
     validate_update(meta, old, errors);
 }
 
@@ -303,7 +315,7 @@ mod tests {
         };
         change(&mut meta);
         let mut errors = FieldErrors::default();
-        validate(&meta, |_| Vec::new(), &mut errors);
+        validate(target("web").kind, &meta, |_| Vec::new(), &mut errors);
         errors.to_string()
     }
 

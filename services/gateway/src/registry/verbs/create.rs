@@ -327,7 +327,7 @@ fn complete_create(
     rules.prepare_create(object);
     let mut errors = FieldErrors::default();
     let check_name = |name: &str| rules.check_name(name);
-    metadata::validate(object.meta(), check_name, &mut errors);
+    metadata::validate(target.kind, object.meta(), check_name, &mut errors);
     rules.validate(object, &mut errors);
     rules.validate_create(object, &mut errors);
     view::validate(target.served, object, None, &mut errors);

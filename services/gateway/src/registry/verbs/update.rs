@@ -203,11 +203,11 @@ pub(crate) fn validate_update(
     let mut errors = FieldErrors::default();
     match part {
         Subresource::Status => {
-            metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
+            metadata::validate_status_update(target.kind, new.meta(), was.meta(), &mut errors);
             rules.validate_status_update(new, was, &mut errors);
         }
         Subresource::Approval | Subresource::Finalize => {
-            metadata::validate_status_update(new.meta(), was.meta(), &mut errors);
+            metadata::validate_status_update(target.kind, new.meta(), was.meta(), &mut errors);
             rules.validate_part_update(new, was, part, &mut errors);
         }
         part if part.is_part_of_spec() => {
@@ -226,7 +226,8 @@ pub(crate) fn validate_update(
 
 fn validate_whole(target: &Target, was: &dyn Object, new: &dyn Object, errors: &mut FieldErrors) {
     let rules = kinds::of(target.kind);
-    metadata::validate(new.meta(), |name| rules.check_name(name), errors);
+    let check_name = |name: &str| rules.check_name(name);
+    metadata::validate(target.kind, new.meta(), check_name, errors);
     metadata::validate_update(new.meta(), was.meta(), errors);
     rules.validate(new, errors);
     rules.validate_update(new, was, errors);

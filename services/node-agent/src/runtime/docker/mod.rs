@@ -298,8 +298,16 @@ fn read_log(engine: &Engine, runtime_id: String, options: &LogOptions) -> Log {
 
 fn engine_error(what: impl Into<String>, source: BollardError) -> Error {
     let what = what.into();
-    let source = Box::new(source);
-    Error::Engine { what, source }
+    match source {
+        BollardError::DockerResponseServerError { message, .. } => Error::Refused {
+            what,
+            why: message,
+        },
+        source => Error::Engine {
+            what,
+            source: Box::new(source),
+        },
+    }
 }
 
 /// Returns whether the engine reports that the object does not exist.
