@@ -24,7 +24,7 @@ pub struct World {
     pub spec: ResourceQuotaSpec,
     /// Its status.
     pub status: ResourceQuotaStatus,
-    /// What its objects use; `None` if they could not be read.
+    /// The use by its objects; `None` if they could not be read.
     pub counted: Option<Counted>,
     /// The interval at which it is counted without a change.
     pub sync_period: Duration,

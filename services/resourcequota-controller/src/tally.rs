@@ -64,7 +64,7 @@ pub struct Tally<'a> {
     counted: Counted,
 }
 
-/// What the objects that a quota counts use.
+/// The sum over the objects that a quota counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// By the names in the quota; without those that no kind uses.

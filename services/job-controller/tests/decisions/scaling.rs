@@ -100,7 +100,7 @@ fn restart_sidecar(pod: &mut Pod) {
     pod.status.init_container_statuses = restarted("proxy");
 }
 
-/// What is special about a Pod, and how it becomes so.
+/// A property of a Pod, and the change that gives it to one.
 type Case = (&'static str, fn(&mut Pod));
 
 /// Each case makes the second Pod one that goes before a Pod that has been ready for long. Without it, the first one would.

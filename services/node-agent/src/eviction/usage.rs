@@ -1,4 +1,4 @@
-//! What the Pods of a node use of a resource. Pure.
+//! The use of a resource by the Pods of a node. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 

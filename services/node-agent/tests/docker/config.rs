@@ -6,8 +6,8 @@ use std::time::Duration;
 use bollard::models::ContainerInspectResponse;
 use futures::StreamExt as _;
 use setpoint_node_agent::runtime::{
-    Console, ContainerConfig, Dns, Error, Hosts, Input, LogOptions, Output, Processes, Runtime as _,
-    SandboxConfig, Security, Streams, TerminationMessage,
+    Console, ContainerConfig, Dns, Error, Hosts, Input, LogOptions, Output, Processes,
+    Runtime as _, SandboxConfig, Security, Streams, TerminationMessage,
 };
 
 use crate::support::docker::{IMAGE, client, fixture};

@@ -60,7 +60,12 @@ pub(crate) fn replicas_of(object: &dyn Object, target: &Target) -> Result<i32, A
     let mut meta = scale.metadata.clone();
     metadata::match_target(&mut meta, target)?;
     let mut errors = FieldErrors::default();
-    metadata::validate(object.kind(), &meta, names::validate_dns_subdomain, &mut errors);
+    metadata::validate(
+        object.kind(),
+        &meta,
+        names::validate_dns_subdomain,
+        &mut errors,
+    );
     errors.non_negative(
         &FieldPath::root("spec").field("replicas"),
         scale.spec.replicas,

@@ -3,9 +3,10 @@
 //! ```text
 //! image ─▶ source ─ export ─▶ filter ─ upload ─▶ carrier ─▶ volume of the engine
 //! ```
-//! Source and carrier are containers that are never started; the engine does not export and unpack one at the same time. The volume is filled while its carrier exists, and complete once that is removed. It is read-only for containers, shared by
-//! all that mount the same image, and removed with the last of them. The engine unpacks it within the carrier, so that no path
-//! or link of an image leads out of it. Engines before 28 cannot mount images themselves.
+//! Source and carrier are containers that are never started; two, because the engine cannot export a container and unpack into it
+//! at the same time. The volume is complete once its carrier is removed. It is read-only for containers, shared by all that mount
+//! the same image, and removed with the last of them. The engine unpacks it within the carrier, so that no path or link of an
+//! image leads out of it. Engines before 28 cannot mount images themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -299,10 +299,9 @@ fn read_log(engine: &Engine, runtime_id: String, options: &LogOptions) -> Log {
 fn engine_error(what: impl Into<String>, source: BollardError) -> Error {
     let what = what.into();
     match source {
-        BollardError::DockerResponseServerError { message, .. } => Error::Refused {
-            what,
-            why: message,
-        },
+        BollardError::DockerResponseServerError { message, .. } => {
+            Error::Refused { what, why: message }
+        }
         source => Error::Engine {
             what,
             source: Box::new(source),
