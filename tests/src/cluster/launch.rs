@@ -10,7 +10,8 @@ use crate::{Process, WallClock};
 const MANAGER: &str = "controller-manager";
 /// The number of the process of [`Cluster::start_housekeeping`]. Those that tests start have lower ones.
 const HOUSEKEEPER: usize = 9;
-const HOUSEKEEPING: &str = "garbage-collector,serviceaccount,root-ca-certificate-publisher";
+const HOUSEKEEPING: &str =
+    "garbage-collector,resourcequota,serviceaccount,root-ca-certificate-publisher";
 
 impl Cluster {
     /// Starts etcd with the data of an earlier start, if any.
