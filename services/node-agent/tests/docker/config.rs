@@ -136,12 +136,12 @@ async fn a_container_that_the_engine_refuses_has_its_reason() {
     };
     fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let mut config = container(0, &[]);
-    config.resources = resources(&[], &[("memory", "1Mi")]);
+    config.working_dir = "relative".into();
     let refused = fixture.runtime.start(config).await.unwrap_err();
     let Error::Refused { why, .. } = refused else {
         panic!("{refused:?}");
     };
-    assert!(why.contains("Minimum memory limit"), "{why}");
+    assert!(why.contains("working directory"), "{why}");
 }
 
 /// Returns the CPU shares, the CPU quota and the memory limit that the cgroup of a container has, of either version.
