@@ -35,7 +35,7 @@ const TASKS: [&str; 19] = [
     "membership",
     "namespaces",
     "owner-graph",
-    "quotas",
+    "quota-changes",
 ];
 
 /// Each task of each process panics at its first start.
