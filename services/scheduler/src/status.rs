@@ -106,6 +106,9 @@ mod tests {
         assert_eq!(cleared.nominated_node_name, "");
         assert_eq!(without_nomination(&nominated), Some(cleared.clone()));
         assert_eq!(without_nomination(&cleared), None);
+        let again = super::nominated(&cleared, "a").expect("it has none");
+        assert_eq!(again.nominated_node_name, "a");
+        assert_eq!(super::nominated(&again, "a"), None);
     }
 
     /// Checks C7.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use setpoint_scheduler::{Change, Plugin};
 
-use crate::world::{NodeB, PodB, helps, node, plan, pod, world};
+use crate::world::{NodeB, PodB, helps, node, parse_selector, plan, pod, term, world};
 
 fn pods(old: Option<&PodB>, new: Option<&PodB>) -> Change {
     let view = |pod: &PodB| Arc::new(pod.view());
@@ -55,6 +55,50 @@ fn pods_without_room_wake_when_room_is_made() {
         (Change::Namespace, false),
     ];
     assert_hints(Plugin::NodeResourcesFit, &waiting, &cases);
+}
+
+/// Checks C6: upstream's `Test_isSchedulableAfterNodeChange` of NodeResourcesFit.
+#[test]
+fn pods_wake_when_a_node_has_more_of_what_they_request() {
+    const GPU: &str = "example.com/gpu";
+    let base = || node("a").has("cpu", "4").has("memory", "4Gi").has(GPU, "4");
+    let changed = |resource: &str, amount: &str| {
+        let new = base().has(resource, amount);
+        nodes(Some(&base()), Some(&new))
+    };
+    let cases = |wanted: &str| {
+        [
+            (changed("cpu", "8"), wanted == "cpu"),
+            (changed("memory", "8Gi"), wanted == "memory"),
+            (changed(GPU, "8"), wanted == GPU),
+            (changed("pods", "200"), true),
+            (changed("cpu", "3"), false),
+            (changed("memory", "3Gi"), false),
+            (changed(GPU, "3"), false),
+            (changed("pods", "100"), false),
+            (changed("pods", "110"), false),
+            (nodes(None, Some(&base())), true),
+            (nodes(None, Some(&base().has("pods", "0"))), false),
+        ]
+    };
+    for (resource, amount) in [("cpu", "1"), ("memory", "1Gi"), (GPU, "1")] {
+        let waiting = pod("p").requests(&[(resource, amount)]);
+        assert_hints(Plugin::NodeResourcesFit, &waiting, &cases(resource));
+    }
+}
+
+/// Checks C6: upstream's queueing hints of VolumeZone.
+#[test]
+fn pods_wake_when_a_node_appears_or_has_other_labels() {
+    let (plain, zoned) = (node("a"), node("a").labels("zone=b"));
+    let cases = [
+        (nodes(None, Some(&plain)), true),
+        (nodes(Some(&plain), Some(&zoned)), true),
+        (nodes(Some(&zoned), Some(&zoned.clone().cordoned())), false),
+        (nodes(Some(&zoned), None), false),
+        (pods(Some(&pod("other").on("a")), None), false),
+    ];
+    assert_hints(Plugin::VolumeZone, &pod("p"), &cases);
 }
 
 /// Checks C6.
@@ -129,6 +173,14 @@ fn pods_wake_when_pods_that_they_want_or_avoid_come_and_go() {
         ),
         (Change::Namespace, true),
     ];
+    assert_hints(Plugin::InterPodAffinity, &near, &cases);
+    let mut anywhere = term("zone", "app=db");
+    anywhere.namespace_selector = parse_selector("team=a");
+    let cases = [
+        (pods(None, Some(&on("app=db").namespace("other"))), true),
+        (pods(None, Some(&on("app=x").namespace("other"))), false),
+    ];
+    let near = plain.clone().near_term(anywhere);
     assert_hints(Plugin::InterPodAffinity, &near, &cases);
     let away = plain.clone().away("zone", "app=db");
     let repelling = on("app=x").away("zone", "app=web");

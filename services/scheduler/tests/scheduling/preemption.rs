@@ -152,6 +152,15 @@ fn victims_are_as_few_and_as_unimportant_as_possible() {
             high("500m").near("host", "foo"),
             &[],
         ),
+        // Affinity to a Pod that stays, beside a victim that it is not about.
+        (
+            vec![
+                on("a", "loved", "100m", 2000).labels("foo"),
+                on("a", "low", "800m", 1),
+            ],
+            high("500m").near("host", "foo"),
+            &["low"],
+        ),
     ];
     for (n, (placed, incoming, expected)) in cases.into_iter().enumerate() {
         let snapshot = world(&[small("a")], &placed, &[incoming]);
@@ -175,6 +184,14 @@ fn victims_may_even_out_the_spread() {
     let (message, nomination) = refusal(&snapshot);
     assert_eq!(nomination, Nomination::Node("a".into()), "{message}");
     assert_eq!(victims(&snapshot), ["a2", "a1"]);
+    // A Pod that the spread allows is spared, and counts again in its domain.
+    let placed = [
+        on("a", "spared", "100m", 2).labels("foo"),
+        on("a", "other", "800m", 1),
+        on("b", "full", "1", 2000).labels("foo"),
+    ];
+    let incoming = high("500m").labels("foo").spread(1, "zone", "foo");
+    assert_eq!(victims(&world(&nodes, &placed, &[incoming])), ["other"]);
 }
 
 /// Checks C7: upstream's `TestSelectBestCandidate`.
@@ -376,6 +393,12 @@ fn a_pod_waits_for_its_victims_before_it_preempts_others() {
         // Deleted for another reason.
         (small("a"), on("a", "victim", "900m", 1).deleting(), false),
         (small("a"), on("a", "victim", "900m", 1), false),
+        // Preempted for a Pod of a higher priority than this one's.
+        (
+            small("a"),
+            on("a", "victim", "900m", 1000).preempted(),
+            false,
+        ),
         // The nominated node does not fit any more.
         (
             small("a").taint("x", "", "NoSchedule"),
@@ -455,8 +478,10 @@ fn reservations_of_pods_of_lower_priority_are_withdrawn() {
     let placed = [on("a", "low", "900m", 1)];
     let mut snapshot = world(&[small("a")], &placed, &[high("500m")]);
     let lower = pod("lower").cpu("500m").priority(10).nominated("a");
+    let equal = pod("equal").cpu("100m").priority(1000).nominated("a");
     let higher = pod("higher").cpu("100m").priority(2000).nominated("a");
-    snapshot.nominated = vec![Arc::new(lower.view()), Arc::new(higher.view())];
+    let nominated = [lower, equal, higher].map(|pod| Arc::new(pod.view()));
+    snapshot.nominated = nominated.into();
     let steps = plan(&snapshot).steps.into_iter();
     let withdrawn = steps.filter_map(|step| match step.action {
         Action::Withdraw { nominated, .. } => Some(nominated.meta.key.name.clone()),
@@ -487,4 +512,54 @@ fn a_pod_without_a_node_of_its_own_is_no_victim() {
     snapshot.nodes[0].take(&assumed);
     snapshot.pods[0].push(assumed);
     assert_eq!(victims(&snapshot), [""; 0]);
+}
+
+/// Checks C7: without hope of room a Pod's reservation ends, for the other Pods of the plan, too; a Pod that may not preempt
+/// keeps it.
+#[test]
+fn a_reservation_ends_when_preemption_is_of_no_use() {
+    let low = pod("low").cpu("400m");
+    let hopeless = [high("2").nominated("a"), low.clone()];
+    let snapshot = world(&[small("a")], &[], &hopeless);
+    assert_eq!(bindings(&snapshot), [("low".into(), "a".into())]);
+    let never = high("800m").with(|spec| spec.preemption_policy = Some("Never".into()));
+    let placed = [on("a", "equal", "500m", 1000)];
+    let snapshot = world(&[small("a")], &placed, &[never.nominated("a"), low]);
+    assert!(bindings(&snapshot).is_empty());
+}
+
+/// Nodes with one Pod each, of which a later one has a lower priority.
+fn with_victims(nodes: usize) -> (Vec<NodeB>, Vec<PodB>) {
+    let numbers = (0..nodes).rev().zip(1..);
+    let one = |(n, priority)| {
+        let node = format!("{n:04}");
+        (
+            small(&node),
+            on(&node, &node, "900m", priority).labels("app=foo"),
+        )
+    };
+    numbers.map(one).unzip()
+}
+
+/// Checks C7: as upstream, a tenth of the nodes is tried, and at least a hundred, from one that differs each time.
+#[test]
+fn preemption_tries_a_tenth_of_the_nodes_and_at_least_a_hundred() {
+    for (nodes, seed, expected) in [(90, 5, "0089"), (150, 5, "0104"), (1100, 200, "0309")] {
+        let (nodes, placed) = with_victims(nodes);
+        let mut snapshot = world(&nodes, &placed, &[high("500m")]);
+        snapshot.seed = seed;
+        assert_eq!(victims(&snapshot), [expected]);
+    }
+}
+
+/// Checks C7: a search that has only found violations of PodDisruptionBudgets goes on.
+#[test]
+fn preemption_tries_nodes_until_one_violates_no_budget() {
+    let (nodes, mut placed) = with_victims(150);
+    let last = placed.first_mut().expect("there are Pods");
+    *last = on("0149", "uncovered", "900m", 900);
+    let mut snapshot = world(&nodes, &placed, &[high("500m")]);
+    snapshot.budgets = vec![budget("app=foo", 0)];
+    snapshot.seed = 5;
+    assert_eq!(victims(&snapshot), ["uncovered"]);
 }

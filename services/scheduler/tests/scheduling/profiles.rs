@@ -202,6 +202,36 @@ fn the_affinity_of_a_profile_is_added_to_that_of_each_pod() {
     assert_eq!(found(pod("p").prefers(1, "zone=1")), [33, 100]);
 }
 
+#[test]
+fn the_affinity_of_a_profile_may_compare_numbers_and_name_nodes() {
+    let added = |term: serde_json::Value| {
+        let terms = json!({"nodeSelectorTerms": [term]});
+        let affinity =
+            json!({"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});
+        profile(args("NodeAffinity", affinity))
+    };
+    let nodes = [node("a").labels("cores=4"), node("b").labels("cores=16")];
+    let snapshot = world(&nodes, &[], &[]);
+    let enforced = "node(s) didn't match scheduler-enforced node affinity";
+    let one = |key: &str, operator: &str, value: &str| json!({"key": key, "operator": operator, "values": [value]});
+    for (term, expected) in [
+        (
+            json!({"matchExpressions": [one("cores", "Gt", "8")]}),
+            [enforced, ""],
+        ),
+        (
+            json!({"matchExpressions": [one("cores", "Lt", "8")]}),
+            ["", enforced],
+        ),
+        (
+            json!({"matchFields": [one("metadata.name", "In", "a")]}),
+            ["", enforced],
+        ),
+    ] {
+        assert_eq!(objections_of(&snapshot, added(term), &pod("p")), expected);
+    }
+}
+
 fn hosts() -> Vec<NodeB> {
     ["a", "b"]
         .map(|name| node(name).labels(&format!("{HOSTNAME}={name}")))
@@ -255,6 +285,10 @@ fn a_change_wakes_a_pod_that_default_constraints_have_rejected() {
     };
     assert!(helped(new(hosts().remove(0))));
     assert!(!helped(new(node("c"))), "it has no host name");
+    let own = pod("p").spread(1, "zone", "foo").view();
+    let zoned = new(node("c").labels("zone=c"));
+    let hard = spread_by("DoNotSchedule");
+    assert!(helps(&hard, &own, rejectors, &zoned), "its own applies");
 }
 
 /// Upstream's cases of `TestValidateKubeSchedulerConfiguration` and those of each plugin's arguments, in its words.

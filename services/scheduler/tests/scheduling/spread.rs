@@ -423,6 +423,17 @@ fn constraints_that_may_be_violated_lower_scores() {
             &[85, 100],
         ),
     ];
+    // Pods on nodes that the Pod's affinity excludes do not count.
+    let elsewhere = soft(1, "zone").wants("node notin (b)");
+    let found = spread_scores(&four(), &placed("b:foo b:foo x:foo"), &elsewhere);
+    assert_eq!(found, [100, 0, 0]);
+    // As upstream, each node has its own Pods, although others have the same host name.
+    let same = plain(&["a", "b"]).into_iter();
+    let same: Vec<_> = same
+        .map(|node| node.labels(&format!("{HOSTNAME}=same")))
+        .collect();
+    let found = spread_scores(&same, &placed("a:foo a:foo"), &soft(1, HOSTNAME));
+    assert_eq!(found, [0, 100]);
     for (n, (nodes, placed, incoming, expected)) in cases.into_iter().enumerate() {
         assert_eq!(
             spread_scores(&nodes, &placed, &incoming),

@@ -183,6 +183,7 @@ fn resources_are_weighed_by_least_allocated() {
     let found = |pod| scores(world(&[with("10")], &[], &[]), three.clone(), &pod);
     assert_eq!(found(wants("3", "5000")), [50]);
     assert_eq!(found(and_foo("2")), [60]);
+    assert_eq!(found(and_foo("0")), [50], "it requests none");
 }
 
 /// Upstream's `TestRequestedToCapacityRatioScoringStrategy`.
@@ -244,4 +245,13 @@ fn a_shape_that_rises_packs_extended_resources() {
         let found = scores(world(&nodes, &placed, &[]), profile, &incoming);
         assert_eq!(found, expected, "case {n}");
     }
+}
+
+/// As upstream, whose `buildRequestedToCapacityRatioScorerFunction` skips them.
+#[test]
+fn resources_with_a_score_of_0_in_a_shape_do_not_count() {
+    let shape = by(ratio(&[(0, 0), (100, 1)]), &[(FOO, 3), (BAR, 5)]);
+    let nodes = [node("a").has(FOO, "4").has(BAR, "1000")];
+    let incoming = pod("p").requests(&[(FOO, "2"), (BAR, "1")]);
+    assert_eq!(scores(world(&nodes, &[], &[]), shape, &incoming), [5]);
 }

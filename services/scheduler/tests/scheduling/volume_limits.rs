@@ -80,13 +80,16 @@ fn a_node_takes_as_many_volumes_of_a_driver_as_its_csi_node_says() {
         &'a [&'a str],
         bool,
     );
-    let cases: [Case<'_>; 10] = [
+    let cases: [Case<'_>; 12] = [
         (&[(EBS, 2)], &[&[one]], &[two], false),
         (&[(EBS, 2)], &[&[one], &[two]], &[three], true),
         (&[(EBS, 2)], &[&[one, two]], &[three], true),
         (&[(EBS, 2)], &[&[one], &[one]], &[two], false),
         (&[(EBS, 2)], &[&[one], &[two]], &[one], false),
         (&[(EBS, 1)], &[&[other]], &[one], false),
+        // More than the limit are attached already.
+        (&[(EBS, 1)], &[&[one, two]], &[one], false),
+        (&[(EBS, 1)], &[&[one, two]], &[other], false),
         (&[(EBS, 0)], &[], &[one], true),
         (&[(EBS, 0)], &[], &[], false),
         (&[("pd.csi.storage.gke.io", 0)], &[&[one]], &[two], false),

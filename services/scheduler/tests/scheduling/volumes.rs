@@ -9,7 +9,7 @@ use setpoint_proto::core::{
     PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, TopologySelectorLabelRequirement,
     TopologySelectorTerm, Volume, VolumeNodeAffinity,
 };
-use setpoint_proto::meta::Quantity;
+use setpoint_proto::meta::{OwnerReference, Quantity};
 use setpoint_proto::storage::StorageClass;
 use setpoint_scheduler::{
     Action, Change, ClaimView, ClassView, Plugin, Snapshot, Storage, VolumeView,
@@ -239,11 +239,13 @@ fn a_volume_of_a_zone_is_used_in_that_zone() {
         node("a").labels("topology.kubernetes.io/zone=west"),
         node("b").labels("topology.kubernetes.io/zone=north"),
         node("c"),
+        node("d").labels("topology.kubernetes.io/region=west"),
+        node("e").labels("failure-domain.beta.kubernetes.io/zone=east"),
     ];
     let mut snapshot = world(&nodes, &[], &[]);
     snapshot.storage = storage(&[bound("data", "disk")], &[disk], &[]);
     let against = "node(s) had no available volume zone";
-    assert_eq!(objections(&snapshot, &web), ["", against, ""]);
+    assert_eq!(objections(&snapshot, &web), ["", against, "", against, ""]);
 }
 
 #[test]
@@ -364,6 +366,10 @@ fn an_exclusive_claim_has_one_pod_which_a_more_important_one_may_preempt() {
     let mut snapshot = world(&nodes, &placed, &[second.priority(1)]);
     snapshot.storage = storage.clone();
     assert_eq!(victims(&snapshot), ["first"]);
+    let stranger = [pod("first").namespace("other").on("a").uses("data")];
+    let mut snapshot = world(&nodes, &stranger, &[]);
+    snapshot.storage = storage.clone();
+    assert_eq!(objections(&snapshot, &pod("second").uses("data")), [""]);
     let elsewhere = pod("second").namespace("other").uses("data");
     let mut snapshot = world(&nodes, &placed, &[]);
     snapshot.storage = storage;
@@ -385,6 +391,12 @@ fn pods_wake_when_their_claims_volumes_or_classes_may_help() {
             old: old.map(view),
             new: view(new),
         };
+    let mut recreated = free.clone();
+    recreated.metadata.uid = "another".into();
+    let mut unclassed = free.clone();
+    unclassed.spec.storage_class_name = None;
+    let mut foreign = free.clone();
+    foreign.metadata.namespace = "other".into();
     let other = claim("other", "local");
     let mut taken = volume("disk", "a");
     taken.spec.claim_ref = Some(ObjectReference::default());
@@ -396,6 +408,13 @@ fn pods_wake_when_their_claims_volumes_or_classes_may_help() {
         (changed(Some(&selected), &complete), true),
         (changed(Some(&free), &selected), false),
         (changed(Some(&selected), &free), true),
+        (changed(Some(&free), &complete), true),
+        (changed(Some(&free), &recreated), true),
+        (changed(Some(&unclassed), &free), true),
+        (changed(Some(&free), &free), false),
+        (changed(Some(&selected), &selected), false),
+        (changed(Some(&complete), &complete), false),
+        (changed(None, &foreign), false),
         (volume_change(&volume("disk", "a")), true),
         (volume_change(&taken), false),
         (Change::Class, true),
@@ -408,5 +427,63 @@ fn pods_wake_when_their_claims_volumes_or_classes_may_help() {
             *expected,
             "case {n}: {change:?}"
         );
+    }
+}
+
+/// Checks C6: upstream's queueing hints of VolumeRestrictions.
+#[test]
+fn pods_wake_when_a_pod_that_uses_their_claim_leaves() {
+    let waiting = pod("p").uses("data").view();
+    let (user, other) = (pod("q").on("a").uses("data"), pod("q").on("a").uses("x"));
+    let view = |pod: &PodB| Arc::new(pod.view());
+    let updated = Change::Pod {
+        old: Some(view(&user)),
+        new: Some(view(&user)),
+    };
+    let foreign = user.clone().namespace("other");
+    let cases = [
+        (Change::left(view(&user)), true),
+        (Change::left(view(&other)), false),
+        (Change::left(view(&foreign)), false),
+        (updated, false),
+        (Change::Class, false),
+    ];
+    let rejectors = [Plugin::VolumeRestrictions].into_iter().collect();
+    for (n, (change, expected)) in cases.iter().enumerate() {
+        assert_eq!(helps(&waiting, rejectors, change), *expected, "case {n}");
+    }
+}
+
+#[test]
+fn the_claim_of_an_ephemeral_volume_belongs_to_its_pod() {
+    let web = pod("web").with(|spec| {
+        let mut scratch = Volume {
+            name: "scratch".into(),
+            ..Default::default()
+        };
+        scratch.volume_source.ephemeral = Some(Default::default());
+        spec.volumes.push(scratch);
+    });
+    let foreign = claim("web-scratch", "local");
+    let mut own = foreign.clone();
+    own.metadata.owner_references.push(OwnerReference {
+        uid: "uid-of-web".into(),
+        controller: Some(true),
+        ..Default::default()
+    });
+    let cases = [
+        (
+            vec![],
+            "waiting for ephemeral volume controller to create the persistentvolumeclaim \"web-scratch\"",
+        ),
+        (
+            vec![foreign],
+            "PVC default/web-scratch was not created for pod default/web (pod is not owner)",
+        ),
+        (vec![own], ""),
+    ];
+    for (claims, expected) in cases {
+        let snapshot = two_nodes(&[], storage(&claims, &[volume("disk", "a")], &[waiting()]));
+        assert_eq!(objections(&snapshot, &web)[0], expected);
     }
 }

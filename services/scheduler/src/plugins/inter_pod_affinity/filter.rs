@@ -44,7 +44,7 @@ impl InDomains {
 
     fn of(domains: Arc<Domains>, by_node: &[i64]) -> Self {
         let mut counts = Self::none(domains);
-        let nodes = by_node.iter().enumerate().filter(|(_, pods)| **pods > 0);
+        let nodes = by_node.iter().enumerate();
         nodes.for_each(|(node, pods)| _ = counts.add(node, *pods));
         counts
     }
@@ -138,7 +138,7 @@ impl State {
         number: i64,
     ) {
         let is_about = |term: &Term| term.scope.contains(&other.meta, namespaces);
-        if !own.required.is_empty() && own.required.iter().all(is_about) {
+        if own.required.iter().all(is_about) {
             for counts in &mut self.affinity {
                 self.attracting = self.attracting.saturating_add(counts.add(node, number));
             }
