@@ -7,21 +7,21 @@ use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::policy::PodDisruptionBudget;
 use setpoint_scheduler::{Action, BudgetView, Nomination, Snapshot};
 
-use crate::world::{NodeB, PodB, bindings, node, parse_labels, plan, pod, refusal, victims, world};
+use crate::world::{NodeB, PodB, node, parse_labels, plan, pod, refusal, victims, world};
 
-fn small(name: &str) -> NodeB {
+pub fn small(name: &str) -> NodeB {
     node(name).has("cpu", "1").labels(&format!("host={name}"))
 }
 
-fn on(node: &str, name: &str, cpu: &str, priority: i32) -> PodB {
+pub fn on(node: &str, name: &str, cpu: &str, priority: i32) -> PodB {
     pod(name).cpu(cpu).priority(priority).on(node)
 }
 
-fn high(cpu: &str) -> PodB {
+pub fn high(cpu: &str) -> PodB {
     pod("high").cpu(cpu).priority(1000)
 }
 
-fn budget(labels: &str, allowed: i32) -> Arc<BudgetView> {
+pub fn budget(labels: &str, allowed: i32) -> Arc<BudgetView> {
     let mut budget = PodDisruptionBudget::default();
     budget.metadata.namespace = "default".into();
     budget.metadata.name = labels.into();
@@ -424,72 +424,6 @@ fn a_pod_that_is_being_deleted_is_no_victim_again() {
     assert_eq!(victims(&snapshot), [""; 0]);
 }
 
-/// Checks C7: a Pod that is nominated is bound to that node as soon as it fits.
-#[test]
-fn the_nominated_node_is_taken_first() {
-    let nodes = [small("a"), small("b").has("cpu", "8")];
-    let placed = [on("a", "other", "100m", 1)];
-    let snapshot = world(&nodes, &placed, &[high("500m").nominated("a")]);
-    assert_eq!(bindings(&snapshot), [("high".into(), "a".into())]);
-    let elsewhere = world(&nodes, &placed, &[high("2").nominated("a")]);
-    assert_eq!(bindings(&elsewhere), [("high".into(), "b".into())]);
-}
-
-/// Checks C7: room that is reserved is not given to Pods of lower priority, but to those of higher priority.
-#[test]
-fn reserved_room_counts_for_pods_of_lower_priority() {
-    let reserved = || {
-        Arc::new(
-            pod("reserved")
-                .cpu("800m")
-                .priority(10)
-                .nominated("a")
-                .view(),
-        )
-    };
-    let with = |priority: i32| {
-        let incoming = pod("incoming").cpu("500m").priority(priority);
-        let mut snapshot = world(&[small("a")], &[], &[incoming]);
-        snapshot.nominated = vec![reserved()];
-        snapshot
-    };
-    for (priority, bound) in [(9, 0), (10, 0), (11, 1)] {
-        assert_eq!(bindings(&with(priority)).len(), bound, "{priority}");
-    }
-    // Affinity to a Pod that is only nominated is not satisfied.
-    let mut loving = world(
-        &[small("a")],
-        &[],
-        &[pod("p").cpu("1m").near("host", "foo")],
-    );
-    let loved = pod("loved").labels("foo").priority(10).nominated("a");
-    loving.nominated = vec![Arc::new(loved.view())];
-    assert!(bindings(&loving).is_empty());
-    // Anti-affinity of it is.
-    let mut repelled = world(&[small("a")], &[], &[pod("p").cpu("1m").labels("foo")]);
-    let repelling = pod("r").away("host", "foo").priority(10).nominated("a");
-    repelled.nominated = vec![Arc::new(repelling.view())];
-    assert!(bindings(&repelled).is_empty());
-}
-
-/// Checks C7: a Pod that preempts takes over the reservations of Pods of lower priority, which look elsewhere.
-#[test]
-fn reservations_of_pods_of_lower_priority_are_withdrawn() {
-    let placed = [on("a", "low", "900m", 1)];
-    let mut snapshot = world(&[small("a")], &placed, &[high("500m")]);
-    let lower = pod("lower").cpu("500m").priority(10).nominated("a");
-    let equal = pod("equal").cpu("100m").priority(1000).nominated("a");
-    let higher = pod("higher").cpu("100m").priority(2000).nominated("a");
-    let nominated = [lower, equal, higher].map(|pod| Arc::new(pod.view()));
-    snapshot.nominated = nominated.into();
-    let steps = plan(&snapshot).steps.into_iter();
-    let withdrawn = steps.filter_map(|step| match step.action {
-        Action::Withdraw { nominated, .. } => Some(nominated.meta.key.name.clone()),
-        _ => None,
-    });
-    assert_eq!(withdrawn.collect::<Vec<_>>(), ["lower"]);
-}
-
 /// Checks C7: two Pods of one plan do not count on the same room, and no victim is deleted twice.
 #[test]
 fn each_pod_of_a_plan_gets_victims_of_its_own() {
@@ -512,54 +446,4 @@ fn a_pod_without_a_node_of_its_own_is_no_victim() {
     snapshot.nodes[0].take(&assumed);
     snapshot.pods[0].push(assumed);
     assert_eq!(victims(&snapshot), [""; 0]);
-}
-
-/// Checks C7: without hope of room a Pod's reservation ends, for the other Pods of the plan, too; a Pod that may not preempt
-/// keeps it.
-#[test]
-fn a_reservation_ends_when_preemption_is_of_no_use() {
-    let low = pod("low").cpu("400m");
-    let hopeless = [high("2").nominated("a"), low.clone()];
-    let snapshot = world(&[small("a")], &[], &hopeless);
-    assert_eq!(bindings(&snapshot), [("low".into(), "a".into())]);
-    let never = high("800m").with(|spec| spec.preemption_policy = Some("Never".into()));
-    let placed = [on("a", "equal", "500m", 1000)];
-    let snapshot = world(&[small("a")], &placed, &[never.nominated("a"), low]);
-    assert!(bindings(&snapshot).is_empty());
-}
-
-/// Nodes with one Pod each, of which a later one has a lower priority.
-fn with_victims(nodes: usize) -> (Vec<NodeB>, Vec<PodB>) {
-    let numbers = (0..nodes).rev().zip(1..);
-    let one = |(n, priority)| {
-        let node = format!("{n:04}");
-        (
-            small(&node),
-            on(&node, &node, "900m", priority).labels("app=foo"),
-        )
-    };
-    numbers.map(one).unzip()
-}
-
-/// Checks C7: as upstream, a tenth of the nodes is tried, and at least a hundred, from one that differs each time.
-#[test]
-fn preemption_tries_a_tenth_of_the_nodes_and_at_least_a_hundred() {
-    for (nodes, seed, expected) in [(90, 5, "0089"), (150, 5, "0104"), (1100, 200, "0309")] {
-        let (nodes, placed) = with_victims(nodes);
-        let mut snapshot = world(&nodes, &placed, &[high("500m")]);
-        snapshot.seed = seed;
-        assert_eq!(victims(&snapshot), [expected]);
-    }
-}
-
-/// Checks C7: a search that has only found violations of PodDisruptionBudgets goes on.
-#[test]
-fn preemption_tries_nodes_until_one_violates_no_budget() {
-    let (nodes, mut placed) = with_victims(150);
-    let last = placed.first_mut().expect("there are Pods");
-    *last = on("0149", "uncovered", "900m", 900);
-    let mut snapshot = world(&nodes, &placed, &[high("500m")]);
-    snapshot.budgets = vec![budget("app=foo", 0)];
-    snapshot.seed = 5;
-    assert_eq!(victims(&snapshot), ["uncovered"]);
 }
