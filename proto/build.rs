@@ -37,14 +37,14 @@ const BY_HAND: &[&str] = &[
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut compiler = protox::Compiler::new(["."])?;
-    compiler.include_imports(true).include_source_info(true);
-    compiler.open_files(sources()?)?;
+    compiler.include_imports(true).open_files(sources()?)?;
 
     let pool = compiler.descriptor_pool();
-    fs::write(
-        out.join("descriptors.bin"),
-        compiler.encode_file_descriptor_set(),
-    )?;
+    let bare = compiler.encode_file_descriptor_set();
+    fs::write(out.join("descriptors.bin"), bare)?;
+    let commented = compiler.include_source_info(true);
+    let commented = commented.encode_file_descriptor_set();
+    fs::write(out.join("commented_descriptors.bin"), commented)?;
     fs::write(out.join("kinds.rs"), kinds(&pool)?)?;
 
     let mut files = compiler.file_descriptor_set();

@@ -71,8 +71,13 @@ pub mod options {
     pub use super::messages::setpoint::{Column, FieldRules, KindRules, List, Patch, Scope};
 }
 
-/// The compiled `.proto` files with their options and comments, as an encoded `FileDescriptorSet`.
+/// The compiled `.proto` files with their options, as an encoded `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// [`DESCRIPTORS`] with the comments of the files. Decoded, they are three times as large, so that what reads comments should
+/// keep only those.
+pub const COMMENTED_DESCRIPTORS: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/commented_descriptors.bin"));
 
 /// The metadata key of the fence of a write, `<namespace>/<lease>/<term>`.
 pub const FENCE: &str = "setpoint-fence";

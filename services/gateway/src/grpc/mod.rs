@@ -8,19 +8,21 @@ mod request;
 mod telemetry;
 mod watch;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::metadata_server::MetadataServer;
 use setpoint_proto::setpoint::metrics_server::MetricsServer;
 use setpoint_proto::setpoint::objects_server::ObjectsServer;
-use setpoint_proto::{ApiError, DESCRIPTORS};
+use setpoint_proto::{ApiError, COMMENTED_DESCRIPTORS};
 use tonic::Status;
 use tonic::service::Routes;
+use tower::ServiceExt as _;
 
 use crate::access::authentication;
 use crate::registry::Registry;
@@ -42,20 +44,36 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
     let objects = ObjectsServer::new(Service::new(registry))
         .max_decoding_message_size(REQUEST_MAX)
         .max_encoding_message_size(RESPONSE_MAX);
-    let described = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(DESCRIPTORS)
-    };
-    let built = "the build has checked the descriptors";
     Routes::new(objects)
         .add_service(metadata)
         .add_service(explain)
         .add_service(metrics)
-        .add_service(described().build_v1().expect(built))
-        .add_service(described().build_v1alpha().expect(built))
         .prepare()
         .into_axum_router()
+        .route(
+            "/grpc.reflection.v1.ServerReflection/{method}",
+            post(reflect),
+        )
+        .route(
+            "/grpc.reflection.v1alpha.ServerReflection/{method}",
+            post(reflect),
+        )
         .layer(prepared)
+}
+
+/// Answers a call of server reflection, whose tables of all symbols take megabytes and are made at the first call.
+async fn reflect(request: Request) -> Response {
+    static REFLECTION: LazyLock<Router> = LazyLock::new(|| {
+        let described = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(COMMENTED_DESCRIPTORS)
+        };
+        let built = "the build has checked the descriptors";
+        Routes::new(described().build_v1().expect(built))
+            .add_service(described().build_v1alpha().expect(built))
+            .into_axum_router()
+    });
+    REFLECTION.clone().oneshot(request).await.into_response()
 }
 
 /// Does what precedes every call. One middleware, since each clones those within it for every call.

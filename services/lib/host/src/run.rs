@@ -133,7 +133,9 @@ where
     let server = tokio::spawn(serving);
     let drain = common.drain;
     let stopping = drain.saturating_add(settings.drain());
-    let outcome = with_drain_timeout(stopping, &stop, start(host.clone(), settings)).await;
+    // The future of a whole service is large: on the heap it is not moved from one frame of the stack to the next.
+    let work = Box::pin(start(host.clone(), settings));
+    let outcome = with_drain_timeout(stopping, &stop, work).await;
     host.health().close();
     stop.cancel();
     if timeout(drain, server).await.is_err() {

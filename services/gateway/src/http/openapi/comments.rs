@@ -3,32 +3,31 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use prost::Message as _;
+use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
 use prost_reflect::{FieldDescriptor, FileDescriptor, MessageDescriptor};
-use setpoint_codec::kinds;
+use setpoint_proto::COMMENTED_DESCRIPTORS;
 
 /// Comments by file and path of the element.
 type Comments = HashMap<(String, Vec<i32>), String>;
 
 static COMMENTS: LazyLock<Comments> = LazyLock::new(|| {
-    let mut kinds = kinds().served();
-    let pool = kinds.next().map(|kind| kind.message.parent_pool().clone());
-    pool.iter()
-        .flat_map(|pool| pool.files().collect::<Vec<_>>())
-        .flat_map(of_file)
-        .collect()
+    let files = FileDescriptorSet::decode(COMMENTED_DESCRIPTORS);
+    let files = files.expect("the build has encoded the descriptors").file;
+    files.into_iter().flat_map(of_file).collect()
 });
 
-fn of_file(file: FileDescriptor) -> Vec<((String, Vec<i32>), String)> {
-    let info = file.file_descriptor_proto().source_code_info.iter();
-    let commented = info.flat_map(|info| &info.location).filter_map(|location| {
-        let text = location.leading_comments.as_deref()?;
-        let words: Vec<_> = text.split_whitespace().collect();
-        Some((
-            (file.name().to_owned(), location.path.clone()),
-            words.join(" "),
-        ))
-    });
-    commented.collect()
+fn of_file(file: FileDescriptorProto) -> impl Iterator<Item = ((String, Vec<i32>), String)> {
+    let locations = file.source_code_info.unwrap_or_default().location;
+    let name = file.name.unwrap_or_default();
+    locations.into_iter().filter_map(move |location| {
+        let words: Vec<_> = location
+            .leading_comments
+            .as_deref()?
+            .split_whitespace()
+            .collect();
+        Some(((name.clone(), location.path), words.join(" ")))
+    })
 }
 
 /// Returns the comment of a message.
