@@ -40,6 +40,7 @@ mod service_links;
 mod settings;
 mod shutdown;
 mod start;
+mod stats;
 mod status;
 mod subcommand;
 mod sysctls;

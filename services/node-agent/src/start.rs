@@ -38,6 +38,7 @@ use crate::runtime::{Runtime, Wake};
 use crate::service::{Guard, NodeService};
 use crate::settings::{Kind, Settings};
 use crate::shutdown::end_pods;
+use crate::stats::Stats;
 use crate::usage::Meter;
 use crate::volumes::{Tokens, Updates};
 
@@ -209,8 +210,9 @@ async fn serve<R: Runtime>(
         Arc::clone(&meter),
     );
     let idle = settings.streaming_connection_idle_timeout;
+    let stats = Stats::router(Arc::clone(&agent), Arc::clone(&meter), guard.clone());
     let service = NodeService::router(agent, Arc::clone(&meter), guard, idle, shutdown.clone());
-    host.offer(decision_log.merge(service));
+    host.offer(decision_log.merge(service).merge(stats));
     let tasks = gateway.tasks().clone();
     let measured = tasks.supervise("usage", "", || meter.run());
     tokio::select! {

@@ -33,7 +33,7 @@ pub use config::{
 
 pub use dns::Dns;
 pub use log::{Log, LogOptions};
-pub use space::Space;
+pub use space::{ContainerSpace, Space};
 pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};
 
 /// Enqueues a Pod for a reconcile because its state in the runtime changed.
@@ -177,8 +177,8 @@ pub struct Reading {
 /// The space that Pods hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskUsage {
-    /// That of the writable layers and the logs of containers.
-    pub containers: HashMap<ContainerId, Space>,
+    /// That of containers.
+    pub containers: HashMap<ContainerId, ContainerSpace>,
     /// That of the volumes that end with their Pod, those in memory included, by its uid and by name.
     pub volumes: HashMap<String, BTreeMap<String, Space>>,
 }

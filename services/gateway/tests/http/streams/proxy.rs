@@ -3,8 +3,11 @@
 use http::header::LOCATION;
 use http::{Method, Request};
 use serde_json::json;
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{POD, Plane};
+use crate::api::Api;
 
 #[tokio::test]
 async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
@@ -38,6 +41,43 @@ async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
             "{sent}"
         );
     }
+}
+
+/// One agent may serve many nodes, and must not be told another one by a client.
+#[tokio::test]
+async fn the_pages_of_an_agent_are_told_the_node() {
+    let api = Api::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let echo = axum::Router::new().fallback(|request: Request<axum::body::Body>| async move {
+        let named = request.headers().get_all("setpoint-node").iter();
+        let named: Vec<_> = named
+            .map(|name| name.to_str().unwrap().to_owned())
+            .collect();
+        named.join(",")
+    });
+    let serving = AbortOnDropHandle::new(tokio::spawn(async move {
+        axum::serve(listener, echo).await.unwrap();
+    }));
+    let node = json!({
+        "metadata": { "name": "n" },
+        "status": {
+            "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
+            "daemonEndpoints": { "kubeletEndpoint": { "Port": port } },
+        },
+    });
+    api.post("/api/v1/nodes", node).await.ok();
+    for (path, expected) in [
+        ("stats/summary?only_cpu_and_memory=true", "n"),
+        ("metrics/resource", "n"),
+        ("metrics", "other"),
+    ] {
+        let request = Request::get(format!("/api/v1/nodes/n/proxy/{path}"));
+        let reply = api.send(request.header("setpoint-node", "other"), "").await;
+        assert_eq!(reply.code, 200, "{reply:?}");
+        assert_eq!(reply.body, expected, "{path}");
+    }
+    drop(serving);
 }
 
 #[tokio::test]
