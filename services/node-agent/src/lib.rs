@@ -29,6 +29,7 @@ mod metrics;
 mod node;
 mod plan;
 mod pod;
+mod pod_resources;
 mod probe;
 mod reclaim;
 mod rejection;

@@ -258,6 +258,10 @@ impl Settings {
                 !self.local_path.as_os_str().is_empty() && !self.local_path.is_absolute(),
                 "local-path: must be absolute",
             ),
+            (
+                self.docker.image_volume_max_bytes() <= 0,
+                "docker.image-volume-max-size: must be a quantity above zero",
+            ),
             (self.workers == 0, "workers: there must be at least one"),
             (
                 self.heartbeat.is_zero(),
@@ -414,6 +418,10 @@ impl setpoint_host::Settings for Settings {
             (
                 "docker.host_paths",
                 "Paths of the node's machine that Pods may mount, with all below them; none by default",
+            ),
+            (
+                "docker.image_volume_max_size",
+                "Maximum size of the image of a volume",
             ),
         ]
     }

@@ -27,8 +27,8 @@ use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 
 pub use config::{
     Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, ImageVolume, Limits, LogLimits,
-    Mount, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume,
-    VolumeKind,
+    Mount, PodResources, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage,
+    Volume, VolumeKind,
 };
 
 pub use dns::Dns;
@@ -114,6 +114,24 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         id: &ContainerId,
         resources: &ResourceRequirements,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Gives a running Pod other resources as a whole, and its containers without limits of their own the limits that follow.
+    /// Returns whether the containers together are bounded by them.
+    ///
+    /// # Errors
+    /// If the Pod does not run, or uses more.
+    fn resize_pod(
+        &self,
+        _uid: &str,
+        _resources: PodResources,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        std::future::ready(Ok(false))
+    }
+
+    /// Returns whether it bounds the containers of a Pod together.
+    fn bounds_pods(&self) -> bool {
+        false
+    }
 
     /// Asks a container to stop and kills it after `grace`. Does not wait.
     fn stop(

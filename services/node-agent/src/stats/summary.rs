@@ -244,27 +244,25 @@ mod tests {
     use setpoint_proto::core::Pod;
 
     use super::*;
-    use crate::runtime::{ContainerId, ContainerSpace};
+    use crate::runtime::{ContainerConfig, ContainerId, ContainerSpace};
     use crate::usage::MachineCpu;
 
     fn container(name: &str) -> Container {
-        Container {
+        let config = ContainerConfig {
             id: ContainerId {
                 uid: "u".into(),
                 name: name.into(),
                 attempt: 0,
             },
-            sandbox: String::new(),
-            image: String::new(),
-            image_id: String::new(),
-            runtime_id: String::new(),
-            backoff: Duration::ZERO,
-            round: 0,
-            resources: None,
+            ..ContainerConfig::default()
+        };
+        let since = Timestamp::from_second(5).unwrap();
+        Container {
             state: State::Running {
-                since: Timestamp::from_second(5).unwrap(),
+                since,
                 stopping: None,
             },
+            ..Container::starting(&config)
         }
     }
 

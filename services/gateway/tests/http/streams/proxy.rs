@@ -3,6 +3,7 @@
 use http::header::LOCATION;
 use http::{Method, Request};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -43,22 +44,32 @@ async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
     }
 }
 
+/// Answers each request with its headers that name a node.
+async fn name_headers(listener: TcpListener) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = vec![0; 8192];
+        let read = stream.read(&mut buffer).await.unwrap();
+        let request = String::from_utf8_lossy(&buffer[..read]).to_lowercase();
+        let named = request
+            .lines()
+            .filter_map(|line| line.strip_prefix("setpoint-node: "));
+        let body = named.collect::<Vec<_>>().join(",");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).await.unwrap();
+    }
+}
+
 /// One agent may serve many nodes, and must not be told another one by a client.
 #[tokio::test]
 async fn the_pages_of_an_agent_are_told_the_node() {
     let api = Api::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let echo = axum::Router::new().fallback(|request: Request<axum::body::Body>| async move {
-        let named = request.headers().get_all("setpoint-node").iter();
-        let named: Vec<_> = named
-            .map(|name| name.to_str().unwrap().to_owned())
-            .collect();
-        named.join(",")
-    });
-    let serving = AbortOnDropHandle::new(tokio::spawn(async move {
-        axum::serve(listener, echo).await.unwrap();
-    }));
+    let serving = AbortOnDropHandle::new(tokio::spawn(name_headers(listener)));
     let node = json!({
         "metadata": { "name": "n" },
         "status": {
