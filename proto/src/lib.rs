@@ -81,3 +81,9 @@ pub const COMMENTED_DESCRIPTORS: &[u8] =
 
 /// The metadata key of the fence of a write, `<namespace>/<lease>/<term>`.
 pub const FENCE: &str = "setpoint-fence";
+
+/// The header with the name of the node that a request to a page of its agent is about: one agent may serve many nodes.
+pub const NODE_HEADER: &str = "setpoint-node";
+
+/// The pages of HTTP that an agent serves only to gateways.
+pub const AGENT_PAGES: [&str; 2] = ["/stats/summary", "/metrics/resource"];

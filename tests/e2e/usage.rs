@@ -1,5 +1,6 @@
-//! The resource usage of nodes and Pods, as `kubectl top` shows it.
+//! The resource usage of nodes and Pods, as `kubectl top` and the pages of agents show it.
 
+use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 /// A Pod on a process node that computes without end, and one on the simulated node with a load.
@@ -37,6 +38,38 @@ fn top_shows_what_pods_and_nodes_use() {
     let cpu = busy[1].trim_end_matches('m').parse::<u64>();
     assert!(cpu.is_ok_and(|millicores| millicores > 0), "{busy:?}");
     assert_eq!(top(&kubectl, "nodes", "node-1")[0], "300m");
+    the_agents_report_it(&kubectl);
+}
+
+/// The pages of the kubelet, through the gateway.
+fn the_agents_report_it(kubectl: &Kubectl) {
+    let page = |node: &str, path: &str| {
+        let page = kubectl.ok(&format!("get --raw /api/v1/nodes/{node}/proxy/{path}"));
+        serde_json::from_str::<Value>(&page).unwrap()
+    };
+    let only = "stats/summary?only_cpu_and_memory=true";
+    let (real, brief) = (page("node-0", "stats/summary"), page("node-0", only));
+    for summary in [&real, &brief] {
+        assert_eq!(summary["node"]["nodeName"], "node-0");
+        assert!(summary["node"]["cpu"]["usageCoreNanoSeconds"].is_u64());
+        assert!(summary["node"]["memory"]["workingSetBytes"].is_u64());
+        let [pod] = summary["pods"].as_array().unwrap().as_slice() else {
+            panic!("{summary}");
+        };
+        assert_eq!(pod["podRef"]["name"], "busy");
+        assert!(pod["containers"][0]["cpu"]["usageNanoCores"].as_u64() > Some(0));
+        assert!(pod["memory"]["workingSetBytes"].as_u64() > Some(0));
+    }
+    assert!(real["node"]["fs"]["capacityBytes"].is_u64());
+    assert!(real["pods"][0]["ephemeral-storage"]["usedBytes"].is_u64());
+    assert!(brief["node"]["fs"].is_null() && brief["pods"][0]["ephemeral-storage"].is_null());
+    let simulated = page("node-1", only);
+    assert_eq!(simulated["pods"][0]["podRef"]["name"], "simulated");
+    assert_eq!(simulated["pods"][0]["cpu"]["usageNanoCores"], 300_000_000);
+    let metrics = kubectl.ok("get --raw /api/v1/nodes/node-0/proxy/metrics/resource");
+    let sample =
+        "container_cpu_usage_seconds_total{container=\"main\",namespace=\"default\",pod=\"busy\"}";
+    assert!(metrics.contains(sample), "{metrics}");
 }
 
 /// Returns the cells after the name in the line of an object, once the output has it.

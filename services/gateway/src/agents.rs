@@ -8,8 +8,9 @@ use std::error::Error as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use setpoint_proto::core::Node;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, NODE_HEADER, Reason};
 use tonic::Code;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
@@ -66,6 +67,17 @@ pub(crate) async fn connect(peers: &Peers, node: &Node) -> Result<Agent, ApiErro
     let connected = endpoint.connect().await;
     let channel = connected.map_err(|error| unreachable(cause(error)))?;
     Ok(Agent::new(channel, secret))
+}
+
+/// Returns the headers of a request to a page that the agent of a node serves only to gateways.
+///
+/// # Errors
+/// If the secret of gateways cannot be read.
+pub(crate) fn page_headers(peers: &Peers, node: &str) -> Result<HeaderMap, String> {
+    let secret = secret::Secret::read(peers.agent_secret_file())?;
+    let node = HeaderValue::try_from(node).map_err(|error| error.to_string())?;
+    let named = (HeaderName::from_static(NODE_HEADER), node);
+    Ok(secret.header().into_iter().chain([named]).collect())
 }
 
 /// Waits until an agent has begun to answer.

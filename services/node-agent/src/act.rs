@@ -23,6 +23,7 @@ use crate::events::Events;
 use crate::fields::{self, Column};
 use crate::hooks::{self, Hooks};
 use crate::plan::Action;
+use crate::pod_resources;
 use crate::probe::{self, Probes};
 use crate::runtime::{
     self, ContainerConfig, ContainerId, LogLimits, Processes, Runtime, SandboxConfig, Wake,
@@ -164,6 +165,7 @@ impl<R: Runtime> Executor<R> {
                     hostname: hostname(&pod.object).to_owned(),
                     hosts: container_config::hosts(&pod.object),
                     sysctls: sysctls::values(&pod.object.spec),
+                    resources: pod_resources::of(&pod.object.spec),
                     volumes,
                 };
                 self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;
@@ -204,6 +206,9 @@ impl<R: Runtime> Executor<R> {
                     self.events.stopping(&pod.object, &id.name);
                 }
                 self.stop(world, pod, id, *grace).await?;
+            }
+            (Action::ResizePod(resources), Some(pod)) => {
+                self.resize_pod(pod, *resources).await?;
             }
             (Action::Resize(id), Some(pod)) => Box::pin(self.resize(world, pod, id)).await?,
             (Action::Remove(id), _) => {
@@ -265,6 +270,7 @@ impl<R: Runtime> Executor<R> {
             round: world.round(),
             pull: container_config::pull_policy(&container.image_pull_policy),
             resources: container.resources.clone(),
+            pod: pod.resources_of_pod(world),
             security: container_config::security(spec, container),
             log: self.log,
             console: container_config::console(container),

@@ -2,17 +2,20 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-use std::collections::{BTreeSet, HashMap};
+mod used;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
 use parking_lot::Mutex;
-use setpoint_model::pod::{self, Requests};
-use setpoint_model::{HostPort, Key};
+use setpoint_model::resource_name::is_extended;
+use setpoint_model::{HostPort, Key, Resources};
 use setpoint_proto::core::PodSpec;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::rejection::{InsufficientResource, Rejection};
 use crate::resize::{Allocation, Pending, Resize};
+use used::{Used, amounts};
 
 /// The address of an admitted Pod, `None` of one that fits and is to be admitted, or the reason of its rejection.
 pub type AdmitResult = Result<Option<Ipv4Addr>, Rejection>;
@@ -20,8 +23,8 @@ pub type AdmitResult = Result<Option<Ipv4Addr>, Rejection>;
 /// What a Pod takes from its node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
-    /// CPU and memory.
-    pub requests: Requests,
+    /// The resources that it requests.
+    pub requests: Resources,
     /// Host ports.
     pub ports: Vec<HostPort>,
     /// The resources of its containers.
@@ -32,7 +35,7 @@ impl Demand {
     /// Returns the demand of a Pod with this spec.
     pub fn of(spec: &PodSpec) -> Self {
         Self {
-            requests: pod::requests(spec),
+            requests: Resources::of_pod(spec),
             ports: HostPort::of_pod(spec),
             allocation: Allocation::of(spec),
         }
@@ -40,10 +43,10 @@ impl Demand {
 }
 
 /// The allocatable resources of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeCapacity {
-    /// CPU and memory.
-    pub requests: Requests,
+    /// CPU, memory and ephemeral storage.
+    pub resources: Resources,
     /// Maximum number of Pods.
     pub pods: usize,
     /// The /24 network of the Pods: host 1 is the node, 2 to 254 are for Pods.
@@ -66,30 +69,12 @@ struct Allocations {
 
 struct NodeAllocation {
     capacity: NodeCapacity,
+    /// The resources that others have added to the node, by name.
+    added: BTreeMap<String, i64>,
     used: Used,
     /// The host ports of admitted Pods; a port of several restored Pods is listed several times.
     ports: Vec<HostPort>,
     hosts: BTreeSet<u8>,
-}
-
-/// Sum of requests. A request may be any 64-bit number; 128 bits hold any sum of them, so that a subtraction exactly
-/// reverses its addition.
-#[derive(Clone, Copy, Default)]
-struct Used {
-    millicpu: i128,
-    memory: i128,
-}
-
-impl Used {
-    fn add(&mut self, requests: Requests) {
-        self.millicpu = self.millicpu.saturating_add(requests.millicpu.into());
-        self.memory = self.memory.saturating_add(requests.memory.into());
-    }
-
-    fn subtract(&mut self, requests: Requests) {
-        self.millicpu = self.millicpu.saturating_sub(requests.millicpu.into());
-        self.memory = self.memory.saturating_sub(requests.memory.into());
-    }
 }
 
 struct AdmittedPod {
@@ -104,6 +89,7 @@ impl Admission {
     pub fn new(nodes: impl IntoIterator<Item = (String, NodeCapacity)>) -> Self {
         let allocation = |capacity| NodeAllocation {
             capacity,
+            added: BTreeMap::new(),
             used: Used::default(),
             ports: Vec::new(),
             hosts: BTreeSet::new(),
@@ -117,6 +103,13 @@ impl Admission {
                 nodes,
                 ..Allocations::default()
             }),
+        }
+    }
+
+    /// Sets the resources that others have added to a node, beside those of its capacity.
+    pub fn set_added(&self, node: &str, added: BTreeMap<String, i64>) {
+        if let Some(allocation) = self.allocations.lock().nodes.get_mut(node) {
+            allocation.added = added;
         }
     }
 
@@ -163,7 +156,7 @@ impl Admission {
         }
         let demand = Demand::of(spec);
         let node = allocations.nodes.get(&admitted.node)?;
-        let fits = node.fits_resized(demand.requests, admitted);
+        let fits = node.fits_resized(&demand.requests, admitted);
         let verdict = fits.map_err(|lack| Pending::of(&lack));
         let allocated = admitted.demand.allocation.clone();
         if verdict.is_err() {
@@ -188,12 +181,12 @@ impl Admission {
             return Ok(Vec::new());
         };
         if let Some(node) = nodes.get_mut(&admitted.node) {
-            let fits = node.fits_resized(demand.requests, admitted);
+            let fits = node.fits_resized(&demand.requests, admitted);
             fits.map_err(|lack| ApiError::new(Reason::Conflict, lack.message()))?;
-            node.used.subtract(admitted.demand.requests);
-            node.used.add(demand.requests);
+            node.used.subtract(&admitted.demand.requests);
+            node.used.add(&demand.requests);
         }
-        admitted.demand.requests = demand.requests;
+        admitted.demand.requests.clone_from(&demand.requests);
         admitted.demand.allocation.clone_from(&demand.allocation);
         Ok(std::mem::take(deferred).into_iter().collect())
     }
@@ -254,7 +247,7 @@ impl Allocations {
 
 impl NodeAllocation {
     fn fits(&self, demand: &Demand, former: Option<&AdmittedPod>) -> Result<(), Rejection> {
-        self.has_resources(demand.requests, former)
+        self.has_resources(&demand.requests, former)
             .map_err(Rejection::Insufficient)?;
         match self.has_ports(&demand.ports, former) {
             true => Ok(()),
@@ -269,66 +262,46 @@ impl NodeAllocation {
         !ports.any(|port| taken.iter().any(|other| port.conflicts_with(other)))
     }
 
+    /// Checks whether a Pod fits once `former` has left, in the order of the kubelet: the number of Pods, then resources.
     fn has_resources(
         &self,
-        requests: Requests,
+        requests: &Resources,
         former: Option<&AdmittedPod>,
     ) -> Result<(), InsufficientResource> {
-        let mut used = self.used;
-        former.inspect(|former| used.subtract(former.demand.requests));
+        let mut used = self.used.clone();
+        former.inspect(|former| used.subtract(&former.demand.requests));
         let pods = count(self.hosts.len()).saturating_sub(former.is_some().into());
-        self.has_beside(used, pods, requests)
+        suffices("pods", 1, pods.into(), count(self.capacity.pods))?;
+        amounts(requests).try_for_each(|(name, requested)| match self.capacity_of(name) {
+            Some(capacity) => suffices(name, requested, used.of(name), capacity),
+            None => Ok(()),
+        })
     }
 
     /// Checks whether a Pod of the node fits with other requests: first on a node without other Pods.
     fn fits_resized(
         &self,
-        requests: Requests,
+        requests: &Resources,
         admitted: &AdmittedPod,
     ) -> Result<(), InsufficientResource> {
-        self.has_beside(Used::default(), 0, requests)?;
+        let resources = &self.capacity.resources;
+        suffices("cpu", requests.millicpu, 0, resources.millicpu)?;
+        suffices("memory", requests.memory, 0, resources.memory)?;
         self.has_resources(requests, Some(admitted))
     }
 
-    /// Checks whether the node has room for one more Pod beside those that use this.
-    fn has_beside(
-        &self,
-        used: Used,
-        pods: i64,
-        requests: Requests,
-    ) -> Result<(), InsufficientResource> {
-        let capacity = &self.capacity;
-        [
-            (
-                "cpu",
-                requests.millicpu,
-                used.millicpu,
-                capacity.requests.millicpu,
-            ),
-            (
-                "memory",
-                requests.memory,
-                used.memory,
-                capacity.requests.memory,
-            ),
-            ("pods", 1, pods.into(), count(capacity.pods)),
-        ]
-        .into_iter()
-        .find(|(_, requested, used, capacity)| {
-            *requested > 0 && used.saturating_add((*requested).into()) > (*capacity).into()
-        })
-        .map_or(Ok(()), |(resource, requested, used, capacity)| {
-            Err(InsufficientResource {
-                resource,
-                requested,
-                used: i64::try_from(used).unwrap_or(i64::MAX),
-                capacity,
-            })
-        })
+    /// Returns the allocatable amount of a resource. As in the kubelet, an extended resource that the node does not have is
+    /// none of its own, and not checked.
+    fn capacity_of(&self, name: &str) -> Option<i64> {
+        let resources = &self.capacity.resources;
+        let known = amounts(resources).find(|(known, _)| *known == name);
+        let known = known.map(|(_, amount)| amount);
+        let known = known.or_else(|| self.added.get(name).copied());
+        known.or_else(|| (!is_extended(name)).then_some(0))
     }
 
     fn allocate(&mut self, demand: &Demand, ip: Option<Ipv4Addr>) -> u8 {
-        self.used.add(demand.requests);
+        self.used.add(&demand.requests);
         self.ports.extend_from_slice(&demand.ports);
         let previous = ip
             .map(|ip| ip.octets()[3])
@@ -341,7 +314,7 @@ impl NodeAllocation {
     }
 
     fn release(&mut self, pod: &AdmittedPod) {
-        self.used.subtract(pod.demand.requests);
+        self.used.subtract(&pod.demand.requests);
         for port in &pod.demand.ports {
             let listed = self.ports.iter().position(|other| other == port);
             listed.map(|index| self.ports.swap_remove(index));
@@ -353,6 +326,24 @@ impl NodeAllocation {
         let [a, b, c, _] = self.capacity.network.octets();
         Ipv4Addr::new(a, b, c, host)
     }
+}
+
+/// Checks that a node has as much of a resource as a Pod requests beside those that use it.
+fn suffices(
+    resource: &str,
+    requested: i64,
+    used: i128,
+    capacity: i64,
+) -> Result<(), InsufficientResource> {
+    if requested <= 0 || used.saturating_add(requested.into()) <= capacity.into() {
+        return Ok(());
+    }
+    Err(InsufficientResource {
+        resource: resource.to_owned(),
+        requested,
+        used: i64::try_from(used).unwrap_or(i64::MAX),
+        capacity,
+    })
 }
 
 fn count(number: usize) -> i64 {

@@ -191,7 +191,7 @@ impl<R: Runtime> Agent<R> {
             object,
             resize,
             host_ip: node.ip.to_string(),
-            allocatable: Arc::clone(&node.resources),
+            allocatable: Arc::clone(&node.allocatable),
             runtime: R::NAME,
             runs: Runs::of::<R>(),
             mounts: self.executor.runtime.mounts_volumes(),

@@ -10,6 +10,9 @@ use setpoint_proto::meta::Quantity;
 /// Resources whose limit defaults to the node's allocatable amount.
 const NODE_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
+/// Resources whose limit defaults to that of the Pod first.
+const POD_RESOURCES: [&str; 2] = ["cpu", "memory"];
+
 /// The values of a Pod's downward API that its node provides.
 #[derive(Clone, Debug, Default)]
 pub struct Placement {
@@ -61,8 +64,9 @@ pub fn container<'a>(spec: &'a PodSpec, name: &str) -> Option<&'a Container> {
 }
 
 /// Returns a container's request or limit in units of the divisor, rounded up; `None` if the resource or the divisor is
-/// invalid. A missing limit defaults to the node's allocatable amount.
+/// invalid. A missing limit defaults to that of the Pod, and then to the node's allocatable amount.
 pub fn resource(
+    pod: &PodSpec,
     container: &Container,
     selector: &ResourceFieldSelector,
     placement: &Placement,
@@ -78,7 +82,10 @@ pub fn resource(
     let amount = match kind {
         "requests" => amount(container.resources.requests.get(name))?,
         "limits" => match amount(container.resources.limits.get(name))? {
-            none if none.value() == 0 => amount(placement.allocatable.get(name))?,
+            none if none.value() == 0 => match amount(limit_of_pod(pod, name))? {
+                none if none.value() == 0 => amount(placement.allocatable.get(name))?,
+                limit => limit,
+            },
             limit => limit,
         },
         _ => return None,
@@ -98,8 +105,19 @@ pub fn resource(
     Some(rounded_up.to_string())
 }
 
+/// Returns the limit of a Pod as a whole, of CPU and memory.
+fn limit_of_pod<'p>(pod: &'p PodSpec, name: &str) -> Option<&'p Quantity> {
+    let own = pod
+        .resources
+        .as_ref()
+        .filter(|_| POD_RESOURCES.contains(&name))?;
+    own.limits.get(name)
+}
+
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::core::ResourceRequirements;
+
     use super::*;
 
     fn placement() -> Placement {
@@ -158,7 +176,34 @@ mod tests {
             divisor: Quantity::new(divisor),
             ..ResourceFieldSelector::default()
         };
-        super::resource(container, &selector, &placement())
+        super::resource(&PodSpec::default(), container, &selector, &placement())
+    }
+
+    /// As the kubelet's `defaultPodLimitsForDownwardAPI`.
+    #[test]
+    fn a_container_without_a_limit_is_limited_by_its_pod_first() {
+        let limits = [("cpu", "1500m"), ("ephemeral-storage", "1Gi")];
+        let limits = limits.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
+        let pod = PodSpec {
+            resources: Some(ResourceRequirements {
+                limits: limits.into(),
+                ..ResourceRequirements::default()
+            }),
+            ..PodSpec::default()
+        };
+        let value = |resource: &str, divisor: &str| {
+            let selector = ResourceFieldSelector {
+                resource: resource.into(),
+                divisor: Quantity::new(divisor),
+                ..ResourceFieldSelector::default()
+            };
+            let container = Container::default();
+            super::resource(&pod, &container, &selector, &placement()).unwrap()
+        };
+        assert_eq!(value("limits.cpu", "1m"), "1500");
+        assert_eq!(value("limits.memory", "1Mi"), "1024");
+        assert_eq!(value("limits.ephemeral-storage", "1Gi"), "10");
+        assert_eq!(value("requests.cpu", "1m"), "0");
     }
 
     /// Checks K15.

@@ -146,7 +146,7 @@ async fn value_from(
     if let Some(selector) = &source.resource_field_ref {
         let named = downward::container(&pod.spec, &selector.container_name);
         let container = named.unwrap_or(container);
-        let value = downward::resource(container, selector, placement);
+        let value = downward::resource(&pod.spec, container, selector, placement);
         let message = || {
             format!(
                 "env {}: unsupported resource: {}",

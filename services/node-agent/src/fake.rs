@@ -50,6 +50,7 @@ impl Fake {
             hostname: String::new(),
             hosts: Hosts::default(),
             sysctls: BTreeMap::new(),
+            resources: None,
             volumes: Vec::new(),
         };
         let started = ContainerConfig {

@@ -24,7 +24,7 @@ use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeKind};
 use crate::restart::{Ended, RestartPolicy, is_sidecar};
-use crate::runtime::{ContainerId, Sandbox};
+use crate::runtime::{ContainerId, PodResources, Sandbox};
 use crate::volumes::{INTERVAL, follows_objects};
 use crate::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_least_one_second};
 
@@ -83,6 +83,8 @@ pub enum Action {
         /// Time until it is killed.
         grace: Duration,
     },
+    /// Give the Pod as a whole the resources that are allocated, or those that allow what it has, too.
+    ResizePod(PodResources),
     /// Give a running container the resources that are allocated.
     Resize(ContainerId),
     /// Remove an attempt that has ended.

@@ -20,9 +20,9 @@ pub enum Rejection {
 /// The resource that a node lacks for a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InsufficientResource {
-    /// `cpu` (in thousandths of a core), `memory` (in bytes) or `pods`.
-    pub resource: &'static str,
-    /// Amount that the Pod requests.
+    /// The name of the resource, or `pods`.
+    pub resource: String,
+    /// Amount that the Pod requests; of `cpu`, in thousandths.
     pub requested: i64,
     /// Amount requested by admitted Pods.
     pub used: i64,

@@ -16,10 +16,11 @@ use setpoint_proto::core::{Container, Pod, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
 use crate::admission::Demand;
+use crate::pod_resources;
 use crate::rejection::InsufficientResource;
 use crate::restart::is_sidecar;
-use crate::runtime::State;
-use crate::world::{AssignedPod, World};
+use crate::runtime::{PodResources, State};
+use crate::world::{AssignedPod, Runs, World};
 
 /// The resources that can be changed.
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
@@ -53,6 +54,9 @@ impl Allocation {
             .chain(&status.container_statuses);
         let reported = all.filter_map(|status| Some((&status.name, status.resources.as_ref()?)));
         let mut allocation = Self::of(&pod.spec);
+        if let (Some(own), Some(reported)) = (&mut allocation.pod, &status.resources) {
+            own.clone_from(reported);
+        }
         for (name, resources) in reported {
             if let Some(allocated) = allocation.containers.get_mut(name) {
                 allocated.clone_from(resources);
@@ -143,15 +147,29 @@ impl Pending {
 }
 
 impl AssignedPod {
+    /// Returns the resources that the Pod has as a whole.
+    pub fn resources_of_pod(&self, world: &World) -> Option<PodResources> {
+        world.sandbox()?.config.resources
+    }
+
+    /// Returns the resources that the Pod is to have as a whole, if it has others and the runtime limits any. After a restart
+    /// of the agent it is not known which it has.
+    pub fn wanted_of_pod(&self, world: &World) -> Option<PodResources> {
+        world.sandbox().filter(|_| self.runs == Runs::Images)?;
+        let wanted = pod_resources::of(&self.object.spec)?;
+        (self.resources_of_pod(world) != Some(wanted)).then_some(wanted)
+    }
+
     /// Returns whether containers do not have the resources that are allocated to them yet.
     pub fn is_resizing(&self, world: &World) -> bool {
         let mut containers = resizable(&self.object.spec);
-        containers.any(|container| {
-            let running = world.running(&container.name);
-            let has = running.and_then(|running| running.resources.as_ref());
-            has.is_some_and(|has| Change::between(has, container).is_some())
-                || self.is_stopped_for_resize(world, container)
-        })
+        self.wanted_of_pod(world).is_some()
+            || containers.any(|container| {
+                let running = world.running(&container.name);
+                let has = running.and_then(|running| running.resources.as_ref());
+                has.is_some_and(|has| Change::between(has, container).is_some())
+                    || self.is_stopped_for_resize(world, container)
+            })
     }
 
     /// Returns whether a container has ended during a resize that demands its restart.

@@ -10,6 +10,7 @@ use setpoint_model::quantity::Amount;
 
 use crate::eviction;
 use crate::image_gc;
+use crate::node::reservation;
 use crate::runtime::{LogLimits, docker};
 use crate::shutdown::GracePeriods;
 
@@ -72,8 +73,12 @@ pub struct Settings {
     pub image_minimum_gc_age: Duration,
     /// Settings of the eviction of Pods.
     pub eviction: eviction::Settings,
-    /// Allocatable resources of each node.
+    /// Resources of each node.
     pub capacity: Capacity,
+    /// Resources that the agent and other parts of Kubernetes need, such as `cpu=100m,memory=256Mi`; Pods cannot request them.
+    pub kube_reserved: String,
+    /// Resources that the rest of the machine needs, written alike.
+    pub system_reserved: String,
     /// Settings of the docker runtime.
     pub docker: docker::Settings,
 }
@@ -103,7 +108,7 @@ pub enum Switch {
     Off,
 }
 
-/// Allocatable resources of a node.
+/// Resources of a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capacity {
@@ -153,6 +158,8 @@ impl Default for Settings {
             image_minimum_gc_age: Duration::from_secs(120),
             eviction: eviction::Settings::default(),
             capacity: Capacity::default(),
+            kube_reserved: String::new(),
+            system_reserved: String::new(),
             docker: docker::Settings::default(),
         }
     }
@@ -215,6 +222,12 @@ impl Settings {
         quantity("memory", &self.capacity.memory)?;
         quantity("ephemeral-storage", &self.capacity.ephemeral_storage)?;
         self.eviction.thresholds()?;
+        let reserved = |name: &str, text: &str| match reservation::parse(text) {
+            Ok(_) => Ok(()),
+            Err(problem) => Err(format!("{name}: {problem}")),
+        };
+        reserved("kube-reserved", &self.kube_reserved)?;
+        reserved("system-reserved", &self.system_reserved)?;
         let rules = [
             (
                 self.shutdown_grace_period_critical_pods > self.shutdown_grace_period,
@@ -244,6 +257,10 @@ impl Settings {
             (
                 !self.local_path.as_os_str().is_empty() && !self.local_path.is_absolute(),
                 "local-path: must be absolute",
+            ),
+            (
+                self.docker.image_volume_max_bytes() <= 0,
+                "docker.image-volume-max-size: must be a quantity above zero",
             ),
             (self.workers == 0, "workers: there must be at least one"),
             (
@@ -373,6 +390,14 @@ impl setpoint_host::Settings for Settings {
                 "Disk of a node; empty for the machine's, or 1Ti if simulated",
             ),
             ("capacity.pods", "Maximum number of Pods of a node"),
+            (
+                "kube_reserved",
+                "Resources (cpu, memory, ephemeral-storage) that Pods cannot request, as the kubelet's --kube-reserved, for example cpu=100m,memory=256Mi; not of simulated nodes. Hard thresholds of eviction are subtracted, too",
+            ),
+            (
+                "system_reserved",
+                "Further such resources, as the kubelet's --system-reserved",
+            ),
             ("docker.socket", "Socket of the container engine"),
             (
                 "docker.network",
@@ -393,6 +418,10 @@ impl setpoint_host::Settings for Settings {
             (
                 "docker.host_paths",
                 "Paths of the node's machine that Pods may mount, with all below them; none by default",
+            ),
+            (
+                "docker.image_volume_max_size",
+                "Maximum size of the image of a volume",
             ),
         ]
     }
@@ -431,8 +460,14 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_capacity_is_refused_with_the_name_of_its_setting() {
-        let mut settings = Settings::default();
+    fn an_invalid_amount_is_refused_with_the_name_of_its_setting() {
+        let mut settings = Settings {
+            system_reserved: "pods=1".into(),
+            ..Settings::default()
+        };
+        let expected = "system-reserved: cannot reserve \"pods\" resource";
+        assert_eq!(settings.check(), Err(expected.to_owned()));
+        settings.system_reserved.clear();
         settings.capacity.memory = "plenty".into();
         assert!(
             settings

@@ -27,7 +27,8 @@ use crate::events::Events;
 use crate::eviction::{self, FileSystems};
 use crate::image_gc;
 use crate::node::heartbeat::{Heartbeat, Images, report_shutdown};
-use crate::node::{Machine, Node, NodeState};
+use crate::node::watch::Wakes;
+use crate::node::{self, Machine, Node, NodeState};
 use crate::pod::PodView;
 use crate::reclaim;
 use crate::runtime::docker::{Docker, Engine, Fallback};
@@ -37,6 +38,7 @@ use crate::runtime::{Runtime, Wake};
 use crate::service::{Guard, NodeService};
 use crate::settings::{Kind, Settings};
 use crate::shutdown::end_pods;
+use crate::stats::Stats;
 use crate::usage::Meter;
 use crate::volumes::{Tokens, Updates};
 
@@ -51,7 +53,8 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         Some(engine) => &engine.root,
         None => &settings.state_dir,
     });
-    let mut nodes = Node::all(&settings, host.instance(), &machine);
+    let nodes = Node::all(&settings, host.instance(), &machine);
+    let mut nodes = nodes.map_err(anyhow::Error::msg)?;
     for node in &mut nodes {
         node.fallback.clone_from(&fallback);
         node.ip = engine.as_ref().map_or(node.ip, |engine| engine.address);
@@ -175,7 +178,9 @@ async fn serve<R: Runtime>(
         let lister = lister.clone();
         async move { lister.images().await }.boxed()
     });
-    let controller = controller(&replica, &settings, &nodes, runtime, wake).queue(&queue);
+    let wakes = nodes.iter().map(|node| (node.name.clone(), Arc::default()));
+    let wakes: Arc<Wakes> = Arc::new(wakes.collect());
+    let controller = controller(&replica, &settings, &nodes, runtime, wake, &wakes).queue(&queue);
     replica.ready_when(controller.ready());
     let (agent, shutdown) = (controller.reconciler(), host.shutdown());
     let first = nodes[0].clone();
@@ -191,7 +196,10 @@ async fn serve<R: Runtime>(
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(gateway, host.advertised()).await;
     let state = agent.state.subscribe();
-    let heartbeats = heartbeats(&replica, &settings, &machine, nodes, address, images, state);
+    let signals = (state, wakes);
+    let heartbeats = heartbeats(
+        &replica, &settings, &machine, nodes, address, images, signals,
+    );
     let decision_log = replica.decision_log.routes().into_axum_router();
     let meter = Arc::new(Meter::new(Arc::clone(&agent)));
     let relieved = relieve(
@@ -202,8 +210,9 @@ async fn serve<R: Runtime>(
         Arc::clone(&meter),
     );
     let idle = settings.streaming_connection_idle_timeout;
+    let stats = Stats::router(Arc::clone(&agent), Arc::clone(&meter), guard.clone());
     let service = NodeService::router(agent, Arc::clone(&meter), guard, idle, shutdown.clone());
-    host.offer(decision_log.merge(service));
+    host.offer(decision_log.merge(service).merge(stats));
     let tasks = gateway.tasks().clone();
     let measured = tasks.supervise("usage", "", || meter.run());
     tokio::select! {
@@ -301,13 +310,18 @@ fn controller<R: Runtime>(
     nodes: &[Node],
     runtime: R,
     wake: Wake,
+    wakes: &Arc<Wakes>,
 ) -> Controller<Agent<R>> {
     let events = settings.writes_events().then(|| replica.events.clone());
-    let capacities = nodes.iter().map(|node| (node.name.clone(), node.capacity));
+    let capacities = nodes
+        .iter()
+        .map(|node| (node.name.clone(), node.capacity.clone()));
     let admission = Arc::new(Admission::new(capacities));
     let endings = Arc::new(Endings::default());
     let left = (Arc::clone(&admission), Arc::clone(&endings));
     let informer = informer(&replica.client, nodes, left);
+    let (known, wakes) = (Arc::clone(&admission), Arc::clone(wakes));
+    let added = node::watch::informer(&replica.client, nodes, known, wakes);
     let by_name = nodes.iter().map(|node| (node.name.clone(), node.clone()));
     let agent = Agent {
         executor: Executor {
@@ -338,6 +352,8 @@ fn controller<R: Runtime>(
             move |pod| ours.nodes.contains_key(&pod.node),
             |_| true,
         )
+        // Pods are admitted once it is known what others have added to their nodes.
+        .watches(added, |_| None)
         // A sandbox may belong to a Pod that no longer exists.
         .sweeps(move || agent.executor.runtime.pods())
         .unelected()
@@ -377,13 +393,14 @@ async fn heartbeats(
     nodes: Vec<Node>,
     address: String,
     images: Images,
-    state: watch::Receiver<NodeState>,
+    (state, wakes): (watch::Receiver<NodeState>, Arc<Wakes>),
 ) {
     let check = replica.host.health().check("nodes");
     let count = nodes.len();
     let missing = Arc::new(AtomicUsize::new(count));
     let beats = nodes.into_iter().enumerate().map(|(index, node)| {
         let heartbeat = Heartbeat {
+            outdated: wakes.get(&node.name).cloned().unwrap_or_default(),
             node,
             address: address.clone(),
             machine: machine.clone(),

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use http::header::AUTHORIZATION;
+use http::{HeaderName, HeaderValue};
 use setpoint_host::secret;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
@@ -31,6 +33,13 @@ impl Secret {
         value.set_sensitive(true);
         Ok(Self(Some(value)))
     }
+
+    /// Returns the header of a request of HTTP.
+    pub(super) fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let mut value = HeaderValue::from_bytes(self.0.as_ref()?.as_bytes()).ok()?;
+        value.set_sensitive(true);
+        Some((AUTHORIZATION, value))
+    }
 }
 
 impl Interceptor for Secret {
@@ -58,6 +67,8 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let call = secret.call(Request::new(())).unwrap();
         let sent = call.metadata().get(HEADER).unwrap();
+        assert_eq!(sent, "Bearer 0123456789abcdef");
+        let (_, sent) = secret.header().unwrap();
         assert_eq!(sent, "Bearer 0123456789abcdef");
         let mut none = Secret::read(Path::new("")).unwrap();
         let call = none.call(Request::new(())).unwrap();

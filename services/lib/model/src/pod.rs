@@ -1,13 +1,13 @@
-//! The status and the resource requests of Pods.
+//! The status of Pods.
 
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_proto::core::{Pod, PodCondition, PodSpec, PodStatus};
+use setpoint_proto::core::{Pod, PodCondition, PodStatus};
 
-use crate::{Resources, condition};
+use crate::condition;
 
 /// The type of the condition of a Pod that is about to be deleted because of a disruption (KEP-3329).
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
@@ -89,27 +89,9 @@ pub fn is_resize_infeasible(status: &PodStatus) -> bool {
     pending.is_some_and(|pending| pending.reason == INFEASIBLE)
 }
 
-/// The CPU and memory that a Pod requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Requests {
-    /// Thousandths of a CPU.
-    pub millicpu: i64,
-    /// Bytes.
-    pub memory: i64,
-}
-
-/// Returns a Pod's requests of CPU and memory; see [`Resources::of_pod`].
-pub fn requests(spec: &PodSpec) -> Requests {
-    let Resources {
-        millicpu, memory, ..
-    } = Resources::of_pod(spec);
-    Requests { millicpu, memory }
-}
-
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::{Container, PodCondition};
-    use setpoint_proto::meta::Quantity;
+    use setpoint_proto::core::PodCondition;
 
     use super::*;
 
@@ -155,26 +137,6 @@ mod tests {
         pod.status.conditions[0].status = "False".into();
         assert!(!is_ready(&pod));
         assert_eq!(ready_since(&pod), None);
-    }
-
-    #[test]
-    fn requests_are_the_cpu_and_memory_of_all_containers() {
-        let container = || {
-            let mut container = Container::default();
-            let requests = [("cpu", "100m"), ("memory", "1Ki"), ("gpu", "1")];
-            let requests = requests.map(|(name, amount)| (name.into(), Quantity::new(amount)));
-            container.resources.requests = requests.into();
-            container
-        };
-        let spec = PodSpec {
-            containers: vec![container(), container()],
-            ..Default::default()
-        };
-        let expected = Requests {
-            millicpu: 200,
-            memory: 2048,
-        };
-        assert_eq!(requests(&spec), expected);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_proto::core::{Container, ContainerStatus, Pod, PodSpec};
+use setpoint_proto::core::{Container, ContainerStatus, Pod, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
 use crate::pod::is_resize_infeasible;
@@ -169,11 +169,13 @@ fn held(pod: &Pod, of: impl Fn(&List) -> Resources) -> Resources {
         true => of(&none),
         false => of(&container.resources.requests),
     };
-    let mut held = sum(spec, |container| {
+    let reported = pod.status.resources.as_ref().or(spec.resources.as_ref());
+    let own = spec.resources.as_ref().and(reported);
+    let mut held = sum_with(spec, own, |container| {
         let allocated = status(pod, container).and_then(allocated);
         allocated.map_or_else(|| otherwise(container), &of)
     });
-    held.raise_to(&sum(spec, |container| {
+    held.raise_to(&sum_with(spec, own, |container| {
         let actual = status(pod, container).and_then(|status| actual(status).or(allocated(status)));
         actual.map_or_else(|| otherwise(container), &of)
     }));
@@ -183,9 +185,14 @@ fn held(pod: &Pod, of: impl Fn(&List) -> Resources) -> Resources {
     held
 }
 
-/// Returns whether the status of a container has other requests than its spec.
+/// Returns whether the status of the Pod or of a container has other requests than its spec.
 fn is_resized(pod: &Pod) -> bool {
     let spec = &pod.spec;
+    if let (Some(own), Some(reported)) = (&spec.resources, &pod.status.resources)
+        && own.requests != reported.requests
+    {
+        return true;
+    }
     let mut all = spec.init_containers.iter().chain(&spec.containers);
     all.any(|container| {
         let requests = Some(&container.resources.requests);
@@ -218,8 +225,17 @@ fn actual(status: &ContainerStatus) -> Option<&List> {
 }
 
 fn sum(spec: &PodSpec, of: impl Fn(&Container) -> Resources) -> Resources {
+    sum_with(spec, spec.resources.as_ref(), of)
+}
+
+/// Returns the sum over the containers, with the requests of the Pod as a whole in their place where these are set.
+fn sum_with(
+    spec: &PodSpec,
+    own: Option<&ResourceRequirements>,
+    of: impl Fn(&Container) -> Resources,
+) -> Resources {
     let mut total = Resources::of_containers(spec, of);
-    if let Some(own) = &spec.resources {
+    if let Some(own) = own {
         total.replace(&own.requests);
     }
     total.add(&Resources::of_list(&spec.overhead));
@@ -229,7 +245,7 @@ fn sum(spec: &PodSpec, of: impl Fn(&Container) -> Resources) -> Resources {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use setpoint_proto::core::{PodCondition, ResourceRequirements};
+    use setpoint_proto::core::PodCondition;
 
     use super::*;
     use crate::pod::{INFEASIBLE, RESIZE_PENDING};
@@ -404,6 +420,24 @@ mod tests {
         assert_eq!(held("500m", "500m", INFEASIBLE), 500);
         let assumed = Resources::assumed_of_pod(&resized("2", "4", ""));
         assert_eq!(assumed.millicpu, 5000);
+    }
+
+    #[test]
+    fn a_pod_whose_own_requests_shrink_holds_what_it_has_until_the_status_says_otherwise() {
+        let own = |cpu| Some(container(&[("cpu", cpu)]).resources);
+        let mut pod = Pod {
+            spec: spec(Vec::new(), vec![container(&[("cpu", "1")])]),
+            ..Default::default()
+        };
+        pod.spec.resources = own("2");
+        assert_eq!(Resources::held_by(&pod).millicpu, 2000);
+        pod.status.resources = own("3");
+        assert_eq!(Resources::held_by(&pod).millicpu, 3000);
+        pod.status.resources = own("1");
+        assert_eq!(Resources::held_by(&pod).millicpu, 2000);
+        let infeasible = resized("1", "1", INFEASIBLE).status.conditions;
+        pod.status.conditions = infeasible;
+        assert_eq!(Resources::held_by(&pod).millicpu, 1000);
     }
 
     fn any_resources() -> impl Strategy<Value = Resources> {

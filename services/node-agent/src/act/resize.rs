@@ -3,10 +3,29 @@
 use super::volumes::runtime_message;
 use super::{Error, Executor};
 use crate::fields::{self, Column};
-use crate::runtime::{ContainerId, Runtime};
+use crate::runtime::{ContainerId, PodResources, Runtime};
 use crate::world::{AssignedPod, World};
 
 impl<R: Runtime> Executor<R> {
+    /// Gives a Pod as a whole other resources.
+    pub(super) async fn resize_pod(
+        &self,
+        pod: &AssignedPod,
+        resources: PodResources,
+    ) -> Result<(), Error> {
+        let resized = self
+            .runtime
+            .resize_pod(&pod.object.metadata.uid, resources)
+            .await;
+        let bounded = resized.map_err(|error| Error::Resize(runtime_message(&error)))?;
+        // Of other Pods it was said when they started.
+        if !bounded && pod.object.status.resources.is_none() {
+            self.events
+                .unsupported(&pod.object, &["spec.resources".to_owned()]);
+        }
+        Ok(())
+    }
+
     /// Gives a running container the resources of its spec.
     pub(super) async fn resize(
         &self,

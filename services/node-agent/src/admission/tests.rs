@@ -6,19 +6,28 @@ use super::*;
 
 fn admission() -> Admission {
     let capacity = NodeCapacity {
-        requests: Requests {
-            millicpu: 1000,
-            memory: 1000,
-        },
+        resources: resources(1000, 1000, 1000),
         pods: 3,
         network: Ipv4Addr::new(10, 1, 2, 0),
     };
     Admission::new([("node".to_owned(), capacity)])
 }
 
+fn resources(millicpu: i64, memory: i64, storage: i64) -> Resources {
+    Resources {
+        millicpu,
+        memory,
+        others: [("ephemeral-storage".to_owned(), storage)].into(),
+    }
+}
+
 fn demand(millicpu: i64, memory: i64) -> Demand {
     Demand {
-        requests: Requests { millicpu, memory },
+        requests: Resources {
+            millicpu,
+            memory,
+            ..Resources::default()
+        },
         ..Demand::default()
     }
 }
@@ -65,6 +74,97 @@ fn a_node_admits_no_more_than_its_maximum_of_pods() {
     let admission = admission();
     let admitted = ["a", "b", "c", "d"].map(|name| admit(&admission, name, 0).is_ok());
     assert_eq!(admitted, [true, true, true, false]);
+}
+
+/// Admits a Pod that requests resources of these names and amounts; returns the reason and the message of its rejection.
+fn admit_with(
+    admission: &Admission,
+    name: &str,
+    amounts: &[(&str, i64)],
+) -> Option<(String, String)> {
+    let mut container = Container::default();
+    for (resource, amount) in amounts {
+        let amount = Quantity::new(amount.to_string());
+        container
+            .resources
+            .requests
+            .insert((*resource).to_owned(), amount);
+    }
+    let demand = Demand::of(&PodSpec {
+        containers: vec![container],
+        ..PodSpec::default()
+    });
+    let key = Key::new("a", name);
+    let checked = admission.check(&key, name, "node", &demand);
+    let admitted = admission.admit(&key, name, "node", &demand);
+    assert_eq!(checked.is_ok(), admitted.is_ok());
+    let rejection = checked.err()?;
+    Some((rejection.reason(), rejection.message()))
+}
+
+fn reason(rejection: Option<(String, String)>) -> String {
+    rejection.map(|(reason, _)| reason).unwrap_or_default()
+}
+
+/// Checks N8 and K13.
+#[test]
+fn ephemeral_storage_is_admitted_as_cpu_and_memory_are() {
+    let admission = admission();
+    let storage = |amount| [("ephemeral-storage", amount)];
+    assert_eq!(admit_with(&admission, "first", &storage(600)), None);
+    let message = "Node didn't have enough resource: ephemeral-storage, requested: 600, used: 600, capacity: 1000";
+    let expected = ("OutOfephemeral-storage".into(), message.into());
+    assert_eq!(
+        admit_with(&admission, "second", &storage(600)),
+        Some(expected)
+    );
+    admission.release(&Key::new("a", "first"), "first");
+    assert_eq!(admit_with(&admission, "second", &storage(600)), None);
+}
+
+#[test]
+fn the_first_lack_in_the_order_of_the_kubelet_is_reported() {
+    let admission = admission();
+    let all = [
+        ("example.com/gpu", 9),
+        ("ephemeral-storage", 9999),
+        ("memory", 9999),
+        ("cpu", 9999),
+    ];
+    for (count, expected) in [
+        (4, "OutOfcpu"),
+        (3, "OutOfmemory"),
+        (2, "OutOfephemeral-storage"),
+    ] {
+        assert_eq!(
+            reason(admit_with(&admission, "any", &all[..count])),
+            expected
+        );
+    }
+    for name in ["a", "b", "c"] {
+        assert_eq!(admit_with(&admission, name, &[]), None);
+    }
+    assert_eq!(reason(admit_with(&admission, "any", &all)), "OutOfpods");
+}
+
+/// As in the kubelet, which leaves the resources of the cluster, that no node has, to others.
+#[test]
+fn an_extended_resource_is_checked_if_the_node_has_it() {
+    let admission = admission();
+    let gpus = |amount| [("example.com/gpu", amount)];
+    assert_eq!(admit_with(&admission, "before", &gpus(1)), None);
+    admission.set_added("node", [("example.com/gpu".to_owned(), 2)].into());
+    let lacking = "OutOfexample.com/gpu";
+    assert_eq!(reason(admit_with(&admission, "two", &gpus(2))), lacking);
+    assert_eq!(admit_with(&admission, "one", &gpus(1)), None);
+    admission.release(&Key::new("a", "before"), "before");
+    admission.set_added("node", [("example.com/gpu".to_owned(), 0)].into());
+    assert_eq!(reason(admit_with(&admission, "more", &gpus(1))), lacking);
+    let pages = [("hugepages-2Mi", 1)];
+    assert_eq!(
+        reason(admit_with(&admission, "pages", &pages)),
+        "OutOfhugepages-2Mi"
+    );
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use setpoint_proto::core::Pod;
 use tokio::time::sleep;
 
-use super::usage::by_pod;
 use super::{IMMEDIATE, Manager, limits};
 use crate::node::CRITICAL;
 use crate::runtime::Runtime;
@@ -35,7 +34,7 @@ impl<R: Runtime> Manager<R> {
             return;
         }
         let uids: HashSet<_> = pods.iter().map(|pod| pod.metadata.uid.clone()).collect();
-        let held = by_pod(self.agent.executor.runtime.disk_usage(uids).await);
+        let held = self.meter.measure_disk(uids).await;
         for pod in &pods {
             let held = held.get(&pod.metadata.uid);
             let message = held.and_then(|held| limits::exceeded(&pod.spec, held));

@@ -5,7 +5,7 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, PodSpec};
 use setpoint_proto::meta::Quantity;
 
-use super::usage::Held;
+use crate::usage::Held;
 
 /// The resource.
 const STORAGE: &str = "ephemeral-storage";
@@ -54,7 +54,7 @@ fn container(spec: &PodSpec, held: &Held) -> Option<String> {
         .containers
         .iter()
         .filter_map(|container| Some((&container.name, limit(container)?)));
-    let used = |name: &String| held.containers.get(name).map_or(0, |space| space.bytes);
+    let used = |name: &String| held.containers.get(name).map_or(0, |one| one.total().bytes);
     let (name, limit) = limited
         .filter(|(_, limit)| limit.value() > 0)
         .find(|(name, limit)| is_more(used(name), *limit))?;
@@ -87,10 +87,12 @@ fn is_more(used: u64, limit: Amount) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use setpoint_proto::core::{EmptyDirVolumeSource, Volume};
 
     use super::*;
-    use crate::runtime::Space;
+    use crate::runtime::{ContainerSpace, Space};
 
     fn container(name: &str, limit: &str) -> Container {
         let mut container = Container {
@@ -126,10 +128,21 @@ mod tests {
                 };
                 ((*name).to_owned(), space)
             });
-            spaces.collect()
+            spaces.collect::<BTreeMap<_, _>>()
         };
         Held {
-            containers: spaces(containers),
+            containers: spaces(containers)
+                .into_iter()
+                .map(|(name, space)| {
+                    (
+                        name,
+                        ContainerSpace {
+                            layer: None,
+                            log: Some(space),
+                        },
+                    )
+                })
+                .collect(),
             volumes: spaces(volumes),
             ..Held::default()
         }

@@ -28,10 +28,10 @@ use tracing::{info, warn};
 
 pub use self::pressure::Observation;
 use self::pressure::{Assessment, Observations, assess};
-pub use self::signals::{FileSystems, disk};
+pub use self::signals::{FileSystems, disk, machine_memory};
 pub use self::threshold::Settings;
 use self::threshold::{Signal, Threshold};
-use self::usage::{Usage, by_pod, candidate};
+use self::usage::{Usage, candidate};
 use self::victim::{Candidate, choose, message};
 use crate::agent::Agent;
 use crate::ending::Ending;
@@ -212,7 +212,7 @@ impl<R: Runtime> Manager<R> {
 
     async fn disk(&self, signal: Signal, pods: &[Pod]) -> HashMap<String, Usage> {
         let uids = pods.iter().map(|pod| pod.metadata.uid.clone()).collect();
-        let held = by_pod(self.agent.executor.runtime.disk_usage(uids).await);
+        let held = self.meter.measure_disk(uids).await;
         let usage = pods.iter().filter_map(|pod| {
             let uid = &pod.metadata.uid;
             let usage = Usage::of_disk(signal, held.get(uid)?, &pod.spec);

@@ -22,10 +22,7 @@ impl FileSystems {
     pub fn observe(&self) -> Observations {
         let images = self.images.as_deref();
         let all = [
-            (
-                Signal::Memory,
-                memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
-            ),
+            (Signal::Memory, machine_memory()),
             (Signal::Nodefs, disk(&self.node)),
             (Signal::NodefsInodes, inodes(&self.node)),
             (Signal::Imagefs, images.and_then(disk)),
@@ -36,6 +33,11 @@ impl FileSystems {
             .filter_map(|(signal, observation)| Some((signal, observation?)))
             .collect()
     }
+}
+
+/// Returns the memory of this machine.
+pub fn machine_memory() -> Option<Observation> {
+    memory(&fs::read_to_string("/proc/meminfo").ok()?)
 }
 
 /// Returns the memory that is free or holds pages of files that were not used lately, as the kubelet counts it.

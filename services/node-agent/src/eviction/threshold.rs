@@ -199,6 +199,24 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Returns what the hard threshold of a resource keeps free of its capacity. As in the kubelet, those of inodes and of the
+    /// images' disk keep nothing.
+    pub fn reserved(&self, resource: &str, capacity: Amount) -> Amount {
+        let signal = match resource {
+            "memory" => Signal::Memory,
+            "ephemeral-storage" => Signal::Nodefs,
+            _ => return Amount::ZERO,
+        };
+        let thresholds = self.thresholds().unwrap_or_default();
+        let mut hard = thresholds.iter().filter(|one| one.grace.is_none());
+        let size = hard.find(|one| one.signal == signal).map(|one| one.size);
+        size.map_or(Amount::ZERO, |size| {
+            Amount::from_value(size.of(capacity.value())).in_binary()
+        })
+    }
+}
+
 fn soft_grace(signal: Signal, periods: &BTreeMap<Signal, String>) -> Result<Duration, String> {
     let name = signal.name();
     let period = periods.get(&signal).ok_or_else(|| {

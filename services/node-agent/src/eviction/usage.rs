@@ -1,64 +1,15 @@
 //! The use of a resource by the Pods of a node. Pure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use setpoint_model::Resources;
-use setpoint_proto::core::{Pod, PodSpec, Volume};
+use setpoint_proto::core::{Pod, PodSpec};
 use setpoint_proto::setpoint::PodUsage;
 
 use super::threshold::Signal;
 use super::victim::{Candidate, Consumption};
-use crate::runtime::{ContainerId, DiskUsage, Space};
-
-/// The space that a Pod holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// By the newest attempt at each container.
-    pub containers: BTreeMap<String, Space>,
-    /// By older attempts.
-    pub earlier: Space,
-    /// By each of its volumes.
-    pub volumes: BTreeMap<String, Space>,
-}
-
-impl Held {
-    /// Returns what the newest attempts and the volumes on disks hold together.
-    pub fn total(&self, spec: &PodSpec) -> Space {
-        let containers = self.containers.values().copied();
-        containers.fold(self.on_disk(spec), Space::plus)
-    }
-
-    /// Returns what the volumes on disks hold.
-    fn on_disk(&self, spec: &PodSpec) -> Space {
-        let local = spec.volumes.iter().filter(|volume| is_local(volume));
-        let held = local.filter_map(|volume| self.volumes.get(&volume.name).copied());
-        held.fold(Space::default(), Space::plus)
-    }
-}
-
-/// Returns whether a volume is on the disk of the node and ends with its Pod.
-fn is_local(volume: &Volume) -> bool {
-    let source = &volume.volume_source;
-    let empty = source.empty_dir.as_ref();
-    empty.is_some_and(|empty| empty.medium != "Memory") || source.config_map.is_some()
-}
-
-/// Returns what each Pod holds, by its uid.
-pub fn by_pod(disk: DiskUsage) -> HashMap<String, Held> {
-    let mut held: HashMap<String, Held> = HashMap::new();
-    for (uid, volumes) in disk.volumes {
-        held.entry(uid).or_default().volumes = volumes;
-    }
-    let mut containers: Vec<_> = disk.containers.into_iter().collect();
-    containers.sort_by_key(|(id, _)| id.attempt);
-    for (ContainerId { uid, name, .. }, space) in containers {
-        let pod = held.entry(uid).or_default();
-        if let Some(before) = pod.containers.insert(name, space) {
-            pod.earlier = pod.earlier.plus(before);
-        }
-    }
-    held
-}
+use crate::runtime::Space;
+use crate::usage::Held;
 
 /// The use of one resource by a Pod, in the unit of a signal.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -79,7 +30,7 @@ impl Usage {
         let containers = held.containers.iter();
         Self {
             containers: containers
-                .map(|(name, space)| (name.clone(), amount(*space)))
+                .map(|(name, space)| (name.clone(), amount(space.total())))
                 .collect(),
             others: amount(held.on_disk(spec).plus(held.earlier)),
         }
@@ -141,12 +92,23 @@ fn signed(amount: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use setpoint_proto::core::EmptyDirVolumeSource;
+    use std::collections::HashMap;
+
+    use setpoint_proto::core::{EmptyDirVolumeSource, Volume};
 
     use super::*;
+    use crate::runtime::{ContainerId, ContainerSpace, DiskUsage};
+    use crate::usage::by_pod;
 
     fn space(bytes: u64) -> Space {
         Space { bytes, inodes: 1 }
+    }
+
+    fn container(bytes: u64) -> ContainerSpace {
+        ContainerSpace {
+            layer: None,
+            log: Some(space(bytes)),
+        }
     }
 
     fn volume(name: &str, medium: &str) -> Volume {
@@ -173,7 +135,7 @@ mod tests {
             ("memory".to_owned(), space(5)),
         ];
         let disk = DiskUsage {
-            containers: HashMap::from([(id(10), space(100)), (id(9), space(1000))]),
+            containers: HashMap::from([(id(10), container(100)), (id(9), container(1000))]),
             volumes: HashMap::from([("uid".to_owned(), volumes.into())]),
         };
         let held = by_pod(disk).remove("uid").unwrap();

@@ -31,6 +31,8 @@ pub enum Support {
 pub enum Column {
     /// Containers of a Docker engine.
     Docker,
+    /// Those of one whose cgroups the agent does not manage.
+    DockerWithoutCgroups,
     /// Processes that share the machine's mounts.
     Process,
     /// Processes with mounts of their own, which an agent with root makes.
@@ -41,7 +43,8 @@ impl Column {
     /// Returns the column of a runtime; `None` if it runs no programs.
     pub fn of<R: Runtime>(runtime: &R) -> Option<Self> {
         match (R::RUNS_IMAGES, R::RUNS_COMMANDS) {
-            (true, _) => Some(Self::Docker),
+            (true, _) if runtime.bounds_pods() => Some(Self::Docker),
+            (true, _) => Some(Self::DockerWithoutCgroups),
             (false, true) if runtime.mounts_volumes() => Some(Self::RootProcess),
             (false, true) => Some(Self::Process),
             (false, false) => None,
@@ -55,6 +58,7 @@ pub struct Row<T: 'static> {
     name: &'static str,
     is_set: fn(&T) -> bool,
     docker: Support,
+    docker_without_cgroups: Support,
     process: Support,
     root_process: Support,
 }
@@ -70,6 +74,7 @@ impl<T> Row<T> {
             name,
             is_set,
             docker,
+            docker_without_cgroups: docker,
             process,
             root_process: process,
         }
@@ -83,6 +88,14 @@ impl<T> Row<T> {
     /// Returns a row for a field that only an engine supports.
     const fn docker_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
         Self::new(name, is_set, Support::Supported, Support::Ignored)
+    }
+
+    /// Returns a row for a field that needs the cgroups of an engine.
+    const fn cgroups_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
+        Self {
+            docker_without_cgroups: Support::Ignored,
+            ..Self::docker_only(name, is_set)
+        }
     }
 
     /// Returns a row for a field that needs mounts.
@@ -109,6 +122,7 @@ impl<T> Row<T> {
     const fn support(&self, column: Column) -> Support {
         match column {
             Column::Docker => self.docker,
+            Column::DockerWithoutCgroups => self.docker_without_cgroups,
             Column::Process => self.process,
             Column::RootProcess => self.root_process,
         }
@@ -208,8 +222,8 @@ impl Matches {
         }
         // Where no volumes are mounted at all, the row `volumeMounts` says so.
         let mounts = match self.column {
-            Column::Docker | Column::RootProcess => container.volume_mounts.as_slice(),
             Column::Process => &[],
+            _ => container.volume_mounts.as_slice(),
         };
         for mount in mounts {
             let path = format!("{path}volumeMounts{{{}}}.", mount.mount_path);

@@ -50,7 +50,7 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::mounts_only("automountServiceAccountToken", |spec| {
         spec.automount_service_account_token == Some(true)
     }),
-    Row::ignored("resources", |spec| {
+    Row::cgroups_only("resources", |spec| {
         spec.resources
             .as_ref()
             .is_some_and(|resources| !resources.limits.is_empty())

@@ -13,7 +13,7 @@ use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::core::{self, ContainerImage, Namespace, NodeCondition, NodeSpec};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::{debug, info, warn};
 
@@ -45,6 +45,8 @@ pub struct Heartbeat {
     pub images: Images,
     /// The state that decides on the conditions of the node.
     pub state: watch::Receiver<NodeState>,
+    /// Notified when the status does not fit what others have written to it.
+    pub outdated: Arc<Notify>,
     /// The client of the gateway.
     pub gateway: Client,
     /// Interval between two renewals of the Lease.
@@ -72,6 +74,7 @@ impl Heartbeat {
                 _ = ticks.tick() => {}
                 // Conditions decide on the binding of Pods and are reported at once.
                 Ok(()) = state.changed() => missed = true,
+                () = self.outdated.notified() => missed = true,
             }
             match self.renew(&uid, lease.take()).await {
                 Ok(renewal) => {

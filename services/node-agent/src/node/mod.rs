@@ -3,16 +3,17 @@
 pub mod heartbeat;
 mod machine;
 mod object;
+pub mod reservation;
 mod state;
+pub mod watch;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use setpoint_model::Resources;
 use setpoint_model::hash::fnv32a;
-use setpoint_model::pod::Requests;
-use setpoint_model::quantity::Amount;
 use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
 
@@ -31,6 +32,9 @@ const SIMULATED_MEMORY: &str = "256Gi";
 /// Disk of a simulated node, unless set.
 const SIMULATED_STORAGE: &str = "1Ti";
 
+/// The resources of a node that its agent sets.
+pub const OWN: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pods"];
+
 /// One node of this process.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -38,8 +42,10 @@ pub struct Node {
     pub name: String,
     /// Allocatable resources and Pod network, for admission.
     pub capacity: NodeCapacity,
-    /// Allocatable resources, for the node's status: `cpu`, `memory`, `ephemeral-storage` and `pods`.
+    /// The resources of the node, those of [`OWN`].
     pub resources: Arc<BTreeMap<String, Quantity>>,
+    /// What Pods can be given of them.
+    pub allocatable: Arc<BTreeMap<String, Quantity>>,
     /// The runtime of its containers.
     pub runtime: Kind,
     /// Address of the node as its Pods reach it.
@@ -62,7 +68,14 @@ impl Node {
     }
 
     /// Returns the nodes that the settings ask for.
-    pub fn all(settings: &Settings, instance: &str, machine: &Machine) -> Vec<Self> {
+    ///
+    /// # Errors
+    /// If the settings reserve more than the machine has.
+    pub fn all(
+        settings: &Settings,
+        instance: &str,
+        machine: &Machine,
+    ) -> Result<Vec<Self>, String> {
         let base = match settings.node_name.as_str() {
             "" => instance,
             named => named,
@@ -78,7 +91,12 @@ impl Node {
             .collect()
     }
 
-    fn new(name: String, number: u32, settings: &Settings, machine: &Machine) -> Self {
+    fn new(
+        name: String,
+        number: u32,
+        settings: &Settings,
+        machine: &Machine,
+    ) -> Result<Self, String> {
         let choose = |set: &str, simulated: &str, real: &str| match (set, settings.runtime) {
             ("", Kind::Simulated) => simulated.to_owned(),
             ("", Kind::Process | Kind::Docker) => real.to_owned(),
@@ -91,34 +109,32 @@ impl Node {
             SIMULATED_STORAGE,
             &machine.storage,
         );
-        let amount = |text: &str| Amount::parse(text).ok();
-        let requests = Requests {
-            millicpu: amount(&cpu).map_or(0, Amount::millis),
-            memory: amount(&memory).map_or(0, Amount::value),
+        let amounts = [cpu, memory, storage, settings.capacity.pods.to_string()];
+        let resources = OWN.into_iter().zip(amounts);
+        let resources = resources.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
+        let resources: BTreeMap<_, _> = resources.collect();
+        let allocatable = match settings.runtime {
+            // Nothing of the machine is a simulated node's.
+            Kind::Simulated => resources.clone(),
+            Kind::Process | Kind::Docker => reservation::allocatable(settings, &resources)?,
         };
         let capacity = NodeCapacity {
-            requests,
+            resources: Resources::of_list(&allocatable),
             pods: settings.capacity.pods,
             network: network(settings.runtime, number),
         };
-        let resources = [
-            ("cpu", cpu),
-            ("memory", memory),
-            ("ephemeral-storage", storage),
-            ("pods", capacity.pods.to_string()),
-        ];
-        let resources = resources.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
         let [a, b, c, _] = capacity.network.octets();
-        Self {
+        Ok(Self {
             name,
             capacity,
-            resources: Arc::new(resources.into()),
+            resources: Arc::new(resources),
+            allocatable: Arc::new(allocatable),
             runtime: settings.runtime,
             ip: Ipv4Addr::new(a, b, c, 1),
             local_path: None,
             disks: None,
             fallback: String::new(),
-        }
+        })
     }
 }
 
@@ -152,24 +168,24 @@ mod tests {
         };
         let machine = Machine {
             cpu: "2".into(),
-            memory: "1024Ki".into(),
+            memory: "1024Mi".into(),
             storage: "512Ki".into(),
             ..Machine::default()
         };
-        Node::all(&settings, "node-agent-3", &machine)
+        Node::all(&settings, "node-agent-3", &machine).unwrap()
     }
 
     #[test]
-    fn one_node_has_the_name_of_its_instance_and_the_size_of_its_machine() {
+    fn one_node_has_the_name_of_its_instance_and_the_size_of_its_machine_without_what_is_reserved()
+    {
         let [node] = nodes(1, Kind::Process).try_into().unwrap();
         assert_eq!(node.name, "node-agent-3");
-        assert_eq!(
-            node.capacity.requests,
-            Requests {
-                millicpu: 2000,
-                memory: 1 << 20
-            }
-        );
+        assert_eq!(node.resources["memory"].string, "1024Mi");
+        let thresholds = 100 << 20;
+        let Resources {
+            millicpu, memory, ..
+        } = node.capacity.resources;
+        assert_eq!((millicpu, memory), (2000, (1 << 30) - thresholds));
         assert!(node.ip.is_loopback() && node.ip.octets()[1] > 0);
     }
 
@@ -181,7 +197,8 @@ mod tests {
                 storage: "512Ki".into(),
                 ..Machine::default()
             };
-            let [node] = Node::all(settings, "node", &machine).try_into().unwrap();
+            let nodes = Node::all(settings, "node", &machine).unwrap();
+            let [node] = nodes.try_into().unwrap();
             let storage = node.resources["ephemeral-storage"].string.clone();
             let status = super::status(
                 &node,
@@ -196,11 +213,58 @@ mod tests {
             storage
         };
         let mut settings = Settings::default();
+        settings.eviction.hard.clear();
         assert_eq!(storage(&settings), "512Ki");
         settings.runtime = Kind::Simulated;
         assert_eq!(storage(&settings), SIMULATED_STORAGE);
         settings.capacity.ephemeral_storage = "7Gi".into();
         assert_eq!(storage(&settings), "7Gi");
+    }
+
+    /// Admission and the scheduler see the same amounts.
+    #[test]
+    fn what_is_reserved_is_neither_admitted_nor_reported_as_allocatable() {
+        let mut settings = Settings {
+            kube_reserved: "cpu=500m,ephemeral-storage=1Gi".into(),
+            ..Settings::default()
+        };
+        settings.capacity.ephemeral_storage = "3Gi".into();
+        settings.eviction.hard = "nodefs.available<50%".into();
+        let of = |settings: &Settings| {
+            let machine = Machine {
+                cpu: "2".into(),
+                memory: "1Gi".into(),
+                ..Machine::default()
+            };
+            let [node] = Node::all(settings, "node", &machine)?.try_into().unwrap();
+            let state = NodeState::default();
+            let now = Timestamp::UNIX_EPOCH;
+            let status = super::status(&node, &machine, "", &state, &NodeStatus::default(), now);
+            assert_eq!(
+                Resources::of_list(&status.allocatable),
+                node.capacity.resources
+            );
+            assert_eq!(status.allocatable["pods"].string, "110");
+            assert_eq!(&status.allocatable, node.allocatable.as_ref());
+            let amounts = |name: &str| {
+                let side = |list: &BTreeMap<String, Quantity>| list[name].string.clone();
+                (side(&status.capacity), side(&status.allocatable))
+            };
+            Ok::<_, String>((amounts("cpu"), amounts("ephemeral-storage")))
+        };
+        let pair = |capacity: &str, allocatable: &str| (capacity.into(), allocatable.into());
+        let expected = (pair("2", "1500m"), pair("3Gi", "512Mi"));
+        assert_eq!(of(&settings), Ok(expected));
+        settings.runtime = Kind::Simulated;
+        let expected = (pair("32", "32"), pair("3Gi", "3Gi"));
+        assert_eq!(of(&settings), Ok(expected));
+        settings.runtime = Kind::Process;
+        settings.system_reserved = "cpu=2".into();
+        let error = of(&settings).unwrap_err();
+        assert!(
+            error.starts_with("invalid Node Allocatable configuration. "),
+            "{error}"
+        );
     }
 
     #[test]

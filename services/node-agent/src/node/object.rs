@@ -81,8 +81,8 @@ pub fn status(
 ) -> NodeStatus {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     NodeStatus {
-        capacity: resources(node, reported),
-        allocatable: resources(node, reported),
+        capacity: with_added(&node.resources, reported),
+        allocatable: with_added(&node.allocatable, reported),
         conditions: conditions(node, state, reported, now),
         addresses: addresses(node, host),
         daemon_endpoints: NodeDaemonEndpoints {
@@ -96,11 +96,13 @@ pub fn status(
     }
 }
 
-/// Returns the resources of the machine, and those that others have added to the node's capacity. As nothing is reserved,
-/// all of them are allocatable.
-fn resources(node: &Node, reported: &NodeStatus) -> BTreeMap<String, Quantity> {
+/// Returns resources of the node, with those that others have added to its capacity, of which nothing is reserved.
+fn with_added(
+    own: &BTreeMap<String, Quantity>,
+    reported: &NodeStatus,
+) -> BTreeMap<String, Quantity> {
     let mut resources = reported.capacity.clone();
-    resources.extend(node.resources.as_ref().clone());
+    resources.extend(own.clone());
     resources
 }
 

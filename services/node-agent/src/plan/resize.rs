@@ -21,12 +21,27 @@ impl AssignedPod {
             stays.then_some((&running.id, change))
         });
         let mut changes = changes.peekable();
+        let (wanted, own) = (self.wanted_of_pod(world), self.resources_of_pod(world));
         if changes.peek().is_none() {
+            if let Some(wanted) = wanted {
+                plan.step(
+                    Action::ResizePod(wanted),
+                    "the Pod has other limits than its node has allocated",
+                );
+            }
             return;
         }
         // By the time of the condition a later agent knows the containers that were stopped for the resize.
         if !condition::is_true(&self.object.status.conditions, RESIZE_IN_PROGRESS) {
             return plan.step(Action::UpdateStatus, "a resize begins");
+        }
+        // A container never may have more than its Pod, neither before nor after.
+        let raised = wanted.zip(own).map(|(wanted, own)| own.raised_to(wanted));
+        if let Some(raised) = raised.filter(|raised| Some(*raised) != own) {
+            plan.step(
+                Action::ResizePod(raised),
+                "a container is to have more than its Pod has",
+            );
         }
         for (id, change) in changes {
             let id = id.clone();

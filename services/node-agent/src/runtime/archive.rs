@@ -1,4 +1,4 @@
-//! Archives of the files of volumes, with the modes and groups that the kubelet gives them.
+//! Archives of the files of volumes, with the modes, users and groups that the kubelet gives them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -112,6 +112,7 @@ pub fn add_file(
 ) -> io::Result<()> {
     let path = format!("{folder}{}", file.path.trim_start_matches('/'));
     let mut header = Ownership::file(file.mode, group).header();
+    header.set_uid(file.user.unwrap_or_default().into());
     header.set_size(u64::try_from(file.content.len()).unwrap_or_default());
     builder.append_data(&mut header, path, file.content.as_slice())
 }

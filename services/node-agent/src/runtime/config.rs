@@ -32,6 +32,9 @@ pub struct SandboxConfig {
     /// The kernel parameters of the Pod's namespaces.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
+    /// The resources of the Pod as a whole, if it has any.
+    #[serde(default)]
+    pub resources: Option<PodResources>,
     /// The volumes of the Pod. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub volumes: Vec<Volume>,
@@ -81,6 +84,9 @@ pub struct ContainerConfig {
     /// Resource requests and limits.
     #[serde(default)]
     pub resources: ResourceRequirements,
+    /// What its Pod has as a whole, if anything.
+    #[serde(default)]
+    pub pod: Option<PodResources>,
     /// Security settings.
     #[serde(default)]
     pub security: Security,
@@ -185,8 +191,8 @@ pub struct Pulled {
     pub bytes: i64,
 }
 
-/// Resource limits of a container; zero for unlimited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Resource limits of a container or a Pod; zero for unlimited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Relative CPU share under contention, in thousandths of a core.
     pub millicpu_share: i64,
@@ -208,6 +214,53 @@ impl Limits {
             millicpu_share: amount(share).map_or(0, Amount::millis),
             millicpu: amount(limit("cpu")).map_or(0, Amount::millis),
             memory: amount(limit("memory")).map_or(0, Amount::value),
+        }
+    }
+}
+
+impl Limits {
+    /// Returns the limits, with those of `default` where there are none.
+    #[must_use]
+    pub fn or(self, default: Self) -> Self {
+        let choose = |own: i64, default: i64| if own > 0 { own } else { default };
+        Self {
+            millicpu_share: choose(self.millicpu_share, default.millicpu_share),
+            millicpu: choose(self.millicpu, default.millicpu),
+            memory: choose(self.memory, default.memory),
+        }
+    }
+
+    /// Returns the limits that allow what either of two allows.
+    #[must_use]
+    pub fn raised_to(self, other: Self) -> Self {
+        let larger = |one: i64, other: i64| match one.min(other) {
+            ..=0 => 0,
+            _ => one.max(other),
+        };
+        Self {
+            millicpu_share: self.millicpu_share.max(other.millicpu_share),
+            millicpu: larger(self.millicpu, other.millicpu),
+            memory: larger(self.memory, other.memory),
+        }
+    }
+}
+
+/// What a Pod has as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodResources {
+    /// The limits of its containers together.
+    pub all: Limits,
+    /// The limits of containers without limits of their own.
+    pub each: Limits,
+}
+
+impl PodResources {
+    /// Returns what allows all that either of two allows.
+    #[must_use]
+    pub fn raised_to(self, other: Self) -> Self {
+        Self {
+            all: self.all.raised_to(other.all),
+            each: self.each.raised_to(other.each),
         }
     }
 }
@@ -349,6 +402,8 @@ pub struct File {
     pub content: Vec<u8>,
     /// Permission bits.
     pub mode: u32,
+    /// The user that owns it; `None` for root.
+    pub user: Option<u32>,
 }
 
 /// A mount of a volume in a container.

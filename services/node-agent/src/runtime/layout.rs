@@ -113,8 +113,8 @@ fn names(folder: &Path) -> io::Result<BTreeSet<PathBuf>> {
     entries.map(|entry| Ok(entry?.file_name().into())).collect()
 }
 
-/// Path, mode, group and content of all files and directories in a directory.
-type Content = Vec<(PathBuf, u32, u32, Vec<u8>)>;
+/// Path, mode, user and group, and content of all files and directories in a directory.
+type Content = Vec<(PathBuf, u32, (u32, u32), Vec<u8>)>;
 
 fn content(root: &Path) -> io::Result<Content> {
     let mut found = Content::new();
@@ -129,7 +129,7 @@ fn content(root: &Path) -> io::Result<Content> {
             }
             false => fs::read(&whole)?,
         };
-        found.push((path, meta.mode(), meta.gid(), bytes));
+        found.push((path, meta.mode(), (meta.uid(), meta.gid()), bytes));
     }
     found.sort();
     Ok(found)

@@ -27,13 +27,13 @@ use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 
 pub use config::{
     Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, ImageVolume, Limits, LogLimits,
-    Mount, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume,
-    VolumeKind,
+    Mount, PodResources, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage,
+    Volume, VolumeKind,
 };
 
 pub use dns::Dns;
 pub use log::{Log, LogOptions};
-pub use space::Space;
+pub use space::{ContainerSpace, Space};
 pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};
 
 /// Enqueues a Pod for a reconcile because its state in the runtime changed.
@@ -115,6 +115,24 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         resources: &ResourceRequirements,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// Gives a running Pod other resources as a whole, and its containers without limits of their own the limits that follow.
+    /// Returns whether the containers together are bounded by them.
+    ///
+    /// # Errors
+    /// If the Pod does not run, or uses more.
+    fn resize_pod(
+        &self,
+        _uid: &str,
+        _resources: PodResources,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        std::future::ready(Ok(false))
+    }
+
+    /// Returns whether it bounds the containers of a Pod together.
+    fn bounds_pods(&self) -> bool {
+        false
+    }
+
     /// Asks a container to stop and kills it after `grace`. Does not wait.
     fn stop(
         &self,
@@ -177,8 +195,8 @@ pub struct Reading {
 /// The space that Pods hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskUsage {
-    /// That of the writable layers and the logs of containers.
-    pub containers: HashMap<ContainerId, Space>,
+    /// That of containers.
+    pub containers: HashMap<ContainerId, ContainerSpace>,
     /// That of the volumes that end with their Pod, those in memory included, by its uid and by name.
     pub volumes: HashMap<String, BTreeMap<String, Space>>,
 }

@@ -24,6 +24,26 @@ pub struct Space {
     pub inodes: u64,
 }
 
+/// The space that a container holds, of what can be measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContainerSpace {
+    /// The bytes of its writable layer, whose inodes are not known.
+    pub layer: Option<u64>,
+    /// Its log, with the older files that it was rotated to.
+    pub log: Option<Space>,
+}
+
+impl ContainerSpace {
+    /// Returns the sum.
+    pub fn total(self) -> Space {
+        let layer = Space {
+            bytes: self.layer.unwrap_or_default(),
+            inodes: 0,
+        };
+        layer.plus(self.log.unwrap_or_default())
+    }
+}
+
 impl Space {
     /// Returns the sum, saturating.
     #[must_use]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use setpoint_host::secret::{are_equal, read_or_create};
 use setpoint_host::serve::Peer;
 use tonic::Status;
@@ -30,13 +31,26 @@ impl Guard {
         }
     }
 
-    /// Adds the check to all routes of a router.
+    /// Adds the check to all routes of a router of gRPC.
     pub fn protect(self, router: Router) -> Router {
+        self.refuse_by(router, |refused| {
+            refused.into_http::<axum::body::Body>().into_response()
+        })
+    }
+
+    /// Adds the check to all routes of a router of HTTP.
+    pub fn protect_pages(self, router: Router) -> Router {
+        self.refuse_by(router, |refused| {
+            (StatusCode::UNAUTHORIZED, refused.message().to_owned()).into_response()
+        })
+    }
+
+    fn refuse_by(self, router: Router, response: fn(Status) -> Response) -> Router {
         router.layer(from_fn(move |request: Request, next: Next| {
             let refused = self.check(&request).err();
             async move {
                 match refused {
-                    Some(refused) => refused.into_http::<axum::body::Body>().into_response(),
+                    Some(refused) => response(refused),
                     None => next.run(request).await,
                 }
             }
@@ -67,7 +81,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
-    use axum::routing::post;
+    use axum::routing::{get, post};
     use tower::ServiceExt as _;
 
     use super::*;
@@ -107,6 +121,20 @@ mod tests {
         ] {
             let code = code(&guard, wrong, near).await;
             assert_eq!(code.as_deref(), Some("16"), "{wrong:?}");
+        }
+    }
+
+    /// Checks F21.
+    #[tokio::test]
+    async fn a_request_for_a_page_without_the_secret_is_unauthorized() {
+        let guard = Guard(Some("secret".into()));
+        let router = Router::new().route("/stats/summary", get(|| async { "page" }));
+        let router = guard.protect_pages(router);
+        for (header, expected) in [("Bearer secret", 200), ("Bearer guess", 401)] {
+            let request = Request::get("/stats/summary").header("authorization", header);
+            let request = request.body(Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status(), expected);
         }
     }
 

@@ -14,6 +14,7 @@ use setpoint_proto::core::{
 };
 
 use crate::ephemeral;
+use crate::pod_resources;
 use crate::rejection::Rejection;
 use crate::restart::{self, is_sidecar};
 use crate::world::{AssignedPod, LOST_EXIT_CODE, World};
@@ -79,6 +80,12 @@ impl AssignedPod {
             observed_generation: self.object.metadata.generation,
             ..reported.clone()
         };
+        if let Some(allocated) = &spec.resources {
+            status.allocated_resources = pod_resources::requests(spec);
+            let resizing = self.wanted_of_pod(world).is_some();
+            let had = reported.resources.clone().filter(|_| resizing);
+            status.resources = had.or_else(|| Some(allocated.clone()));
+        }
         if let Some(sandbox) = world.sandbox() {
             let ip = sandbox.config.ip.to_string();
             status.pod_ip.clone_from(&ip);

@@ -1,5 +1,9 @@
-//! The resource usage of Pods: measured by the runtime at intervals, or simulated.
+//! The resource usage of Pods and of the machine: measured at intervals, or simulated.
 
+mod disk;
+mod held;
+mod machine;
+mod report;
 mod simulated;
 
 use std::collections::HashMap;
@@ -14,6 +18,13 @@ use setpoint_proto::setpoint::{ContainerUsage, PodUsage};
 
 use crate::agent::Agent;
 use crate::runtime::{Container, ContainerId, Reading, Runtime, State};
+use disk::Disks;
+pub use disk::Measured;
+pub use held::{Held, by_pod};
+pub use machine::boot_time;
+#[cfg(test)]
+pub use report::MachineCpu;
+pub use report::{PodReport, Report};
 use simulated::Loads;
 
 /// The interval of readings, which is the window of the usage.
@@ -23,6 +34,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 pub struct Meter<R> {
     agent: Arc<Agent<R>>,
     readings: Mutex<Readings>,
+    disks: Disks,
     loads: Mutex<Loads>,
 }
 
@@ -39,6 +51,8 @@ struct Sample {
     at: Instant,
     time: Timestamp,
     of: HashMap<ContainerId, Reading>,
+    /// The CPU time of the machine.
+    machine: Option<Duration>,
 }
 
 impl Default for Sample {
@@ -47,6 +61,7 @@ impl Default for Sample {
             at: Instant::now(),
             time: Timestamp::now(),
             of: HashMap::new(),
+            machine: None,
         }
     }
 }
@@ -57,6 +72,7 @@ impl<R: Runtime> Meter<R> {
         Self {
             agent,
             readings: Mutex::default(),
+            disks: Disks::default(),
             loads: Mutex::default(),
         }
     }
@@ -77,6 +93,7 @@ impl<R: Runtime> Meter<R> {
         let of = self.agent.executor.runtime.readings().await;
         let sample = Sample {
             of,
+            machine: machine::cpu_time(),
             ..Sample::default()
         };
         let mut readings = self.readings.lock();
@@ -86,25 +103,32 @@ impl<R: Runtime> Meter<R> {
     /// Returns the usage of the running Pods of all nodes. A Pod is left out until all of its running containers have been
     /// read.
     pub fn usage(&self) -> Vec<PodUsage> {
-        let views = self.agent.pods.list();
-        let ours = views
-            .iter()
-            .filter(|view| !view.ended && self.agent.nodes.contains_key(&view.node));
-        let running: Vec<_> = ours
-            .filter_map(|view| {
-                let pod = view.pod();
-                let running = self.running(&pod);
-                (!running.is_empty()).then_some((pod, running))
-            })
-            .collect();
+        self.usage_of(&self.running_pods())
+    }
+
+    fn usage_of(&self, running: &[(Pod, Vec<Container>)]) -> Vec<PodUsage> {
         if R::SIMULATES_LOAD {
-            return self.loads.lock().usage(&running, Timestamp::now());
+            return self.loads.lock().usage(running, Timestamp::now());
         }
         let readings = self.readings.lock();
         let usage = running
             .iter()
             .filter_map(|(pod, containers)| readings.usage(pod, containers));
         usage.collect()
+    }
+
+    /// Returns the Pods of all nodes with running containers, and these.
+    fn running_pods(&self) -> Vec<(Pod, Vec<Container>)> {
+        let views = self.agent.pods.list();
+        let ours = views
+            .iter()
+            .filter(|view| !view.ended && self.agent.nodes.contains_key(&view.node));
+        let running = ours.filter_map(|view| {
+            let pod = view.pod();
+            let running = self.running(&pod);
+            (!running.is_empty()).then_some((pod, running))
+        });
+        running.collect()
     }
 
     /// Returns the running containers of a Pod.
@@ -210,7 +234,12 @@ mod tests {
     fn sample(at: Instant, time: Timestamp, cpu: Duration, of: &[&Container]) -> Sample {
         let reading = Reading { cpu, memory: 7 };
         let of = of.iter().map(|one| (one.id.clone(), reading)).collect();
-        Sample { at, time, of }
+        Sample {
+            at,
+            time,
+            of,
+            machine: None,
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod projection;
 mod token;
 mod update;
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
 use setpoint_controller::Client;
@@ -16,8 +17,10 @@ use setpoint_proto::core::{
 };
 
 use self::projection::DEFAULT_MODE;
+use crate::container_config::security;
 use crate::downward::Placement;
 use crate::environment::Error;
+use crate::ephemeral;
 use crate::runtime::{HostPath, Volume, VolumeKind};
 use crate::world::WaitingReason;
 
@@ -177,6 +180,20 @@ fn group(pod: &Pod) -> Option<u32> {
     u32::try_from(context.fs_group?).ok()
 }
 
+/// Returns the user that owns tokens: the one that all containers of a Pod run as, if each of them names it (upstream's
+/// `FsUserFrom`).
+fn user(pod: &Pod) -> Option<u32> {
+    let spec = &pod.spec;
+    let added = ephemeral::containers(spec);
+    let containers = spec.init_containers.iter().chain(&spec.containers);
+    let users = containers
+        .map(|container| security(spec, container).run_as_user)
+        .chain(added.map(|container| security(spec, &container).run_as_user));
+    let users: Option<BTreeSet<_>> = users.collect();
+    let users = users.filter(|users| users.len() == 1)?;
+    users.into_iter().next()?.try_into().ok()
+}
+
 /// Returns whether a volume consists of files that only the agent writes.
 fn is_files(declared: &Declared) -> bool {
     let source = &declared.volume_source;
@@ -201,7 +218,51 @@ fn config_error(message: String) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::core::{
+        Container, EphemeralContainer, PodSecurityContext, SecurityContext,
+    };
+
     use super::*;
+
+    fn runs_as(user: Option<i64>) -> Option<SecurityContext> {
+        user.map(|user| SecurityContext {
+            run_as_user: Some(user),
+            ..SecurityContext::default()
+        })
+    }
+
+    /// Returns a Pod whose containers run as these users, `None` for that of the Pod.
+    fn pod_of(own: Option<i64>, containers: &[Option<i64>]) -> Pod {
+        let container = |user: &Option<i64>| Container {
+            security_context: runs_as(*user),
+            ..Container::default()
+        };
+        let mut pod = Pod::default();
+        pod.spec.containers = containers.iter().map(container).collect();
+        pod.spec.security_context = own.map(|user| PodSecurityContext {
+            run_as_user: Some(user),
+            ..PodSecurityContext::default()
+        });
+        pod
+    }
+
+    #[test]
+    fn tokens_belong_to_the_user_that_all_containers_name() {
+        for (own, containers, expected) in [
+            (None, &[Some(7), Some(7)][..], Some(7)),
+            (Some(7), &[None, Some(7)], Some(7)),
+            (Some(0), &[None], Some(0)),
+            (None, &[Some(7), None], None),
+            (Some(8), &[None, Some(7)], None),
+        ] {
+            assert_eq!(user(&pod_of(own, containers)), expected, "{containers:?}");
+        }
+        let mut debugged = pod_of(None, &[Some(7)]);
+        let mut added = EphemeralContainer::default();
+        added.ephemeral_container_common.security_context = runs_as(Some(8));
+        debugged.spec.ephemeral_containers.push(added);
+        assert_eq!(user(&debugged), None);
+    }
 
     /// Checks K14.
     #[test]

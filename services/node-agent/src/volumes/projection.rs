@@ -8,7 +8,7 @@ use setpoint_proto::core::{
     ServiceAccountTokenProjection, VolumeProjection,
 };
 
-use super::{Sources, config_error, group};
+use super::{Sources, config_error, group, user};
 use crate::downward::{self, Placement};
 use crate::environment::{Error, optional_object};
 use crate::runtime::File;
@@ -61,13 +61,14 @@ impl Sources<'_> {
         mode: i32,
     ) -> Result<File, Error> {
         let token = self.tokens.token(self.gateway, self.pod, source).await?;
-        // The group of the Pod's volumes may read it, and nobody else.
-        let mode = if group(self.pod).is_some() {
-            0o600
-        } else {
-            mode
+        let user = user(self.pod);
+        // The user of its containers and the group of the Pod's volumes may read it, and nobody else.
+        let mode = match user.is_some() || group(self.pod).is_some() {
+            true => 0o600,
+            false => mode,
         };
-        Ok(file(&source.path, token.into_bytes(), mode))
+        let file = file(&source.path, token.into_bytes(), mode);
+        Ok(File { user, ..file })
     }
 
     /// Returns the files of a ConfigMap; none if it is optional and does not exist.
@@ -135,6 +136,7 @@ fn file(path: &str, content: Vec<u8>, mode: i32) -> File {
         path: path.to_owned(),
         content,
         mode: u32::try_from(mode).unwrap_or_default(),
+        user: None,
     }
 }
 
@@ -165,7 +167,7 @@ fn content(
     let name = &selector.container_name;
     let container = downward::container(&pod.spec, name);
     let container = container.ok_or_else(|| format!("container {name} not found"))?;
-    let value = downward::resource(container, selector, placement);
+    let value = downward::resource(&pod.spec, container, selector, placement);
     value.ok_or_else(|| format!("unsupported container resource : {}", selector.resource))
 }
 

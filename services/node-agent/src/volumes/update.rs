@@ -86,7 +86,7 @@ fn hash(volume: &Volume) -> Option<u64> {
     };
     let mut hasher = DefaultHasher::new();
     for file in files {
-        (&file.path, &file.content, file.mode).hash(&mut hasher);
+        (&file.path, &file.content, file.mode, file.user).hash(&mut hasher);
     }
     Some(hasher.finish())
 }
@@ -119,6 +119,7 @@ mod tests {
                     path: "key".into(),
                     content: content.into(),
                     mode: 0o644,
+                    user: None,
                 }],
                 secret: false,
             },

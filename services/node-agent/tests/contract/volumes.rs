@@ -47,6 +47,7 @@ fn file(path: &str, content: &str) -> File {
         path: path.into(),
         content: content.into(),
         mode: 0o440,
+        user: None,
     }
 }
 
@@ -306,7 +307,10 @@ async fn the_space_that_a_pod_holds_is_measured<R: Runtime>(fixture: Fixture<R>)
     let measured = async {
         loop {
             let usage = fixture.runtime.disk_usage([uid()].into()).await;
-            let log = usage.containers.get(&id(0)).map_or(0, |space| space.bytes);
+            let log = usage
+                .containers
+                .get(&id(0))
+                .map_or(0, |space| space.total().bytes);
             let of = |name: &str| {
                 let volumes = usage.volumes.get(&uid());
                 volumes.and_then(|volumes| volumes.get(name).copied())

@@ -1,13 +1,13 @@
 //! Volumes with the content of an image, seen from inside of containers.
 
 use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveImageOptions};
-use setpoint_node_agent::runtime::docker::Docker;
+use setpoint_node_agent::runtime::docker::{Docker, Settings};
 use setpoint_node_agent::runtime::{
     ContainerConfig, Error, ImageVolume, LogOptions, Mount, Pull, Runtime as _, VolumeKind,
 };
 use tokio::time::timeout;
 
-use crate::support::docker::{client, fixture, fixture_with, import, settings};
+use crate::support::docker::{IMAGE, client, fixture, fixture_with, import, settings};
 use crate::support::{Fixture, TIMEOUT, container, docker, id, sandbox_with, uid};
 
 fn mount(reference: &str, path: &str, sub_path: &str) -> Mount {
@@ -110,6 +110,27 @@ async fn the_content_of_an_image_is_read_only_and_goes_with_its_last_user() {
     assert_eq!(volumes(&client).await, Vec::<String>::new());
     let removed = client.remove_image(&image, None::<RemoveImageOptions>, None);
     removed.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_image_beyond_the_maximum_size_is_no_volume() {
+    let Some(client) = client().await else { return };
+    let small = Settings {
+        image_volume_max_size: "1Ki".into(),
+        ..settings()
+    };
+    let fixture = fixture_with(small).await;
+    let sandbox = sandbox_with([("content", VolumeKind::Image)]);
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    let mut config = container(0, &["true"]);
+    config.mounts = vec![mount(IMAGE, "/content", "")];
+    let refused = start(&fixture, config).await.unwrap_err();
+    assert!(
+        refused.starts_with("ImageVolumeMountFailed: image "),
+        "{refused}"
+    );
+    assert!(refused.ends_with("at most 1024"), "{refused}");
+    assert_eq!(volumes(&client).await, Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 mod config;
 mod image_volumes;
 mod images;
+mod pod_resources;
 mod reconnect;
 #[path = "../support/mod.rs"]
 mod support;

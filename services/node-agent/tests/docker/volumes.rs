@@ -37,6 +37,7 @@ async fn volumes_are_shared_and_filled_and_secrets_are_kept_in_memory() {
         path: path.into(),
         content: content.into(),
         mode: 0o440,
+        user: None,
     };
     let files = |file, secret| VolumeKind::Files {
         files: vec![file],
@@ -134,6 +135,7 @@ async fn the_fs_group_may_read_files_and_write_to_writable_volumes() {
         path: "key".into(),
         content: "hush\n".into(),
         mode: 0o400,
+        user: None,
     };
     let files = VolumeKind::Files {
         files: vec![file],
@@ -171,6 +173,7 @@ fn files(content: &str) -> VolumeKind {
         path: path.into(),
         content: content.into(),
         mode: 0o444,
+        user: None,
     };
     VolumeKind::Files {
         files: vec![file("conf.d/a"), file(content)],
@@ -247,5 +250,8 @@ async fn what_a_container_writes_beside_its_volumes_is_measured() {
     fixture.exited(0).await;
     let usage = fixture.runtime.disk_usage([uid()].into()).await;
     let space = usage.containers[&id(0)];
-    assert!((3 << 20..4 << 20).contains(&space.bytes), "{space:?}");
+    assert!(
+        (3 << 20..4 << 20).contains(&space.total().bytes),
+        "{space:?}"
+    );
 }

@@ -11,6 +11,7 @@ fn files(content: &str) -> VolumeKind {
         path: "key".into(),
         content: content.into(),
         mode: 0o444,
+        user: None,
     };
     VolumeKind::Files {
         files: vec![file],

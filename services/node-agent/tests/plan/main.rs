@@ -172,7 +172,7 @@ fn a_pod_that_does_not_fit_is_rejected_with_a_reason() {
     let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
     simulation.world.pod.as_mut().unwrap().admission =
         Err(Rejection::Insufficient(InsufficientResource {
-            resource: "cpu",
+            resource: "cpu".to_owned(),
             requested: 500,
             used: 3600,
             capacity: 4000,

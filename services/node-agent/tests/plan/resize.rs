@@ -1,9 +1,9 @@
 //! Resizes of running Pods.
 
 use setpoint_model::condition;
-use setpoint_node_agent::runtime::State;
+use setpoint_node_agent::runtime::{PodResources, State};
 use setpoint_node_agent::{Action, Demand, KillReason, Pending, Resize, plan};
-use setpoint_proto::core::{ContainerResizePolicy, PodSpec};
+use setpoint_proto::core::{ContainerResizePolicy, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
 use crate::simulation::{Simulation, pod};
@@ -189,4 +189,65 @@ fn a_container_with_resources_that_are_not_known_is_left_as_it_is() {
     simulation.converge();
     assert!(simulation.done.is_empty());
     assert_eq!(cpu_of(&simulation), both("1"));
+}
+
+/// Returns a Pod with a limit of memory for all of its containers together, and running containers.
+fn running_within(memory: &str) -> Simulation {
+    let mut pod = pod("Always", &[], &["web"]);
+    pod.spec.resources = of_pod(memory);
+    let mut simulation = Simulation::of(pod);
+    simulation.converge();
+    simulation
+}
+
+fn of_pod(memory: &str) -> Option<ResourceRequirements> {
+    let list = |amount: &str| [("memory".to_owned(), Quantity::new(amount))].into();
+    Some(ResourceRequirements {
+        limits: list(memory),
+        requests: list("1Mi"),
+        ..ResourceRequirements::default()
+    })
+}
+
+fn limit(resources: &PodResources) -> i64 {
+    resources.all.memory
+}
+
+#[test]
+fn a_pod_has_the_limits_of_its_own_from_the_start_and_an_agent_that_restarts_sets_them_again() {
+    let mut simulation = running_within("1Gi");
+    let own = |simulation: &Simulation| simulation.world.sandboxes[0].config.resources;
+    assert_eq!(own(&simulation).as_ref().map(limit), Some(1 << 30));
+    let status = &simulation.pod().status;
+    assert_eq!(status.resources, of_pod("1Gi"));
+    assert_eq!(status.allocated_resources["memory"].string, "1Mi");
+    assert!(condition::get(&status.conditions, IN_PROGRESS).is_none());
+    simulation.done.clear();
+    simulation.world.sandboxes[0].config.resources = None;
+    simulation.converge();
+    let again = own(&simulation).unwrap();
+    assert_eq!(simulation.done, [Action::ResizePod(again)]);
+}
+
+#[test]
+fn a_container_never_may_have_more_than_its_pod_while_both_are_resized() {
+    for (from, to, raised) in [("1Gi", "2Gi", Some(2)), ("2Gi", "1Gi", None)] {
+        let mut simulation = running_within(from);
+        simulation.done.clear();
+        let pod = simulation.pod();
+        pod.spec.resources = of_pod(to);
+        let main = &mut pod.spec.containers[0].resources;
+        main.limits.insert("memory".into(), Quantity::new(to));
+        simulation.converge();
+        let resizes = simulation.done.iter().filter_map(|action| match action {
+            Action::ResizePod(resources) => Some(limit(resources) >> 30),
+            Action::Resize(_) => Some(0),
+            _ => None,
+        });
+        let resizes: Vec<_> = resizes.collect();
+        match raised {
+            Some(raised) => assert_eq!(resizes, [raised, 0], "the Pod first"),
+            None => assert_eq!(resizes, [0, 1], "the Pod last"),
+        }
+    }
 }

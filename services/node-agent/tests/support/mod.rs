@@ -122,6 +122,7 @@ pub fn sandbox() -> SandboxConfig {
         hostname: String::new(),
         hosts: Hosts::default(),
         sysctls: BTreeMap::new(),
+        resources: None,
         volumes: Vec::new(),
     }
 }

@@ -138,6 +138,11 @@ impl Simulation {
                     .clone();
                 self.container(&id).resources = Some(resources);
             }
+            Action::ResizePod(resources) => {
+                let mut sandboxes = self.world.sandboxes.iter_mut();
+                let own = sandboxes.next().expect("it has a sandbox");
+                own.config.resources = Some(resources);
+            }
             Action::RunSandbox { ip } => self.run_sandbox(ip),
             Action::Start {
                 name,
@@ -203,6 +208,7 @@ impl Simulation {
             hostname: String::new(),
             hosts: runtime::Hosts::default(),
             sysctls: BTreeMap::new(),
+            resources: None,
             volumes: Vec::new(),
         };
         let containers = Vec::new();

@@ -3,8 +3,12 @@
 use http::header::LOCATION;
 use http::{Method, Request};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{POD, Plane};
+use crate::api::Api;
 
 #[tokio::test]
 async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
@@ -38,6 +42,53 @@ async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
             "{sent}"
         );
     }
+}
+
+/// Answers each request with its headers that name a node.
+async fn name_headers(listener: TcpListener) {
+    loop {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = vec![0; 8192];
+        let read = stream.read(&mut buffer).await.unwrap();
+        let request = String::from_utf8_lossy(&buffer[..read]).to_lowercase();
+        let named = request
+            .lines()
+            .filter_map(|line| line.strip_prefix("setpoint-node: "));
+        let body = named.collect::<Vec<_>>().join(",");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).await.unwrap();
+    }
+}
+
+/// One agent may serve many nodes, and must not be told another one by a client.
+#[tokio::test]
+async fn the_pages_of_an_agent_are_told_the_node() {
+    let api = Api::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = AbortOnDropHandle::new(tokio::spawn(name_headers(listener)));
+    let node = json!({
+        "metadata": { "name": "n" },
+        "status": {
+            "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
+            "daemonEndpoints": { "kubeletEndpoint": { "Port": port } },
+        },
+    });
+    api.post("/api/v1/nodes", node).await.ok();
+    for (path, expected) in [
+        ("stats/summary?only_cpu_and_memory=true", "n"),
+        ("metrics/resource", "n"),
+        ("metrics", "other"),
+    ] {
+        let request = Request::get(format!("/api/v1/nodes/n/proxy/{path}"));
+        let reply = api.send(request.header("setpoint-node", "other"), "").await;
+        assert_eq!(reply.code, 200, "{reply:?}");
+        assert_eq!(reply.body, expected, "{path}");
+    }
+    drop(serving);
 }
 
 #[tokio::test]

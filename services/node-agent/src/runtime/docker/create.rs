@@ -131,6 +131,7 @@ fn user(security: &Security, image_user: &str) -> String {
 }
 
 fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
+    let each = config.pod.map_or(Limits::default(), |pod| pod.each);
     let security = &config.security;
     let groups = security.supplemental_groups.iter();
     let created = |seen: &&runtime::Mount| seen.host.as_ref().is_some_and(|host| host.create);
@@ -154,7 +155,7 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
         cap_add: Some(security.add.clone()),
         cap_drop: Some(security.drop.clone()),
         security_opt: locked,
-        ..resource_limits(Limits::of(&config.resources), engine.cpus)
+        ..resource_limits(Limits::of(&config.resources).or(each), engine.cpus)
     }
 }
 

@@ -18,7 +18,7 @@ use tracing::warn;
 
 use super::identity::{CLUSTER, NODE, UID, filter};
 use super::{Shared, volume};
-use crate::runtime::{Container, ContainerId, DiskUsage, Error, Space};
+use crate::runtime::{Container, ContainerId, ContainerSpace, DiskUsage, Error, Space};
 
 /// The maximum number of concurrent requests, for each of which the engine walks through files.
 const CONCURRENCY: usize = 2;
@@ -46,18 +46,17 @@ impl Shared {
     }
 
     /// Measures the writable layer and the log of a container.
-    async fn container_space(&self, container: Container) -> Option<(ContainerId, Space)> {
+    async fn container_space(&self, container: Container) -> Option<(ContainerId, ContainerSpace)> {
         let with_size = InspectContainerOptionsBuilder::default().size(true).build();
         let client = &self.engine.client;
         let inspected = client.inspect_container(&container.runtime_id, Some(with_size));
         let inspected = timeout(TIMEOUT, inspected).await.ok()?.ok()?;
-        let layer = Space {
-            bytes: u64::try_from(inspected.size_rw.unwrap_or_default()).unwrap_or_default(),
-            inodes: 0,
-        };
         let log = inspected.log_path.unwrap_or_default();
-        let log = spawn_blocking(move || log_space(&log)).await.ok()?;
-        Some((container.id, layer.plus(log)))
+        let space = ContainerSpace {
+            layer: inspected.size_rw.and_then(|bytes| bytes.try_into().ok()),
+            log: spawn_blocking(move || log_space(&log)).await.ok()?,
+        };
+        Some((container.id, space))
     }
 
     async fn volumes_of(
@@ -118,11 +117,11 @@ fn by_pod(volumes: Vec<Volume>, pods: &HashSet<String>) -> HashMap<String, Folde
 }
 
 /// Returns the space of a log and of the older files that it was rotated to; none if this agent does not see them.
-fn log_space(path: &str) -> Space {
+fn log_space(path: &str) -> Option<Space> {
     let older = (1..).map(|number| format!("{path}.{number}"));
     let files = std::iter::once(path.to_owned()).chain(older);
     let spaces = files.map_while(|file| Space::of_file(Path::new(&file)).ok());
-    spaces.fold(Space::default(), Space::plus)
+    spaces.reduce(Space::plus)
 }
 
 /// Prints the bytes and the inodes of each directory, a line each, or `-` for one that cannot be measured: the subcommand
@@ -171,10 +170,10 @@ mod tests {
     fn a_log_has_the_size_of_all_of_its_files() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("x-json.log").display().to_string();
-        assert_eq!(log_space(&log), Space::default());
+        assert_eq!(log_space(&log), None);
         std::fs::write(&log, vec![7; 10_000]).unwrap();
         std::fs::write(format!("{log}.1"), vec![7; 10_000]).unwrap();
-        let space = log_space(&log);
+        let space = log_space(&log).unwrap();
         assert!(space.bytes >= 20_000 && space.inodes == 2, "{space:?}");
     }
 

@@ -11,6 +11,7 @@ use bollard::query_parameters::ListNetworksOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use tokio::time::timeout;
 
+use super::cgroup::Cgroups;
 use super::identity::filter;
 use super::settings::Settings;
 
@@ -45,6 +46,8 @@ pub struct Engine {
     pub contained: bool,
     /// A path on the file system of its images, as far as the agent sees it.
     pub root: PathBuf,
+    /// The cgroups of Pods, if the agent manages those of the engine.
+    pub(super) cgroups: Option<Cgroups>,
     /// Number of CPUs.
     pub(super) cpus: i64,
     /// Confinement of containers, for example `name=seccomp,profile=default` or `name=apparmor`.
@@ -83,12 +86,15 @@ impl Engine {
             (named, _) => network(&client, named).await?,
         };
         let info = client.info().await?;
+        let cluster = cluster.unwrap_or_default();
+        let cgroups = Cgroups::find(&info, &cluster).filter(|_| !own_placement.found);
         let own_networks = own_placement.networks;
         let is_isolated = own_networks.is_some_and(|networks| !networks.contains(&network));
         Ok(Self {
             helper: is_isolated.then(|| "/proc/self/exe".into()),
             client,
-            cluster: cluster.unwrap_or_default(),
+            cluster,
+            cgroups,
             network,
             address,
             contained: own_placement.found,

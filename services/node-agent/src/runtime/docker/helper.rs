@@ -70,6 +70,7 @@ impl Shared {
                 path: BINARY.to_owned(),
                 content: binary.map_err(|err| BollardError::IOError { err })?,
                 mode: 0o755,
+                user: None,
             };
             volume::copy(&self.engine, &pause, &[file]).await
         };

@@ -78,6 +78,7 @@ impl Identity {
             hostname: String::new(),
             hosts: Hosts::default(),
             sysctls: BTreeMap::new(),
+            resources: None,
             volumes: Vec::new(),
         }
     }

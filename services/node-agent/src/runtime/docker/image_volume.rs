@@ -55,14 +55,48 @@ pub struct ImageVolumes {
     filling: Mutex<HashMap<String, Option<String>>>,
     /// Filling is bound by the disk, so that one at a time is enough.
     slot: Semaphore,
+    /// Maximum size of an image, in bytes.
+    max_size: i64,
 }
 
-impl Default for ImageVolumes {
-    fn default() -> Self {
+impl ImageVolumes {
+    /// Returns a record without volumes, of images of at most this size.
+    pub fn new(max_size: i64) -> Self {
         Self {
+            max_size,
             resolved: Mutex::default(),
             filling: Mutex::default(),
             slot: Semaphore::new(1),
+        }
+    }
+
+    /// Ends the filling of a volume. Returns whether a Pod has the volume; a failure is none of another's.
+    fn end(&self, id: &str, name: &str, filled: Result<(), String>) -> bool {
+        let resolved = self.resolved.lock();
+        let used = resolved.values().any(|known| known == id);
+        let mut filling = self.filling.lock();
+        match filled {
+            Err(why) if used => drop(filling.insert(name.to_owned(), Some(why))),
+            _ => drop(filling.remove(name)),
+        }
+        used
+    }
+
+    /// Forgets the images of a Pod's volumes. Returns the ids of those that no other Pod has.
+    fn forget(&self, uid: &str) -> Vec<String> {
+        let mut resolved = self.resolved.lock();
+        let of_pod = |(owner, _): &(String, String)| owner == uid;
+        let left: Vec<_> = resolved.extract_if(|key, _| of_pod(key)).collect();
+        let ids: HashSet<_> = left.into_iter().map(|(_, id)| id).collect();
+        let others: HashSet<_> = resolved.values().collect();
+        ids.into_iter().filter(|id| !others.contains(id)).collect()
+    }
+
+    /// Forgets that a volume could not be filled.
+    fn forget_failure(&self, name: &str) {
+        let mut filling = self.filling.lock();
+        if filling.get(name).is_some_and(Option::is_some) {
+            filling.remove(name);
         }
     }
 }
@@ -108,6 +142,15 @@ impl Shared {
         let inspected = self.engine.client.inspect_image(reference).await;
         let inspected =
             inspected.map_err(|error| engine_error(format!("inspect image {reference}"), error))?;
+        let (size, most) = (
+            inspected.size.unwrap_or_default(),
+            self.image_volumes.max_size,
+        );
+        if size > most {
+            return Err(Error::Config(format!(
+                "ImageVolumeMountFailed: image {reference:?} has {size} bytes, and an image volume of this node at most {most}"
+            )));
+        }
         let id = inspected.id.unwrap_or_default();
         self.image_volumes.resolved.lock().insert(key, id.clone());
         Ok(id)
@@ -146,12 +189,10 @@ impl Shared {
         tokio::spawn(async move {
             let filled = catch_panic("image-volume", this.fill_once(&id, &name)).await;
             let filled = filled.unwrap_or_else(|panicked| Err(panicked.to_string()));
-            let mut filling = this.image_volumes.filling.lock();
-            match filled {
-                Ok(()) => drop(filling.remove(&name)),
-                Err(why) => drop(filling.insert(name, Some(why))),
+            let used = this.image_volumes.end(&id, &name, filled);
+            if !used {
+                this.remove_unused([name]).await;
             }
-            drop(filling);
             (this.wake)(&pod);
         });
         Err(being_filled(image))
@@ -293,13 +334,14 @@ impl Shared {
 
     /// Forgets the image volumes of a Pod and removes those that nobody else uses. `removed` are its containers.
     pub(super) async fn release_image_volumes(&self, uid: &str, removed: &[ContainerSummary]) {
-        self.image_volumes
-            .resolved
-            .lock()
-            .retain(|(owner, _), _| owner != uid);
+        let left = self.image_volumes.forget(uid);
+        let left: Vec<_> = left.iter().map(|id| self.name_of(id)).collect();
+        left.iter()
+            .for_each(|name| self.image_volumes.forget_failure(name));
         let mounts = removed.iter().filter_map(|one| one.mounts.as_ref());
         let names = mounts.flatten().filter_map(|mount| mount.name.clone());
-        let names: HashSet<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
+        let names = names.filter(|name| name.starts_with(PREFIX));
+        let names: HashSet<_> = names.chain(left).collect();
         self.remove_unused(names).await;
     }
 
@@ -369,4 +411,41 @@ fn pipe() -> io::Result<(UnixStream, std::os::unix::net::UnixStream)> {
     let thread = thread.into_std()?;
     thread.set_nonblocking(false)?;
     Ok((task, thread))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(volumes: &ImageVolumes, uid: &str, id: &str) {
+        let key = (uid.to_owned(), "content".to_owned());
+        volumes.resolved.lock().insert(key, id.to_owned());
+    }
+
+    #[test]
+    fn a_failure_is_forgotten_with_the_last_pod_that_has_the_volume() {
+        let volumes = ImageVolumes::new(0);
+        resolve(&volumes, "a", "image");
+        resolve(&volumes, "b", "image");
+        assert!(volumes.end("image", "volume", Err("full".into())));
+        assert_eq!(volumes.forget("a"), Vec::<String>::new());
+        assert_eq!(volumes.forget("b"), ["image"]);
+        volumes.forget_failure("volume");
+        assert!(volumes.filling.lock().is_empty());
+    }
+
+    #[test]
+    fn a_volume_whose_pods_go_while_it_is_filled_is_unused_and_has_no_failure() {
+        let volumes = ImageVolumes::new(0);
+        resolve(&volumes, "a", "image");
+        volumes.filling.lock().insert("volume".into(), None);
+        assert_eq!(volumes.forget("a"), ["image"]);
+        volumes.forget_failure("volume");
+        assert!(
+            volumes.filling.lock().contains_key("volume"),
+            "it is still filled"
+        );
+        assert!(!volumes.end("image", "volume", Err("full".into())));
+        assert!(volumes.filling.lock().is_empty());
+    }
 }

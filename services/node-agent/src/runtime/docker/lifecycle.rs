@@ -51,15 +51,27 @@ impl Shared {
         if let (Some(helper), Some(host)) = (self.helper_mount(), &mut body.host_config) {
             host.mounts.get_or_insert_default().push(helper);
         }
+        let cgroup = self.make_cgroup(&config).await?;
+        if let (Some(host), true) = (&mut body.host_config, cgroup.is_some()) {
+            host.cgroup_parent.clone_from(&cgroup);
+        }
         let runtime_id = self.create(&identity, body).await?;
         let what = |step: &str| format!("{step} the sandbox of {pod}");
         let started = engine.client.start_container(&runtime_id, None).await;
         started.map_err(|error| engine_error(what("start"), error))?;
+        if cgroup.is_some() {
+            self.verify_cgroup(&uid, &runtime_id);
+        }
         let filled = volume::fill(engine, &runtime_id, &volumes).await;
         filled.map_err(|error| engine_error(what("fill the volumes of"), error))?;
         let inspected = engine.client.inspect_container(&runtime_id, None).await;
         let inspected = inspected.map_err(|error| engine_error(what("inspect"), error))?;
-        self.table.lock().add(config);
+        {
+            let (mut table, resources) = (self.table.lock(), config.resources);
+            table.add(config);
+            // An event of the engine may have added it first, without what labels do not contain.
+            table.sandbox(&uid)?.config.resources = resources;
+        }
         let pause = Pause {
             runtime_id,
             attempt: identity.id.attempt,
@@ -159,6 +171,7 @@ impl Shared {
             file.into_iter().chain(resolver),
         );
         if let Some(host) = &mut body.host_config {
+            host.cgroup_parent = self.cgroup_of(&id.uid);
             host.pid_mode = processes.map(|runtime_id| format!("container:{runtime_id}"));
         }
         let runtime_id = self.create(&identity, body).await?;
@@ -272,6 +285,7 @@ impl Shared {
         self.release_image_volumes(uid, &left).await;
         let removed = volume::remove(&self.engine.client, &labels).await;
         removed.map_err(|error| engine_error(what(), error))?;
+        self.remove_cgroup(uid).await?;
         self.pauses.lock().remove(uid);
         self.images.forget(uid);
         Ok(())

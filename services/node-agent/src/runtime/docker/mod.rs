@@ -7,6 +7,7 @@
 //! Labels identify the Pod. The state in memory is a copy of the engine's, updated by its events. A restarted agent
 //! lists the containers and starts nothing twice, because container names are unique.
 
+mod cgroup;
 mod create;
 pub mod disk;
 mod engine;
@@ -19,6 +20,7 @@ mod image_gc;
 mod image_volume;
 mod images;
 mod lifecycle;
+mod pod_cgroup;
 mod refresh;
 mod resize;
 mod resolv_conf;
@@ -34,6 +36,7 @@ mod watch;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
@@ -53,8 +56,8 @@ use super::streams::dial;
 use super::table::Table;
 use super::{
     Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, ImageOrigin, Inputs,
-    Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
-    Wake,
+    Log, LogOptions, Outputs, PodResources, Reading, Runtime, Sandbox, SandboxConfig, State,
+    Streams, Volume, Wake,
 };
 
 pub use self::engine::{ConnectError, Engine};
@@ -80,6 +83,8 @@ struct Shared {
     pauses: Mutex<HashMap<String, Pause>>,
     /// Set once pause containers have the agent's binary.
     helper: OnceCell<()>,
+    /// Whether the engine's cgroups turned out to be those of another machine.
+    foreign_cgroups: AtomicBool,
 }
 
 /// An attempt at a pause container.
@@ -106,12 +111,13 @@ impl Docker {
             node: node.to_owned(),
             pause_image: settings.pause_image.clone(),
             images: Arc::new(Images::new(engine.client.clone(), Arc::clone(&wake))),
-            image_volumes: ImageVolumes::default(),
+            image_volumes: ImageVolumes::new(settings.image_volume_max_bytes()),
             engine,
             wake,
             table: Mutex::default(),
             pauses: Mutex::default(),
             helper: OnceCell::new(),
+            foreign_cgroups: AtomicBool::new(false),
         });
         if let Err(error) = shared.clean_sub_paths() {
             warn!(%error, "cannot unmount parts of volumes that an earlier agent has left");
@@ -194,6 +200,14 @@ impl Runtime for Docker {
         resources: &ResourceRequirements,
     ) -> Result<(), Error> {
         self.shared.resize(id, resources).await
+    }
+
+    async fn resize_pod(&self, uid: &str, resources: PodResources) -> Result<bool, Error> {
+        self.shared.resize_pod(uid, resources).await
+    }
+
+    fn bounds_pods(&self) -> bool {
+        self.shared.cgroups().is_some()
     }
 
     async fn stop(&self, id: &ContainerId, grace: Duration) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use setpoint_proto::core::ResourceRequirements;
 use super::create::resource_limits;
 use super::identity::Labels;
 use super::{Shared, engine_error};
-use crate::runtime::{ContainerId, Error, Limits};
+use crate::runtime::{Container, ContainerId, Error, Limits, PodResources, State};
 
 /// The label with the requests and limits that a container was started with. A label cannot be changed: an agent that was
 /// restarted gives a container that has been resized its limits once more.
@@ -31,12 +31,17 @@ impl Shared {
         id: &ContainerId,
         resources: &ResourceRequirements,
     ) -> Result<(), Error> {
-        let container = self.table.lock().running(id)?.clone();
-        let (runtime_id, limits) = (container.runtime_id.clone(), Limits::of(resources));
+        let (container, pod) = {
+            let mut table = self.table.lock();
+            let pod = table.sandbox(&id.uid)?.config.resources;
+            (table.running(id)?.clone(), pod)
+        };
+        let each = pod.map_or(Limits::default(), |pod| pod.each);
+        let limits = Limits::of(resources).or(each);
         let had = container.resources.as_ref().map(Limits::of);
-        let had = had.map_or(0, |had| had.memory);
+        let had = had.map_or(0, |had| had.or(each).memory);
         if limits.memory > 0 && (had == 0 || limits.memory < had) {
-            let usage = self.reading(container).await;
+            let usage = self.reading(container.clone()).await;
             let usage = usage.map_or(0, |(_, reading)| reading.memory);
             if u64::try_from(limits.memory).is_ok_and(|limit| limit < usage) {
                 return Err(Error::Config(format!(
@@ -45,6 +50,12 @@ impl Shared {
                 )));
             }
         }
+        self.limit(&container, limits).await?;
+        self.table.lock().set_resources(id, resources)
+    }
+
+    /// Gives a container of the engine these limits.
+    async fn limit(&self, container: &Container, limits: Limits) -> Result<(), Error> {
         let host = resource_limits(limits, self.engine.cpus);
         let update = ContainerUpdateBody {
             cpu_shares: host.cpu_shares,
@@ -53,12 +64,48 @@ impl Shared {
             memory_swap: host.memory_swap,
             ..ContainerUpdateBody::default()
         };
-        let updated = self
-            .engine
-            .client
-            .update_container(&runtime_id, update)
-            .await;
-        updated.map_err(|error| engine_error(format!("resize container {id}"), error))?;
-        self.table.lock().set_resources(id, resources)
+        let client = &self.engine.client;
+        let updated = client.update_container(&container.runtime_id, update).await;
+        let what = || format!("resize container {}", container.id);
+        updated
+            .map(|_| ())
+            .map_err(|error| engine_error(what(), error))
+    }
+
+    /// Gives a running Pod other resources as a whole: first its cgroup what allows both, then containers without limits of
+    /// their own the new ones, and at last its cgroup the new ones. Returns whether the Pod has a cgroup.
+    pub(super) async fn resize_pod(
+        &self,
+        uid: &str,
+        resources: PodResources,
+    ) -> Result<bool, Error> {
+        let (had, running) = {
+            let mut table = self.table.lock();
+            let sandbox = table.sandbox(uid)?;
+            let running = sandbox.alive().cloned().collect::<Vec<_>>();
+            (sandbox.config.resources, running)
+        };
+        let bounded = self.cgroup_of(uid).is_some();
+        if bounded {
+            let raised = had.map_or(resources, |had| had.raised_to(resources));
+            self.set_cgroup(uid, raised.all).await?;
+        }
+        let running = running.iter();
+        for container in running.filter(|one| matches!(one.state, State::Running { .. })) {
+            let own = container
+                .resources
+                .as_ref()
+                .map(Limits::of)
+                .unwrap_or_default();
+            let limits = own.or(resources.each);
+            if limits != own {
+                self.limit(container, limits).await?;
+            }
+        }
+        if bounded {
+            self.set_cgroup(uid, resources.all).await?;
+        }
+        self.table.lock().sandbox(uid)?.config.resources = Some(resources);
+        Ok(bounded)
     }
 }

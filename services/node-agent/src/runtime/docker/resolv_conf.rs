@@ -29,6 +29,7 @@ impl Shared {
             path: format!("{}/{NAME}", volume::mount_path(&messages)),
             content: dns.file(&String::from_utf8_lossy(&base)).into_bytes(),
             mode: 0o644,
+            user: None,
         };
         volume::copy(&self.engine, pause, &[file]).await?;
         let name = volume::name(uid, &messages.name);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use setpoint_model::quantity::Amount;
 
 /// Settings of the docker runtime.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +22,15 @@ pub struct Settings {
     /// The paths of the engine's machine that Pods may mount as hostPath volumes, with all that is below them. A Pod that
     /// may write to one can make a link in it that leads out of it. None by default.
     pub host_paths: Vec<String>,
+    /// Maximum size of the image of a volume, as a quantity.
+    pub image_volume_max_size: String,
+}
+
+impl Settings {
+    /// Returns the maximum size of the image of a volume; zero if it is no quantity.
+    pub fn image_volume_max_bytes(&self) -> i64 {
+        Amount::parse(&self.image_volume_max_size).map_or(0, Amount::value)
+    }
 }
 
 /// The runtime of a docker node if no engine answers.
@@ -42,6 +52,7 @@ impl Default for Settings {
             fallback: Fallback::None,
             cluster: String::new(),
             host_paths: Vec::new(),
+            image_volume_max_size: "10Gi".to_owned(),
         }
     }
 }

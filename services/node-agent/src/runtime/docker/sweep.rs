@@ -6,8 +6,11 @@ use bollard::Docker;
 use bollard::errors::Error as BollardError;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+use tracing::warn;
 
+use super::cgroup::Cgroups;
 use super::engine::{self, ConnectError};
 use super::identity::{CLUSTER, filter};
 use super::settings::Settings;
@@ -41,6 +44,12 @@ pub async fn sweep(settings: &Settings, cluster: &str) -> Result<usize, ConnectE
         .try_collect::<()>()
         .await?;
     volume::remove(&client, &labels).await?;
+    if let Some(cgroups) = Cgroups::find(&client.info().await?, cluster) {
+        let removed = spawn_blocking(move || cgroups.remove_all()).await;
+        if let Ok(Err(error)) = removed {
+            warn!(%error, "cannot remove the cgroups of Pods");
+        }
+    }
     Ok(count)
 }
 

@@ -76,6 +76,7 @@ impl Shared {
             path: file_path(identity),
             content: Vec::new(),
             mode: 0o666,
+            user: None,
         };
         volume::copy(&self.engine, pause, &[empty]).await?;
         Ok(Some(Mount {

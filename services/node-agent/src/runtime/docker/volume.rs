@@ -182,6 +182,7 @@ mod tests {
             path: "conf.d/a.conf".into(),
             content: b"x=1".to_vec(),
             mode: 0o400,
+            user: None,
         };
         let files = VolumeKind::Files {
             files: vec![file],

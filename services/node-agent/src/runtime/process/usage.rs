@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use super::process_handle::{container_of, processes};
 use super::volumes::Volumes;
-use crate::runtime::{ContainerId, DiskUsage, Reading, Space};
+use crate::runtime::{ContainerId, ContainerSpace, DiskUsage, Reading, Space};
 
 /// Sums up the usage of all processes of each container, those that left its process group or session included. The CPU
 /// time of ended processes is included once their parent has waited for them.
@@ -38,7 +38,11 @@ pub fn disk_usage(pods: &Path, volumes: &Volumes, containers: Vec<ContainerId>) 
     });
     let size = |id: ContainerId| {
         let folder = pods.join(&id.uid).join(&id.name);
-        let space = Space::of(&folder.join(id.attempt.to_string())).ok()?;
+        let log = Space::of(&folder.join(id.attempt.to_string())).ok()?;
+        let space = ContainerSpace {
+            layer: None,
+            log: Some(log),
+        };
         Some((id, space))
     };
     DiskUsage {
@@ -90,7 +94,7 @@ mod tests {
         let pods = state.path().join("pods");
         let usage = disk_usage(&pods, &volumes, vec![id("web"), id("log")]);
         let used = 100_000..200_000;
-        assert!(used.contains(&usage.containers[&id("web")].bytes));
+        assert!(used.contains(&usage.containers[&id("web")].total().bytes));
         assert!(!usage.containers.contains_key(&id("log")));
         assert!(used.contains(&usage.volumes["uid"]["cache"].bytes));
         assert_eq!(usage.volumes.len(), 1);

@@ -35,6 +35,8 @@ pub(super) struct Backend {
     pub connection: Box<dyn Connection>,
     /// Its name in links of its pages.
     pub host: String,
+    /// The node whose agent it is.
+    pub node: Option<String>,
 }
 
 /// A byte stream.
@@ -61,6 +63,7 @@ pub(super) async fn find(
     Ok(Backend {
         connection: Box::new(secured),
         host: backend.host,
+        node: backend.node,
     })
 }
 
@@ -161,6 +164,7 @@ impl Search<'_> {
         Ok(Backend {
             connection: Box::new(near),
             host,
+            node: None,
         })
     }
 
@@ -178,6 +182,7 @@ impl Search<'_> {
         Ok(Backend {
             connection: Box::new(connection),
             host: format!("{host}:{port}"),
+            node: (i32::from(port) == own).then_some(name.name.clone()),
         })
     }
 }

@@ -8,12 +8,13 @@ use http_body_util::BodyExt as _;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{AGENT_PAGES, ApiError, Reason};
 
 use super::super::super::forwarding;
 use super::super::ConnectRequest;
 use super::backend::{Backend, unreachable};
 use super::{links, location};
+use crate::agents;
 
 /// Sends a request to a backend, and returns its response. An upgrade is passed on, too.
 ///
@@ -28,7 +29,13 @@ pub(super) async fn exchange(
     let source = request.parts.uri.clone();
     let own = request.parts.headers.get(HOST).cloned();
     let streams = request.streams.clone();
+    let registry = request.registry.clone();
     let mut outgoing = outgoing(request, body, path)?;
+    if let Some(node) = backend.node.filter(|_| AGENT_PAGES.contains(&path)) {
+        let own = agents::page_headers(registry.peers(), &node);
+        let own = own.map_err(|error| unreachable(&error))?;
+        outgoing.headers_mut().extend(own);
+    }
     let client = outgoing.extensions_mut().remove::<OnUpgrade>();
     let handshake = http1::handshake(TokioIo::new(backend.connection)).await;
     let broken = |error: hyper::Error| unreachable(&error.to_string());

@@ -1,5 +1,6 @@
 //! The defaults of the spec of a Pod.
 
+use setpoint_model::{amounts, resource_name};
 use setpoint_proto::core::{
     Container, DownwardApiVolumeFile, EnvVar, PodSpec, Probe, ResourceRequirements, Volume,
 };
@@ -39,6 +40,26 @@ pub fn fill_pod_defaults(spec: &mut PodSpec) {
         let ports = container.ports.iter_mut();
         let unset = ports.filter(|port| spec.host_network && port.host_port == 0);
         unset.for_each(|port| port.host_port = port.container_port);
+    }
+    default_own_requests(spec);
+}
+
+/// Sets the requests of a Pod with limits of its own: for CPU and memory the sum of the containers' requests, and otherwise
+/// its limits.
+fn default_own_requests(spec: &mut PodSpec) {
+    let containers = amounts::of_containers(spec, |resources| &resources.requests);
+    let Some(own) = spec.resources.as_mut().filter(|own| !own.limits.is_empty()) else {
+        return;
+    };
+    let compute = |(name, _): &(String, _)| ["cpu", "memory"].contains(&name.as_str());
+    for (name, sum) in amounts::to_list(&containers).into_iter().filter(compute) {
+        own.requests.entry(name).or_insert(sum);
+    }
+    let pod_level = |name: &str| {
+        ["cpu", "memory"].contains(&name) || name.starts_with(resource_name::HUGE_PAGES)
+    };
+    for (name, limit) in own.limits.iter().filter(|(name, _)| pod_level(name)) {
+        own.requests.entry(name.clone()).or_insert(limit.clone());
     }
 }
 
@@ -245,6 +266,40 @@ mod tests {
         let resources = &spec(container).containers[0].resources;
         assert_eq!(resources.limits["cpu"].string, "500m");
         assert_eq!(resources.requests["memory"].string, "1Gi");
+    }
+
+    /// As upstream's `defaultPodRequests`.
+    #[test]
+    fn the_requests_of_a_pod_with_limits_default_to_those_of_its_containers_or_to_the_limits() {
+        let list = |amounts: &[(&str, &str)]| {
+            let amounts = amounts.iter();
+            let amounts =
+                amounts.map(|(name, amount)| ((*name).to_owned(), Quantity::new(*amount)));
+            amounts.collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let container = Container {
+            resources: ResourceRequirements {
+                requests: list(&[("cpu", "250m"), ("ephemeral-storage", "1Gi")]),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let mut spec = PodSpec {
+            containers: vec![container.clone(), container],
+            resources: Some(ResourceRequirements {
+                limits: list(&[("cpu", "2"), ("memory", "1Gi")]),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let requested = |spec: &mut PodSpec| {
+            fill_pod_defaults(spec);
+            spec.resources.clone().unwrap().requests
+        };
+        let expected = list(&[("cpu", "500m"), ("memory", "1Gi")]);
+        assert_eq!(requested(&mut spec), expected);
+        spec.resources = Some(ResourceRequirements::default());
+        assert_eq!(requested(&mut spec), list(&[]), "it has no limits");
     }
 
     #[test]
