@@ -1,5 +1,6 @@
-//! The documents of a server about one version of a group: its resources, and the place of its OpenAPI document.
+//! The documents of a server about one version of a group: its resources, the place of its OpenAPI document of v3, and that of v2.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use setpoint_proto::apidiscovery::ApiResourceDiscovery;
 use tokio::time::timeout;
 
 use super::front_proxy::Certificate;
-use super::{Remote, set_user, system_user};
+use super::{Remote, Swagger, set_user, system_user};
 use crate::outbound::cause;
 use crate::registry::Registry;
 
@@ -23,7 +24,7 @@ use crate::registry::Registry;
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest size of a document in bytes.
 const MAX_SIZE: usize = 4 << 20;
-const JSON: &str = "application/json";
+pub(super) const JSON: &str = "application/json";
 /// The media types of aggregated discovery.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
     application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
@@ -38,6 +39,8 @@ pub(crate) struct Documents {
     pub(crate) is_current: bool,
     /// The relative URL of the OpenAPI document of v3, if there is one.
     pub(crate) openapi: Option<String>,
+    /// The OpenAPI document of v2.
+    pub(crate) swagger: Swagger,
     etag: Option<String>,
 }
 
@@ -52,10 +55,18 @@ impl Remote {
                 .certificate(registry)
                 .await;
             let certificate = certificate.map_err(|error: ApiError| error.message)?;
-            let mut documents = self.discovery(&certificate, &before).await?;
-            // Not all servers have OpenAPI of v3.
-            documents.openapi = self.openapi(&certificate).await.unwrap_or_default();
-            Ok::<_, String>(documents)
+            let others = async {
+                let mut documents = self.discovery(&certificate, &before).await?;
+                // Not all servers have OpenAPI of v3.
+                documents.openapi = self.openapi(&certificate).await.unwrap_or_default();
+                Ok::<_, String>(documents)
+            };
+            let (documents, swagger) =
+                tokio::join!(others, self.swagger(&certificate, &before.swagger));
+            Ok::<_, String>(Documents {
+                swagger,
+                ..documents?
+            })
         };
         match fetched.await {
             Ok(documents) => self.server.set_documents(documents),
@@ -97,8 +108,8 @@ impl Remote {
             return Ok(Documents {
                 resources: valid(resources_of(&parse(&body)?, &self.group, &self.version)),
                 is_current: true,
-                openapi: None,
                 etag: etag.map(str::to_owned),
+                ..Documents::default()
             });
         }
         let path = self.path();
@@ -111,8 +122,7 @@ impl Remote {
         Ok(Documents {
             resources: valid(aggregate(resources, &self.group, &self.version)),
             is_current: true,
-            openapi: None,
-            etag: None,
+            ..Documents::default()
         })
     }
 
@@ -131,7 +141,7 @@ impl Remote {
     }
 
     /// Fetches a document of the server.
-    async fn get(
+    pub(super) async fn get(
         &self,
         certificate: &Arc<Certificate>,
         path: &str,
@@ -194,13 +204,17 @@ pub(crate) fn aggregate(resources: &[Value], group: &str, version: &str) -> Vec<
     let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();
     let tops = resources.iter().filter(|one| !name(one).contains('/'));
     converted.extend(tops.map(|one| top(one, group, version)));
+    let mut places = HashMap::new();
+    for (place, one) in converted.iter().enumerate() {
+        let name = one["resource"].as_str().unwrap_or_default().to_owned();
+        places.entry(name).or_insert(place);
+    }
     for resource in resources {
         let name = name(resource);
         let Some((parent, part)) = name.split_once('/') else {
             continue;
         };
-        let place = converted.iter().position(|one| one["resource"] == parent);
-        let place = place.unwrap_or_else(|| {
+        let place = *places.entry(parent.to_owned()).or_insert_with(|| {
             converted.push(json!({
                 "resource": parent,
                 "responseKind": { "group": "", "version": "", "kind": "" },

@@ -4,7 +4,7 @@
 //! ```text
 //! APIService ─▶ Remote ─▶ Server ─┬▶ verified TLS with the certificate of the front proxy ─▶ endpoint of the Service
 //!               (`remote`)        ├▶ unverified TLS, for checks of availability
-//!                                 └▶ documents: the resources, the place of the OpenAPI document
+//!                                 └▶ documents: the resources, the place of the OpenAPI document of v3, and that of v2 (`swagger`)
 //! ```
 //! `crate::http` forwards requests to the servers that are available, `crate::background::aggregation` checks whether they are and
 //! fetches their documents. A request waits for no document.
@@ -13,6 +13,7 @@ mod documents;
 mod front_proxy;
 mod remote;
 mod server;
+mod swagger;
 mod user_headers;
 
 use std::collections::{HashMap, HashSet};
@@ -31,6 +32,7 @@ pub(crate) use documents::{Documents, aggregate};
 pub(crate) use front_proxy::{FrontProxy, NAME as FRONT_PROXY, NAMESPACE as FRONT_PROXY_NAMESPACE};
 pub(crate) use remote::Remote;
 pub(crate) use server::{Error, Server};
+pub(crate) use swagger::{Filtered, Specification, Swagger};
 pub(crate) use user_headers::{
     EXTRA_PREFIX, GROUP, UID, USER, set as set_user, system as system_user,
 };

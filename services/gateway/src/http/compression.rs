@@ -64,7 +64,7 @@ pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// Compresses bytes.
-pub(super) fn gzip(plain: &[u8], level: Compression) -> io::Result<Bytes> {
+pub(crate) fn gzip(plain: &[u8], level: Compression) -> io::Result<Bytes> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 4), level);
     encoder.write_all(plain)?;
     let mut small = encoder.finish()?;
@@ -73,7 +73,7 @@ pub(super) fn gzip(plain: &[u8], level: Compression) -> io::Result<Bytes> {
 }
 
 /// Decompresses bytes that [`gzip`] has compressed.
-pub(super) fn gunzip(small: &[u8]) -> io::Result<Bytes> {
+pub(crate) fn gunzip(small: &[u8]) -> io::Result<Bytes> {
     let mut plain = Vec::new();
     GzDecoder::new(small).read_to_end(&mut plain)?;
     Ok(plain.into())

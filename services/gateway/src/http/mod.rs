@@ -46,6 +46,7 @@ use axum::routing::get;
 use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
 
+pub(crate) use compression::{gunzip, gzip};
 pub(crate) use connect::Streams;
 pub(crate) use discovery::priorities;
 

@@ -3,6 +3,8 @@
 mod conversion;
 mod review;
 
+use std::collections::BTreeSet;
+
 use futures::FutureExt as _;
 use futures::future::ready;
 use serde_json::{Map, Value};
@@ -16,6 +18,7 @@ pub(crate) use conversion::{Converter, OBJECT_SIZE, is_converted_by_webhook};
 
 use super::{Admitting, Replicas, StoredKind};
 use crate::registry::validation::field_errors::FieldErrors;
+use crate::registry::validation::metadata;
 use crate::registry::{Registry, Target};
 
 const STATUS: &str = "status";
@@ -103,6 +106,17 @@ impl StoredKind for CustomObject {
             .extend(status.map(|status| (STATUS.to_owned(), status)));
     }
 
+    fn warnings(&self, old: Option<&Self>) -> Vec<String> {
+        let known = old.map_or(&[][..], |old| &old.meta().finalizers);
+        let finalizers = self.meta().finalizers.iter();
+        let added = finalizers.filter(|name| !known.contains(name) && metadata::lacks_domain(name));
+        let added: BTreeSet<_> = added.collect();
+        added
+            .into_iter()
+            .map(|name| finalizer_warning(name))
+            .collect()
+    }
+
     fn intent_changed(&self, old: &Self) -> bool {
         if !has_status(self) {
             return self.content != old.content;
@@ -135,6 +149,17 @@ impl StoredKind for CustomObject {
             set_at(&mut self.content, &paths.spec, replicas.into());
         }
     }
+}
+
+/// Returns the warning about a finalizer without a domain and a path.
+fn finalizer_warning(name: &str) -> String {
+    let path = match name.contains('.') {
+        true => " including a path (/)",
+        false => "",
+    };
+    format!(
+        "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
+    )
 }
 
 fn not_while_terminating() -> ApiError {

@@ -81,7 +81,7 @@ impl StoredKind for FlowSchema {
         flowcontrol::validate_condition_types(types, errors);
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
         vec![flowcontrol::NO_EFFECT.into()]
     }
 

@@ -182,8 +182,8 @@ pub(crate) trait StoredKind: Object {
     fn prepare_part_update(&mut self, _old: &Self, _part: Subresource) {}
     /// Validates a change of a subresource that only this kind has. `validate` is not called.
     fn validate_part_update(&self, _old: &Self, _part: Subresource, _errors: &mut FieldErrors) {}
-    /// Returns the warnings that answer a write of the object: above all, which of its meaning has no effect.
-    fn warnings(&self) -> Vec<String> {
+    /// Returns the warnings that answer a create, or an update of `old`: above all, which of the object's meaning has no effect.
+    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
         Vec::new()
     }
 

@@ -59,7 +59,7 @@ strategy! {
     fn validate_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_update(typed(old), errors);
     fn validate_status_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_status_update(typed(old), errors);
     fn set_requester(new: &mut dyn Object, user: &Identity) => typed_mut::<T>(new).set_requester(user);
-    fn warnings(object: &dyn Object) -> Vec<String> => typed::<T>(object).warnings();
+    fn warnings(new: &dyn Object, old: Option<&dyn Object>) -> Vec<String> => typed::<T>(new).warnings(old.map(typed));
     fn admit<'a>(new: &'a mut dyn Object, target: &'a Target, registry: &'a Registry) -> Option<Admitting<'a>> => typed_mut::<T>(new).admit(target, registry);
     fn allocate<'a>(new: &'a mut dyn Object, old: Option<&'a dyn Object>, registry: &'a Registry) -> Option<Allocating<'a>> => typed_mut::<T>(new).allocate(old.map(typed), registry);
     fn lease<'a>(object: &'a dyn Object) -> Option<&'a LeaseSpec> => typed::<T>(object).lease();

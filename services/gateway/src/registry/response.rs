@@ -8,7 +8,7 @@ use setpoint_model::Revision;
 use setpoint_proto::{Any, ApiError, Cause, setpoint};
 use setpoint_store::cache::Cached;
 
-use crate::kinds::{self, custom, view};
+use crate::kinds::{custom, view};
 use crate::registry::errors;
 
 /// An object at a revision.
@@ -45,21 +45,6 @@ impl ObjectResponse {
     pub(crate) fn having_created(mut self) -> Self {
         self.created = true;
         self
-    }
-
-    /// Returns the response of a write, with the warnings of the kind about the object.
-    ///
-    /// # Errors
-    /// `InternalError` when the stored object cannot be decoded.
-    pub(crate) fn of_write(mut self) -> Result<Self, ApiError> {
-        let object = match self.object.take() {
-            Some(object) => object,
-            None => errors::readable(self.kind.decode(&self.raw))?,
-        };
-        self.warnings
-            .extend(kinds::of(self.kind).warnings(&*object));
-        self.object = Some(object);
-        Ok(self)
     }
 
     /// Returns the response in the form of `served`, a view of its kind; for any other kind, as it is.

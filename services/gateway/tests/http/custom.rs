@@ -440,3 +440,44 @@ async fn a_definition_may_have_its_own_warning() {
     let list = api.get(CRONTABS).await;
     assert_eq!(list.headers[WARNING], r#"299 - "go on""#);
 }
+
+/// Upstream's own cases (`testFinalizerValidationApplyCreateAndUpdateCRD`).
+#[tokio::test]
+async fn a_new_finalizer_without_a_domain_and_a_path_is_warned_of() {
+    let api = Api::with_crontabs().await;
+    let write = async |finalizers: &[&str]| {
+        let mut applied = crontab("a", json!({ "cronSpec": "* *" }));
+        applied["metadata"]["finalizers"] = json!(finalizers);
+        let url = format!("{}?fieldManager=one", path("a"));
+        let request = Request::patch(url).header(CONTENT_TYPE, "application/apply-patch+yaml");
+        let reply = api.send(request, applied.to_string()).await;
+        reply.ok();
+        let warnings = reply.headers.get_all(WARNING).iter();
+        let warnings = warnings.map(|warning| warning.to_str().unwrap().to_owned());
+        warnings.collect::<Vec<_>>()
+    };
+    let prefer = |name: &str, path: &str| {
+        format!(
+            r#"299 - "metadata.finalizers: \"{name}\": prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers""#
+        )
+    };
+    let none: [String; 0] = [];
+    assert_eq!(write(&["kubernetes.io/valid-finalizer"]).await, none);
+    let plain = "invalid-finalizer";
+    assert_eq!(write(&[plain]).await, [prefer(plain, "")]);
+    // Only what is new is warned of.
+    let other = "another-invalid-finalizer";
+    assert_eq!(write(&[plain, other]).await, [prefer(other, "")]);
+    let dotted = "finalizer.without.valid-path.io";
+    let warned = write(&[other, dotted, "foregroundDeletion"]).await;
+    assert_eq!(warned, [prefer(dotted, " including a path (/)")]);
+    let mut created = crontab("b", json!({}));
+    created["metadata"]["finalizers"] = json!(["b", "a"]);
+    let reply = api.post(CRONTABS, created).await;
+    let mut warnings = reply.headers.get_all(WARNING).iter();
+    let expected = [prefer("a", ""), prefer("b", "")];
+    assert!(warnings.by_ref().eq(&expected), "{reply:?}");
+    let patch = json!({ "metadata": { "finalizers": ["b"] } });
+    let reply = api.patch(&path("b"), "merge-patch+json", patch).await;
+    assert!(!reply.headers.contains_key(WARNING));
+}

@@ -344,3 +344,27 @@ async fn kubectl_gets_custom_kinds_in_protobuf() {
     let text = String::from_utf8_lossy(&reply.body);
     assert!(text.contains(CRONTAB) && text.contains("#/definitions/com.example.stable.v2.CronTab"));
 }
+
+#[tokio::test]
+async fn a_custom_kind_named_like_a_built_in_one_has_a_schema_of_its_own() {
+    let api = Api::start().await;
+    let mut definition = with_schema(json!({ "type": "object", "description": "custom" }));
+    definition["metadata"]["name"] = "pods.stable.example.com".into();
+    definition["spec"]["names"] = json!({ "plural": "pods", "kind": "Pod" });
+    api.define(definition).await;
+    let v2 = api.get("/openapi/v2").await.ok();
+    let v3 = api.get(V1).await.ok();
+    for schemas in [&v2["definitions"], &v3["components"]["schemas"]] {
+        let own = &schemas["com.example.stable.v1.Pod"];
+        assert_eq!(own["description"], "custom");
+        let of = json!([{ "group": "stable.example.com", "version": "v1", "kind": "Pod" }]);
+        assert_eq!(own["x-kubernetes-group-version-kind"], of);
+    }
+    let built_in = &v2["definitions"]["io.k8s.api.core.v1.Pod"];
+    assert_eq!(built_in["x-kubernetes-group-version-kind"][0]["group"], "");
+    let collection = "/apis/stable.example.com/v1/namespaces/{namespace}/pods";
+    let read = &v3["paths"][collection]["get"]["responses"]["200"]["content"]["application/json"];
+    let list = read["schema"]["$ref"].as_str().unwrap();
+    assert!(list.ends_with("/com.example.stable.v1.PodList"), "{list}");
+    assert!(v2["paths"]["/api/v1/pods"].is_object());
+}

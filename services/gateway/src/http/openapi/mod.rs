@@ -5,6 +5,7 @@
 //! messages ─▶ schema ─┐                ┌─▶ v3 documents
 //!                     ├─▶ paths, schemas ┤
 //! definitions ─▶ custom ┘                └─▶ v2 parts ─▶ JSON, protobuf
+//!                           other servers ─▶ merge ┘
 //! ```
 
 pub(super) mod comments;
@@ -12,6 +13,7 @@ mod connect;
 mod custom;
 mod document;
 mod gnostic;
+mod merge;
 mod part;
 mod paths;
 mod published;
@@ -29,6 +31,7 @@ use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Map, Value, json};
 use setpoint_codec::{Kind, kinds};
+use setpoint_proto::ApiError;
 
 use super::accept;
 use super::connect::is_connect;
@@ -55,8 +58,13 @@ pub(super) fn router() -> Router<Arc<Registry>> {
         .layer(Extension(Arc::<Documents>::default()))
 }
 
-fn published(documents: &Documents, registry: &Registry) -> Arc<Published> {
-    documents.of(&registry.cache().kinds().custom())
+async fn published(documents: &Documents, registry: &Registry) -> Result<Arc<Published>, ApiError> {
+    let mut remotes = registry.aggregator().all(registry).await?;
+    merge::sort(&mut remotes);
+    let others = remotes
+        .iter()
+        .filter_map(|remote| remote.server.documents().swagger.filtered.clone());
+    Ok(documents.of(&registry.cache().kinds().custom(), others.collect()))
 }
 
 async fn swagger(
@@ -64,7 +72,7 @@ async fn swagger(
     Extension(documents): Extension<Arc<Documents>>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let published = published(&documents, &registry);
+    let published = published(&documents, &registry).await?;
     let document = match accept::media_type(&headers, &[JSON, PROTOBUF, OLD_PROTOBUF]) {
         None => return Ok(StatusCode::NOT_ACCEPTABLE.into_response()),
         Some(0) => published.v2_json.respond(JSON, &headers).await?,
@@ -79,7 +87,7 @@ async fn index(
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let published = published(&documents, &registry);
+    let published = published(&documents, &registry).await?;
     let remotes = registry.aggregator().all(&registry).await?;
     let remotes = remotes.iter().map(|remote| {
         let path = remote.path().trim_start_matches('/').to_owned();
@@ -111,7 +119,7 @@ async fn one(
     query: Query,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
-    let published = published(&documents, &registry);
+    let published = published(&documents, &registry).await?;
     let document = published.v3_at(&path).ok_or_else(not_found)?;
     if accept::media_type(&headers, &[JSON]).is_none() {
         return Ok(StatusCode::NOT_ACCEPTABLE.into_response());

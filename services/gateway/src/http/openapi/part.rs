@@ -11,19 +11,23 @@ use super::gnostic;
 
 /// A part of the document of v2, compressed.
 pub(super) struct Part {
-    /// The fields of `paths` and of `definitions`, without braces.
+    /// The fields of `paths`, `definitions` and `parameters`, without braces.
     paths: Bytes,
     definitions: Bytes,
+    /// `None` if there are none.
+    parameters: Option<Bytes>,
     protobuf: Bytes,
 }
 
 impl Part {
     /// Returns the part that consists of these documents.
     pub(super) fn of(documents: impl Iterator<Item = Value>) -> Self {
-        let (mut paths, mut definitions, mut protobuf) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut paths, mut definitions) = (Vec::new(), Vec::new());
+        let (mut parameters, mut protobuf) = (Vec::new(), Vec::new());
         for document in documents {
             append_fields(&mut paths, &document["paths"]);
             append_fields(&mut definitions, &document["definitions"]);
+            append_fields(&mut parameters, &document["parameters"]);
             protobuf.extend(gnostic::encode(&document));
         }
         // Writing to memory does not fail.
@@ -31,14 +35,31 @@ impl Part {
         Self {
             paths: small(&paths),
             definitions: small(&definitions),
+            parameters: (!parameters.is_empty()).then(|| small(&parameters)),
             protobuf: small(&protobuf),
         }
     }
+
+    /// Returns the object of the paths in JSON.
+    pub(super) fn paths(&self) -> io::Result<Vec<u8>> {
+        object(&self.paths)
+    }
+
+    /// Returns the object of the definitions in JSON.
+    pub(super) fn definitions(&self) -> io::Result<Vec<u8>> {
+        object(&self.definitions)
+    }
+}
+
+fn object(small: &[u8]) -> io::Result<Vec<u8>> {
+    let fields = gunzip(small)?;
+    Ok([b"{", &*fields, b"}"].concat())
 }
 
 /// Appends the fields of an object without its braces.
 fn append_fields(json: &mut Vec<u8>, object: &Value) {
     let text = object.to_string();
+    // Without an object there is no field.
     let fields = text
         .strip_prefix('{')
         .and_then(|rest| rest.strip_suffix('}'));
@@ -60,7 +81,12 @@ pub(super) fn write_json<'p>(
     out.write_all(br#","paths":{"#)?;
     write_joined(out, parts.clone().map(|part| &part.paths))?;
     out.write_all(br#"},"definitions":{"#)?;
-    write_joined(out, parts.map(|part| &part.definitions))?;
+    write_joined(out, parts.clone().map(|part| &part.definitions))?;
+    let parameters = parts.filter_map(|part| part.parameters.as_ref());
+    if parameters.clone().next().is_some() {
+        out.write_all(br#"},"parameters":{"#)?;
+        write_joined(out, parameters)?;
+    }
     out.write_all(b"}}")
 }
 

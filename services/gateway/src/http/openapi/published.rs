@@ -2,7 +2,7 @@
 //!
 //! Those of built-in kinds are built once. Those of custom kinds are replaced when a definition changes: when a document is requested
 //! and the custom kinds are no longer those of the last request, the documents of groups and versions with other definitions
-//! are new, and are built when they are requested themselves.
+//! are new, and are built when they are requested themselves. So is the document of v2 when that of another server has changed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -12,7 +12,9 @@ use setpoint_codec::{CustomKinds, Definition, Kind, kinds};
 
 use super::super::discovery::{group_versions, path_of};
 use super::document::Document;
+use super::merge;
 use super::part::{self, Part};
+use crate::aggregation::Filtered;
 
 /// The documents of v3 of built-in kinds, by their path below `/openapi/v3/`.
 static BUILT_IN: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
@@ -43,11 +45,16 @@ pub(super) type Described = (&'static Kind, Arc<Definition>);
 pub(super) struct Documents(Mutex<Arc<Published>>);
 
 impl Documents {
-    /// Returns the documents of the built-in kinds and of these.
-    pub(super) fn of(&self, custom: &Arc<CustomKinds>) -> Arc<Published> {
+    /// Returns the documents of the built-in kinds, of these, and of other servers.
+    pub(super) fn of(
+        &self,
+        custom: &Arc<CustomKinds>,
+        others: Vec<Arc<Filtered>>,
+    ) -> Arc<Published> {
         let mut current = self.0.lock();
-        if !Arc::ptr_eq(&current.custom, custom) {
-            *current = Arc::new(current.following(custom));
+        let are_same = are_same_servers(&current.others, &others);
+        if !Arc::ptr_eq(&current.custom, custom) || !are_same {
+            *current = Arc::new(current.following(custom, others));
         }
         current.clone()
     }
@@ -58,30 +65,42 @@ pub(super) struct Published {
     custom: Arc<CustomKinds>,
     /// The custom kinds by the path of their document.
     versions: BTreeMap<String, Arc<GroupVersion>>,
+    /// What other servers have about their versions of groups, by priority.
+    others: Arc<[Arc<Filtered>]>,
     pub(super) v2_json: Document,
     pub(super) v2_protobuf: Document,
 }
 
 impl Default for Published {
     fn default() -> Self {
-        Self::new(Arc::default(), BTreeMap::new())
+        Self::new(Arc::default(), BTreeMap::new(), Vec::new())
     }
 }
 
 impl Published {
-    fn new(custom: Arc<CustomKinds>, versions: BTreeMap<String, Arc<GroupVersion>>) -> Self {
-        let json: Vec<_> = versions.values().cloned().collect();
+    fn new(
+        custom: Arc<CustomKinds>,
+        versions: BTreeMap<String, Arc<GroupVersion>>,
+        others: Vec<Arc<Filtered>>,
+    ) -> Self {
+        let others: Arc<[_]> = others.into();
+        let json = Arc::new(Parts {
+            versions: versions.values().cloned().collect(),
+            others: others.clone(),
+            merged: OnceLock::new(),
+        });
         let protobuf = json.clone();
         Self {
             custom,
             versions,
-            v2_json: Document::new(move |out| part::write_json(out, parts(&json))),
-            v2_protobuf: Document::new(move |out| part::write_protobuf(out, parts(&protobuf))),
+            others,
+            v2_json: Document::new(move |out| part::write_json(out, json.all())),
+            v2_protobuf: Document::new(move |out| part::write_protobuf(out, protobuf.all())),
         }
     }
 
     /// Returns the documents of other custom kinds. Those of unchanged kinds are the same as before.
-    fn following(&self, custom: &Arc<CustomKinds>) -> Self {
+    fn following(&self, custom: &Arc<CustomKinds>, others: Vec<Arc<Filtered>>) -> Self {
         let mut described = BTreeMap::<_, Vec<Described>>::new();
         for (kind, definition) in custom.served() {
             let path = path(&kind.group, &kind.version);
@@ -96,7 +115,7 @@ impl Published {
             let version = same.cloned();
             (path, version.unwrap_or_else(|| GroupVersion::of(kinds)))
         });
-        Self::new(custom.clone(), versions.collect())
+        Self::new(custom.clone(), versions.collect(), others)
     }
 
     /// Returns the documents of v3 by their paths, in the order of the paths.
@@ -118,10 +137,34 @@ fn are_same(known: &[Described], kinds: &[Described]) -> bool {
     known.len() == kinds.len() && known.iter().zip(kinds).all(same)
 }
 
-/// Returns the parts of v2.
-fn parts(versions: &[Arc<GroupVersion>]) -> impl Iterator<Item = &Part> + Clone {
-    let custom = versions.iter().map(|version| version.part());
-    std::iter::once_with(|| &*BUILT_IN_PART).chain(custom)
+fn are_same_servers(known: &[Arc<Filtered>], others: &[Arc<Filtered>]) -> bool {
+    let same = |(a, b): (&Arc<Filtered>, &Arc<Filtered>)| Arc::ptr_eq(a, b);
+    known.len() == others.len() && known.iter().zip(others).all(same)
+}
+
+/// The parts of v2, which its two forms share.
+struct Parts {
+    versions: Vec<Arc<GroupVersion>>,
+    others: Arc<[Arc<Filtered>]>,
+    /// What the documents of other servers add to those of this one.
+    merged: OnceLock<Part>,
+}
+
+impl Parts {
+    fn all(&self) -> impl Iterator<Item = &Part> + Clone {
+        self.local().chain(self.merged())
+    }
+
+    fn local(&self) -> impl Iterator<Item = &Part> + Clone {
+        let custom = self.versions.iter().map(|version| version.part());
+        std::iter::once_with(|| &*BUILT_IN_PART).chain(custom)
+    }
+
+    fn merged(&self) -> Option<&Part> {
+        let merge = || Part::of(std::iter::once(merge::merged(self.local(), &self.others)));
+        let are_any = !self.others.is_empty();
+        are_any.then(|| self.merged.get_or_init(merge))
+    }
 }
 
 /// The custom kinds of a group and version.

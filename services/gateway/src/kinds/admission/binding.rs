@@ -59,7 +59,7 @@ impl StoredKind for ValidatingAdmissionPolicyBinding {
         }
     );
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
         let mut actions = self.spec.validation_actions.iter();
         let is_audited = actions.any(|action| action == "Audit");
         is_audited.then(|| NOT_AUDITED.into()).into_iter().collect()

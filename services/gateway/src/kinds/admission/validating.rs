@@ -72,7 +72,7 @@ impl StoredKind for ValidatingAdmissionPolicy {
         conditions::validate(&status.conditions, &path.field("conditions"), errors);
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
         let has_annotations = !self.spec.audit_annotations.is_empty();
         let warning = has_annotations.then(|| NOT_AUDITED.into());
         warning.into_iter().collect()

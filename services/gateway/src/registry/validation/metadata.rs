@@ -288,10 +288,15 @@ fn validate_owner(owner: &OwnerReference, path: &FieldPath<'_>, errors: &mut Fie
     }
 }
 
+/// Returns whether a finalizer has no domain, and is no standard one.
+pub fn lacks_domain(finalizer: &str) -> bool {
+    let standard = [ORPHAN, FOREGROUND, "kubernetes"];
+    !finalizer.contains('/') && !standard.contains(&finalizer)
+}
+
 /// Validates that a finalizer has a domain, unless it is a standard one.
 pub fn validate_finalizer_domain(finalizer: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    let plain = [ORPHAN, FOREGROUND, "kubernetes"];
-    if !finalizer.contains('/') && !plain.contains(&finalizer) {
+    if lacks_domain(finalizer) {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
         errors.invalid(path, finalizer, detail);
     }

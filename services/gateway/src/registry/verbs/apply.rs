@@ -86,7 +86,7 @@ impl Registry {
         let updated = self.change(context, &whole, change, &mut mutate).await?;
         match target.subresource {
             Subresource::Scale => scale::response(updated.into_response()),
-            _ => updated.into_response().of_write()?.served_as(target.served),
+            _ => updated.into_response().served_as(target.served),
         }
     }
 

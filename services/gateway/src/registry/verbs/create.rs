@@ -86,8 +86,8 @@ impl Registry {
         let creating = self.create_whole(context, target, object, owner, &mut chain);
         match creating.await {
             Ok(mut response) => {
-                response.warnings.extend(chain.warnings);
-                response.of_write()?.served_as(target.served)
+                response.warnings.splice(..0, chain.warnings);
+                response.served_as(target.served)
             }
             Err(error) => Err(chain.refused(error)),
         }
@@ -133,6 +133,7 @@ impl Registry {
         }
         let request = Attributes::of_create(context, &target).with_object(Some(&*object));
         chain.judge(&request).await?;
+        let warnings = rules.warnings(&*object, None);
         let mut retry = Retry::begin();
         loop {
             let allocation = self.allocate(None, &mut *object).await?;
@@ -155,7 +156,10 @@ impl Registry {
                 generated_name,
             };
             object = match self.insert(context, &mut target, draft).await? {
-                Inserted::Done(response) => return Ok(response),
+                Inserted::Done(mut response) => {
+                    response.warnings = warnings;
+                    return Ok(response);
+                }
                 Inserted::Conflict(object) => {
                     allocation.map_or(object, |allocation| allocation.requested)
                 }

@@ -80,9 +80,6 @@ impl Registry {
         if target.subresource == Subresource::Scale {
             response = scale::response(response)?;
         }
-        if target.subresource != Subresource::Scale {
-            response = response.of_write()?;
-        }
         response.warnings.splice(..0, warnings);
         response.served_as(target.served)
     }

@@ -86,7 +86,7 @@ impl Registry {
             ..Change::update(target, 0)
         };
         let updated = self.change(context, target, change, &mut mutate).await?;
-        updated.into_response().of_write()?.served_as(target.served)
+        updated.into_response().served_as(target.served)
     }
 
     async fn update_scale(

@@ -5,7 +5,7 @@ use setpoint_codec::{Object, envelope};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
-use crate::admission::{Attributes, Chain};
+use crate::admission::{Attributes, Chain, Operation};
 use crate::heavy::heavy;
 use crate::kinds::pod::resize_capacity;
 use crate::kinds::resourcequota::{self, Charge};
@@ -107,7 +107,7 @@ impl Registry {
         }
     }
 
-    /// Computes the new object, and has it admitted. Returns what it was before webhooks changed it, and their warnings.
+    /// Computes the new object, and has it admitted. Returns what it was before webhooks changed it, and the warnings of the write.
     async fn compute(
         &self,
         context: &RequestContext,
@@ -142,7 +142,14 @@ impl Registry {
         };
         let admitting = self.admit_change(change, &request, current, new, &mut chain);
         match admitting.await {
-            Ok(sent) => Ok((sent, chain.warnings)),
+            Ok(sent) => {
+                let mut warnings = chain.warnings;
+                if admission.operation == Operation::Update {
+                    let old = Some(&*current.object);
+                    warnings.extend(kinds::of(target.kind).warnings(&**new, old));
+                }
+                Ok((sent, warnings))
+            }
             Err(error) => Err(chain.refused(error)),
         }
     }

@@ -4,6 +4,7 @@ mod availability;
 mod discovery;
 mod requests;
 mod server;
+mod swagger;
 
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;

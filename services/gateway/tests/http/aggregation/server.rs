@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::StreamExt as _;
-use http::header::{CONNECTION, CONTENT_TYPE, LOCATION, UPGRADE};
+use http::header::{CONNECTION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, UPGRADE};
 use http::{HeaderMap, StatusCode};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
@@ -42,6 +42,8 @@ pub struct Extension {
 
 struct State {
     discovery: Mutex<Discovery>,
+    /// The OpenAPI documents of v2: the last one is served, and its number is the ETag.
+    swagger: Mutex<Vec<String>>,
     requests: Mutex<Vec<(String, HeaderMap)>>,
     watches: UnboundedSender<UnboundedSender<Bytes>>,
 }
@@ -52,6 +54,7 @@ impl Extension {
         let (opened, watches) = mpsc::unbounded_channel();
         let state = Arc::new(State {
             discovery: Mutex::new(discovery),
+            swagger: Mutex::default(),
             requests: Mutex::default(),
             watches: opened,
         });
@@ -71,6 +74,16 @@ impl Extension {
     /// Sets the discovery that the server has from now on.
     pub fn discovers(&self, discovery: Discovery) {
         *self.state.discovery.lock() = discovery;
+    }
+
+    /// Sets the OpenAPI document of v2 from now on.
+    pub fn documents(&self, swagger: impl ToString) {
+        self.state.swagger.lock().push(swagger.to_string());
+    }
+
+    /// Returns the ETag of the OpenAPI document of v2.
+    pub fn swagger_etag(&self) -> String {
+        etag(&self.state.swagger.lock())
     }
 
     /// Returns the headers of the last request with this path.
@@ -104,6 +117,7 @@ async fn respond(state: &State, mut request: Request) -> Response {
         "/openapi/v3" => json!({ "paths": { &VERSION[1..]: { "serverRelativeURL": "/openapi/v3/apis/wardle.example.com/v1alpha1?hash=A" }, "version": { "serverRelativeURL": "/openapi/v3/version" } } })
             .to_string()
             .into_response(),
+        "/openapi/v2" => swagger(state, request.headers()),
         "/openapi/v3/apis/wardle.example.com/v1alpha1" => "{\"openapi\":\"3.0.0\"}".into_response(),
         "" if watches => watch(state),
         "" if request.method() == http::Method::POST => {
@@ -114,6 +128,26 @@ async fn respond(state: &State, mut request: Request) -> Response {
         "/never" => std::future::pending().await,
         "/a/proxy" => upgrade(&mut request),
         _ => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn etag(documents: &[String]) -> String {
+    format!("\"{}\"", documents.len())
+}
+
+fn swagger(state: &State, headers: &HeaderMap) -> Response {
+    let documents = state.swagger.lock();
+    let etag = etag(&documents);
+    match documents.last() {
+        None => StatusCode::NOT_FOUND.into_response(),
+        Some(_)
+            if headers
+                .get(IF_NONE_MATCH)
+                .is_some_and(|known| *known == etag) =>
+        {
+            StatusCode::NOT_MODIFIED.into_response()
+        }
+        Some(document) => ([(ETAG, etag)], document.clone()).into_response(),
     }
 }
 

@@ -7,10 +7,11 @@ use prost::Message as _;
 use serde_json::{Map, Value};
 
 use messages::{
-    AdditionalProperties, BodyParameter, Document, Info, NamedAny, NamedPathItem,
-    NamedResponseValue, NamedSchema, NonBodyParameter, Operation, Parameter, ParametersItem,
-    PathItem, PathParameter, Paths, Properties, QueryParameter, Response, ResponseValue, Responses,
-    Schema, SchemaItem, TypeItem, Yaml,
+    AdditionalProperties, BodyParameter, Document, Info, Items, ItemsItem, NamedAny,
+    NamedParameter, NamedParameters, NamedPathItem, NamedResponseValue, NamedSchema,
+    NonBodyParameter, Operation, Parameter, ParametersItem, PathItem, PathParameter, Paths,
+    Properties, QueryParameter, Reference, Response, ResponseValue, Responses, Schema, SchemaItem,
+    TypeItem, Yaml,
 };
 
 /// Encodes a document of OpenAPI v2.
@@ -30,6 +31,7 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
             path: paths.collect(),
         }),
         definitions: properties(&document["definitions"]),
+        parameters: named_parameters(&document["parameters"]),
     };
     document.encode_to_vec()
 }
@@ -41,8 +43,11 @@ fn path_item(path: &Value) -> PathItem {
         put: operation("put"),
         post: operation("post"),
         delete: operation("delete"),
+        options: operation("options"),
+        head: operation("head"),
         patch: operation("patch"),
         parameters: parameters(&path["parameters"]),
+        vendor_extension: extensions(path),
     }
 }
 
@@ -53,6 +58,8 @@ fn operation(operation: &Value) -> Operation {
     });
     Operation {
         tags: texts(&operation["tags"]),
+        summary: text(&operation["summary"]),
+        description: text(&operation["description"]),
         operation_id: text(&operation["operationId"]),
         produces: texts(&operation["produces"]),
         consumes: texts(&operation["consumes"]),
@@ -60,62 +67,68 @@ fn operation(operation: &Value) -> Operation {
         responses: Some(Responses {
             response_code: responses.collect(),
         }),
+        schemes: texts(&operation["schemes"]),
+        deprecated: flag(&operation["deprecated"]),
         vendor_extension: extensions(operation),
     }
 }
 
 fn response(response: &Value) -> ResponseValue {
+    let reference = reference(response);
+    let of = || Response {
+        description: text(&response["description"]),
+        schema: response.get("schema").map(item),
+        vendor_extension: extensions(response),
+    };
     ResponseValue {
-        response: Some(Response {
-            description: text(&response["description"]),
-            schema: response.get("schema").map(item),
-        }),
+        response: reference.is_none().then(of),
+        reference,
     }
 }
 
+fn reference(of: &Value) -> Option<Reference> {
+    let reference = of["$ref"].as_str()?;
+    Some(Reference {
+        reference: reference.to_owned(),
+        description: text(&of["description"]),
+    })
+}
+
 fn parameters(list: &Value) -> Vec<ParametersItem> {
-    let items = elements(list).map(|one| ParametersItem {
-        parameter: Some(parameter(one)),
+    let items = elements(list).map(|one| {
+        let reference = reference(one);
+        ParametersItem {
+            parameter: reference.is_none().then(|| parameter(one)),
+            reference,
+        }
     });
     items.collect()
 }
 
+fn named_parameters(of: &Value) -> Option<NamedParameters> {
+    let named = fields(of).map(|(name, value)| NamedParameter {
+        name: name.clone(),
+        value: Some(parameter(value)),
+    });
+    let additional_properties: Vec<_> = named.collect();
+    (!additional_properties.is_empty()).then_some(NamedParameters {
+        additional_properties,
+    })
+}
+
 fn parameter(parameter: &Value) -> Parameter {
-    let (name, place) = (text(&parameter["name"]), text(&parameter["in"]));
-    let (of, unique_items) = (text(&parameter["type"]), flag(&parameter["uniqueItems"]));
-    let required = flag(&parameter["required"]);
     let mut other = NonBodyParameter::default();
-    match place.as_str() {
-        "body" => {
-            let schema = Some(schema(&parameter["schema"]));
-            let body = BodyParameter {
-                name,
-                r#in: place,
-                required,
-                schema,
-            };
+    match parameter["in"].as_str() {
+        Some("body") => {
             return Parameter {
-                body: Some(body),
+                body: Some(body(parameter)),
                 other: None,
             };
         }
-        "path" => {
-            other.path = Some(PathParameter {
-                required,
-                r#in: place,
-                name,
-                r#type: of,
-                unique_items,
-            });
-        }
-        _ => {
-            other.query = Some(QueryParameter {
-                r#in: place,
-                name,
-                r#type: of,
-                unique_items,
-            });
-        }
+        Some("path") => other.path = Some(in_path(parameter)),
+        Some("header") => other.header = Some(in_path(parameter)),
+        Some("formData") => other.form = Some(in_query(parameter)),
+        _ => other.query = Some(in_query(parameter)),
     }
     Parameter {
         body: None,
@@ -123,10 +136,63 @@ fn parameter(parameter: &Value) -> Parameter {
     }
 }
 
+fn body(parameter: &Value) -> BodyParameter {
+    BodyParameter {
+        description: text(&parameter["description"]),
+        name: text(&parameter["name"]),
+        r#in: text(&parameter["in"]),
+        required: flag(&parameter["required"]),
+        schema: Some(schema(&parameter["schema"])),
+    }
+}
+
+fn in_path(parameter: &Value) -> PathParameter {
+    PathParameter {
+        required: flag(&parameter["required"]),
+        r#in: text(&parameter["in"]),
+        description: text(&parameter["description"]),
+        name: text(&parameter["name"]),
+        r#type: text(&parameter["type"]),
+        format: text(&parameter["format"]),
+        items: parameter.get("items").map(items_of_parameter),
+        collection_format: text(&parameter["collectionFormat"]),
+        unique_items: flag(&parameter["uniqueItems"]),
+        r#enum: elements(&parameter["enum"]).map(yaml).collect(),
+    }
+}
+
+fn in_query(parameter: &Value) -> QueryParameter {
+    let of = in_path(parameter);
+    QueryParameter {
+        required: of.required,
+        r#in: of.r#in,
+        description: of.description,
+        name: of.name,
+        r#type: of.r#type,
+        format: of.format,
+        items: of.items,
+        collection_format: of.collection_format,
+        unique_items: of.unique_items,
+        r#enum: of.r#enum,
+    }
+}
+
+fn items_of_parameter(items: &Value) -> Items {
+    let inner = items.get("items").map(items_of_parameter);
+    Items {
+        r#type: text(&items["type"]),
+        format: text(&items["format"]),
+        items: inner.map(Box::new),
+    }
+}
+
 fn schema(schema: &Value) -> Schema {
-    let boxed = |name| schema.get(name).map(item).map(Box::new);
-    let of = schema.get("type").map(|of| TypeItem {
-        value: vec![text(of)],
+    let of = schema.get("type").filter(|of| !of.is_null());
+    let of = of.map(|of| TypeItem {
+        value: one_or_many(of).map(text).collect(),
+    });
+    let items = schema.get("items").map(|items| ItemsItem {
+        schema: one_or_many(items).map(self::schema).collect(),
     });
     let number = |name: &str| schema[name].as_f64().unwrap_or_default();
     let whole = |name: &str| schema[name].as_i64().unwrap_or_default();
@@ -136,6 +202,7 @@ fn schema(schema: &Value) -> Schema {
         format: text(&schema["format"]),
         title: text(&schema["title"]),
         description: text(&schema["description"]),
+        default: schema.get("default").map(yaml),
         multiple_of: number("multipleOf"),
         maximum: number("maximum"),
         exclusive_maximum: flag(&schema["exclusiveMaximum"]),
@@ -153,8 +220,11 @@ fn schema(schema: &Value) -> Schema {
         r#enum: elements(&schema["enum"]).map(yaml).collect(),
         additional_properties: others.map(additional_properties).map(Box::new),
         r#type: of,
-        items: boxed("items"),
+        items,
+        all_of: elements(&schema["allOf"]).map(self::schema).collect(),
         properties: schema.get("properties").and_then(properties),
+        read_only: flag(&schema["readOnly"]),
+        example: schema.get("example").map(yaml),
         vendor_extension: extensions(schema),
     }
 }
@@ -193,6 +263,13 @@ fn extensions(of: &Value) -> Vec<NamedAny> {
 fn yaml(value: &Value) -> Yaml {
     Yaml {
         yaml: value.to_string(),
+    }
+}
+
+fn one_or_many(of: &Value) -> std::slice::Iter<'_, Value> {
+    match of {
+        Value::Array(many) => many.iter(),
+        one => std::slice::from_ref(one).iter(),
     }
 }
 
@@ -257,8 +334,27 @@ mod tests {
         assert_eq!((others.boolean, others.schema), (Some(true), None));
         let properties = schema.properties.unwrap();
         let list = properties.additional_properties[0].value.clone().unwrap();
-        let item = list.items.unwrap().schema.unwrap();
+        let item = list.items.unwrap().schema.remove(0);
         assert_eq!(item.r#type.unwrap().value, ["string"]);
         assert_eq!(item.r#enum[0].yaml, r#""c""#);
+    }
+
+    #[test]
+    fn parameters_may_be_references_and_of_every_place() {
+        let document = json!({
+            "paths": { "/a": { "head": { "parameters": [{ "$ref": "#/parameters/b" }], "responses": {} } } },
+            "parameters": {
+                "b": { "in": "header", "name": "b", "type": "array", "items": { "type": "string" } },
+                "c": { "in": "formData", "name": "c", "description": "text" },
+            },
+        });
+        let read = Document::decode(&*encode(&document)).unwrap();
+        let path = read.paths.unwrap().path.remove(0).value.unwrap();
+        let reference = path.head.unwrap().parameters[0].reference.clone().unwrap();
+        assert_eq!(reference.reference, "#/parameters/b");
+        let named = read.parameters.unwrap().additional_properties;
+        let other = |at: usize| named[at].value.clone().unwrap().other.unwrap();
+        assert_eq!(other(0).header.unwrap().items.unwrap().r#type, "string");
+        assert_eq!(other(1).form.unwrap().description, "text");
     }
 }
