@@ -5,7 +5,10 @@ mod fixture;
 use fixture::{Fixture, claim, class, hold, node, on_node, pod, volume};
 use setpoint_model::Key;
 use setpoint_proto::Reason;
-use setpoint_proto::core::{Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod};
+use setpoint_proto::core::{
+    CsiPersistentVolumeSource, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim,
+    PersistentVolumeSource, Pod,
+};
 use setpoint_proto::meta::Quantity;
 
 const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -42,6 +45,38 @@ async fn a_claim_and_the_smallest_volume_that_fits_are_bound_to_each_other() {
         );
     }
     assert_eq!(fixture.settle().await, 0, "nothing is left to do");
+}
+
+/// As upstream, the class of the volume is taken over when it is bound, and later only by who changes it.
+#[tokio::test]
+async fn a_bound_claim_has_the_attributes_class_of_its_volume() {
+    let fixture = Fixture::start().await;
+    let mut disk = volume("disk", "1Gi");
+    disk.spec.volume_attributes_class_name = Some("gold".into());
+    disk.spec.persistent_volume_source = PersistentVolumeSource {
+        csi: Some(CsiPersistentVolumeSource {
+            driver: "fake.csi.k8s.io".into(),
+            volume_handle: "volume-handle".into(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    fixture.create(&disk).await;
+    let mut data = claim("data", "1Gi");
+    data.spec.volume_attributes_class_name = Some("gold".into());
+    fixture.create(&data).await;
+    fixture.settle().await;
+    let mut bound: PersistentVolumeClaim = fixture.get("data").await;
+    let current = |claim: &PersistentVolumeClaim| {
+        let current = &claim.status.current_volume_attributes_class_name;
+        current.clone().unwrap_or_default()
+    };
+    assert_eq!((&*bound.status.phase, &*current(&bound)), ("Bound", "gold"));
+    bound.spec.volume_attributes_class_name = Some("silver".into());
+    fixture.update(&bound).await;
+    fixture.settle().await;
+    let bound: PersistentVolumeClaim = fixture.get("data").await;
+    assert_eq!((&*bound.status.phase, &*current(&bound)), ("Bound", "gold"));
 }
 
 /// A crash after any write of a binding leaves a state from which the next reconcile continues, to the same volume.

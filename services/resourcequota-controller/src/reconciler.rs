@@ -15,6 +15,7 @@ use setpoint_model::{Key, Meta};
 use setpoint_proto::core::{
     PersistentVolumeClaim, Pod, ResourceQuota, ResourceQuotaStatus, Service,
 };
+use setpoint_proto::resource::ResourceClaim;
 use setpoint_proto::{ApiError, Reason, Resource as _};
 use setpoint_workload::DefinitionView;
 use tokio::sync::watch;
@@ -162,6 +163,10 @@ impl Quotas {
         }
         if objects.contains(PersistentVolumeClaim::RESOURCE) {
             let add = |claim: PersistentVolumeClaim| tally.claim(&claim);
+            client.for_each(&all, add).await?;
+        }
+        if objects.contains(ResourceClaim::RESOURCE) {
+            let add = |claim: ResourceClaim| tally.resource_claim(&claim);
             client.for_each(&all, add).await?;
         }
         let counted = tally.counted();

@@ -8,12 +8,14 @@ use setpoint_model::quantity::Amount;
 use setpoint_model::quota;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::{PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service};
+use setpoint_proto::resource::ResourceClaim;
 
 /// The kinds whose objects use different amounts.
-pub(crate) const MEASURED: [&str; 3] = [
+pub(crate) const MEASURED: [&str; 4] = [
     Pod::RESOURCE,
     Service::RESOURCE,
     PersistentVolumeClaim::RESOURCE,
+    ResourceClaim::RESOURCE,
 ];
 
 /// The reads that the count of a quota needs.
@@ -128,6 +130,13 @@ impl<'a> Tally<'a> {
     pub fn claim(&mut self, claim: &PersistentVolumeClaim) {
         if quota::claim_matches(self.spec, claim) {
             self.add(&quota::of_claim(claim));
+        }
+    }
+
+    /// Adds a ResourceClaim. They have no scopes.
+    pub fn resource_claim(&mut self, claim: &ResourceClaim) {
+        if !quota::has_scopes(self.spec) {
+            self.add(&quota::of_resource_claim(claim));
         }
     }
 

@@ -104,6 +104,16 @@ fn only_objects_that_use_different_amounts_are_read() {
             &[],
             &["persistentvolumeclaims"],
         ),
+        (
+            &["count/resourceclaims.resource.k8s.io"],
+            &["resourceclaims.resource.k8s.io"],
+            &[],
+        ),
+        (
+            &["gold.deviceclass.resource.k8s.io/devices"],
+            &[],
+            &["resourceclaims.resource.k8s.io"],
+        ),
         (&["count/events", "storage"], &[], &[]),
     ];
     for (names, numbers, objects) in table {

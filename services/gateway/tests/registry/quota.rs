@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use setpoint_proto::Reason;
 use setpoint_proto::core::{
-    LimitRange, LimitRangeItem, Node, PersistentVolumeClaim, Pod, ResourceQuota, Service,
-    ServicePort,
+    LimitRange, LimitRangeItem, Node, PersistentVolumeClaim, Pod, ResourceQuota, ScopeSelector,
+    ScopedResourceSelectorRequirement, Service, ServicePort,
 };
 use setpoint_proto::meta::Quantity;
 use setpoint_store::contract::objects::config_map;
@@ -176,6 +176,42 @@ async fn a_pod_that_gets_a_deadline_is_charged_to_the_quota_of_its_new_scope() {
     assert_eq!(
         error.message,
         "pods \"two\" is forbidden: exceeded quota: quota, requested: pods=1, used: pods=1, limited: pods=1"
+    );
+}
+
+#[tokio::test]
+async fn a_claim_whose_status_names_another_class_is_charged_to_the_quota_of_that_class() {
+    let gateway = TestGateway::start().await;
+    let mut gold = quota(&[("persistentvolumeclaims", "1")]);
+    gold.spec.scope_selector = Some(ScopeSelector {
+        match_expressions: vec![ScopedResourceSelectorRequirement {
+            scope_name: "VolumeAttributesClass".into(),
+            operator: "In".into(),
+            values: vec!["gold".into()],
+        }],
+    });
+    limit(&gateway, gold).await;
+    let claim = |name: &str| {
+        let mut claim = PersistentVolumeClaim::default();
+        claim.metadata.name = name.into();
+        claim.spec.access_modes = vec!["ReadWriteOnce".into()];
+        claim.spec.resources.requests = list(&[("storage", "1Gi")]);
+        claim
+    };
+    let having_gold = |mut claim: PersistentVolumeClaim| {
+        claim.status.current_volume_attributes_class_name = Some("gold".into());
+        claim
+    };
+    let one = gateway.create(&claim("one")).await.unwrap();
+    let two = gateway.create(&claim("two")).await.unwrap();
+    used(&gateway, &[("persistentvolumeclaims", "0")]).await;
+    gateway.report(&having_gold(one)).await.unwrap();
+    used(&gateway, &[("persistentvolumeclaims", "1")]).await;
+    let error = gateway.report(&having_gold(two)).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        "persistentvolumeclaims \"two\" is forbidden: exceeded quota: quota, requested: persistentvolumeclaims=1, \
+        used: persistentvolumeclaims=1, limited: persistentvolumeclaims=1"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Status: the phase of a claim, and the size and access modes of its volume. Pure.
+//! Status: the phase of a claim, and the size, access modes and attributes class of its volume. Pure.
 
 use setpoint_controller::Outcome;
 use setpoint_proto::core::PersistentVolumeClaimStatus;
@@ -31,6 +31,12 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
                 let capacity = volume.capacity.clone().unwrap_or_default();
                 status.capacity = [("storage".to_owned(), capacity)].into();
             }
+            // Later on, who changes the volume sets it.
+            if now.phase == "Pending" {
+                let class = Some(&volume.volume.attributes_class);
+                status.current_volume_attributes_class_name =
+                    class.filter(|class| !class.is_empty()).cloned();
+            }
             status.phase = "Bound".to_owned();
             status.access_modes.clone_from(&volume.volume.access_modes);
         }
@@ -42,6 +48,7 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
             status.phase = "Pending".to_owned();
             status.access_modes.clear();
             status.capacity.clear();
+            status.current_volume_attributes_class_name = None;
         }
     }
     (status != *now).then_some(Change { status, notice })

@@ -102,6 +102,11 @@ impl Fixture {
 
     /// Waits until this is used of the quota of a namespace.
     pub async fn used_in(&self, namespace: &str, expected: List<'_>) {
+        self.used_of(&Key::new(namespace, "quota"), expected).await;
+    }
+
+    /// Waits until this is used of a quota.
+    pub async fn used_of(&self, quota: &Key, expected: List<'_>) {
         let expected = list(expected);
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
         let told = changed.clone();
@@ -111,7 +116,7 @@ impl Fixture {
         let _stop = stop.clone().drop_guard();
         tokio::spawn(informer.run(stop));
         let found = || {
-            let quota = reader.get(&Key::new(namespace, "quota"));
+            let quota = reader.get(quota);
             quota.map(|quota| quota.object.status.used.clone())
         };
         let seen = async {

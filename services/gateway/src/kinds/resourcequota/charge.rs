@@ -114,7 +114,8 @@ async fn charge_quotas(
     })
 }
 
-/// Returns whether an update may use more: of a Pod only if it is resized or moves to another scope.
+/// Returns whether an update may use more: of a Pod only if it is resized or moves to another scope. Volumes of claims are resized and
+/// get another class by writes of the status.
 fn may_use_more(target: &Target, old: &dyn Object, new: &dyn Object) -> bool {
     if let (Some(old), Some(new)) = (old.downcast_ref::<Pod>(), new.downcast_ref::<Pod>()) {
         let is_resized = target.subresource == Subresource::Resize;
@@ -123,9 +124,11 @@ fn may_use_more(target: &Target, old: &dyn Object, new: &dyn Object) -> bool {
     if let (Some(old), Some(new)) = (old.downcast_ref::<Service>(), new.downcast_ref::<Service>()) {
         return old.spec != new.spec;
     }
-    let claim = |object: &dyn Object| {
-        let claim = object.downcast_ref::<PersistentVolumeClaim>();
-        claim.map(|claim| claim.spec.clone())
+    let claim = |object: &'_ dyn Object| {
+        let claim = object.downcast_ref::<PersistentVolumeClaim>()?;
+        let classes = quota::attributes_classes(claim).into_iter();
+        let classes: Vec<_> = classes.map(str::to_owned).collect();
+        Some((quota::of_claim(claim), classes))
     };
     claim(old) != claim(new)
 }

@@ -5,6 +5,7 @@ use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_model::amounts::Amounts;
 use setpoint_model::quota;
 use setpoint_proto::core::{Event, PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service};
+use setpoint_proto::resource::ResourceClaim;
 
 /// Returns whether objects of a kind may be limited by quotas.
 pub(super) fn is_counted(kind: &Kind) -> bool {
@@ -19,6 +20,8 @@ pub(super) fn of(object: &dyn Object, now: Timestamp) -> Amounts {
         quota::of_service(service)
     } else if let Some(claim) = object.downcast_ref::<PersistentVolumeClaim>() {
         quota::of_claim(claim)
+    } else if let Some(claim) = object.downcast_ref::<ResourceClaim>() {
+        quota::of_resource_claim(claim)
     } else {
         quota::of_other(&object.kind().resource())
     }

@@ -7,8 +7,10 @@ mod usage;
 
 pub use scope::{
     ATTRIBUTES_CLASS, BEST_EFFORT, CROSS_NAMESPACE, NOT_BEST_EFFORT, NOT_TERMINATING,
-    PRIORITY_CLASS, TERMINATING, claim_matches, has_scopes, is_terminating, pod_matches,
+    PRIORITY_CLASS, TERMINATING, attributes_classes, claim_matches, has_scopes, is_terminating,
+    pod_matches,
 };
 pub use usage::{
-    is_measured, number_of, of_claim, of_lists, of_other, of_pod, of_service, overdue_at, tracks,
+    is_measured, number_of, of_claim, of_lists, of_other, of_pod, of_resource_claim, of_service,
+    overdue_at, tracks,
 };

@@ -1,5 +1,7 @@
 //! The scopes of quotas: the objects that a quota counts.
 
+use std::collections::BTreeSet;
+
 use setpoint_proto::core::{
     PersistentVolumeClaim, Pod, PodAffinityTerm, ResourceQuotaSpec,
     ScopedResourceSelectorRequirement, WeightedPodAffinityTerm,
@@ -55,6 +57,17 @@ fn terms(spec: &ResourceQuotaSpec) -> &[ScopedResourceSelectorRequirement] {
 }
 
 fn claim_is_in(claim: &PersistentVolumeClaim, operator: &str, values: &[String]) -> bool {
+    let classes = attributes_classes(claim);
+    let selected = |class: &&str| selects(Some(class), operator, values);
+    match classes.is_empty() {
+        true => selects(None, operator, values),
+        false => classes.iter().any(selected),
+    }
+}
+
+/// Returns the attributes classes of a claim: the one that it should have, the one that its volume has, and the one that this is being
+/// changed to.
+pub fn attributes_classes(claim: &PersistentVolumeClaim) -> BTreeSet<&str> {
     let status = &claim.status;
     let target = status.modify_volume_status.as_ref();
     let classes = [
@@ -63,12 +76,7 @@ fn claim_is_in(claim: &PersistentVolumeClaim, operator: &str, values: &[String])
         target.map(|target| target.target_volume_attributes_class_name.as_str()),
     ];
     let classes = classes.into_iter().flatten();
-    let classes: Vec<_> = classes.filter(|class| !class.is_empty()).collect();
-    let selected = |class: &&str| selects(Some(class), operator, values);
-    match classes.is_empty() {
-        true => selects(None, operator, values),
-        false => classes.iter().any(selected),
-    }
+    classes.filter(|class| !class.is_empty()).collect()
 }
 
 fn pod_is_in(pod: &Pod, scope: &str, operator: &str, values: &[String]) -> bool {

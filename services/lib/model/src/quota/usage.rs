@@ -1,10 +1,13 @@
 //! The resources that an object uses.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::{
     PersistentVolumeClaim, Pod, PodSpec, ResourceRequirements, Service, ServicePort,
 };
+use setpoint_proto::resource::{DeviceRequest, ResourceClaim};
 
 use crate::amounts::{self, Amounts, Quantities};
 use crate::pod;
@@ -44,6 +47,10 @@ const NUMBERS: [&str; 6] = [
 ];
 /// Between the name of a storage class and the resource, in quotas of one class.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// After the name of a device class, in quotas of its devices.
+const DEVICES: &str = ".deviceclass.resource.k8s.io/devices";
+/// The largest number of devices that a claim can be allocated, which one that requests all is counted with.
+const ALL_DEVICES: i64 = 32;
 /// The old form of the field with the storage class.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 /// The prefix of the number of objects of a kind.
@@ -65,6 +72,7 @@ pub fn tracks(resource: &str, name: &str) -> bool {
             let plain = name.rsplit_once(OF_CLASS).map_or(name, |(_, plain)| plain);
             number_of(name) == Some(resource) || OF_CLAIMS.contains(&plain)
         }
+        ResourceClaim::RESOURCE => number_of(name) == Some(resource) || name.ends_with(DEVICES),
         _ => number_of(name) == Some(resource),
     }
 }
@@ -75,6 +83,7 @@ pub fn is_measured(resource: &str) -> bool {
         Pod::RESOURCE,
         Service::RESOURCE,
         PersistentVolumeClaim::RESOURCE,
+        ResourceClaim::RESOURCE,
     ]
     .contains(&resource)
 }
@@ -200,6 +209,43 @@ pub fn of_claim(claim: &PersistentVolumeClaim) -> Amounts {
     used
 }
 
+/// Returns the resources that a ResourceClaim uses: itself, and the devices of each class that it requests.
+pub fn of_resource_claim(claim: &ResourceClaim) -> Amounts {
+    let mut used = of_other(ResourceClaim::RESOURCE);
+    for request in &claim.spec.devices.requests {
+        let devices = devices_of(request).into_iter();
+        let devices = devices.map(|(class, number)| {
+            let number = Amount::from_value(number);
+            (format!("{class}{DEVICES}"), number)
+        });
+        amounts::add(&mut used, &devices.collect());
+    }
+    used
+}
+
+/// Returns the devices that a request may be allocated, by their class: of alternatives the most of each class.
+fn devices_of(request: &DeviceRequest) -> BTreeMap<&str, i64> {
+    let alternatives = request.first_available.iter();
+    let alternatives =
+        alternatives.map(|one| (&one.device_class_name, &one.allocation_mode, one.count));
+    let exactly = request
+        .exactly
+        .iter()
+        .filter(|_| request.first_available.is_empty());
+    let exactly = exactly.map(|one| (&one.device_class_name, &one.allocation_mode, one.count));
+    let mut devices = BTreeMap::new();
+    for (class, mode, count) in alternatives.chain(exactly) {
+        let number = match mode.as_str() {
+            "ExactCount" => count,
+            "All" => ALL_DEVICES,
+            _ => 0,
+        };
+        let most = devices.entry(class.as_str()).or_insert(0);
+        *most = number.max(*most);
+    }
+    devices
+}
+
 /// Returns the storage that a claim requests, or that it was allocated if that is more, in whole bytes.
 fn storage(claim: &PersistentVolumeClaim) -> Option<Amount> {
     let amount = |list: &Quantities| Amount::parse(&list.get("storage")?.string).ok();
@@ -215,6 +261,7 @@ fn storage(claim: &PersistentVolumeClaim) -> Option<Amount> {
 mod tests {
     use setpoint_proto::core::Container;
     use setpoint_proto::meta::Quantity;
+    use setpoint_proto::resource::{DeviceSubRequest, ExactDeviceRequest};
 
     use super::*;
 
@@ -286,6 +333,80 @@ mod tests {
             assert!(tracks(claims, name), "{name}");
         }
         assert!(!tracks(claims, "requests.cpu"));
+    }
+
+    fn exactly(class: &str, mode: &str, count: i64) -> DeviceRequest {
+        let exactly = ExactDeviceRequest {
+            device_class_name: class.into(),
+            allocation_mode: mode.into(),
+            count,
+            ..Default::default()
+        };
+        DeviceRequest {
+            exactly: Some(exactly),
+            ..Default::default()
+        }
+    }
+
+    fn first_of(alternatives: &[(&str, &str, i64)]) -> DeviceRequest {
+        let alternatives = alternatives.iter();
+        let first_available = alternatives.map(|(class, mode, count)| DeviceSubRequest {
+            device_class_name: (*class).into(),
+            allocation_mode: (*mode).into(),
+            count: *count,
+            ..Default::default()
+        });
+        DeviceRequest {
+            first_available: first_available.collect(),
+            ..Default::default()
+        }
+    }
+
+    /// Upstream's own cases (`TestResourceClaimEvaluatorUsage`).
+    #[test]
+    fn a_resource_claim_uses_the_devices_of_each_class_that_it_may_be_allocated() {
+        let one = exactly("gpu", "ExactCount", 1);
+        for (requests, expected) in [
+            (vec![one.clone()], "gpu=1"),
+            (vec![one; 5], "gpu=5"),
+            (vec![exactly("gpu", "ExactCount", 5)], "gpu=5"),
+            (vec![exactly("gpu", "All", 0)], "gpu=32"),
+            (vec![exactly("gpu", "future-mode", 1)], "gpu=0"),
+            (vec![first_of(&[("gpu", "ExactCount", 1)])], "gpu=1"),
+            (
+                vec![first_of(&[
+                    ("gpu", "ExactCount", 2),
+                    ("gpu", "ExactCount", 1),
+                ])],
+                "gpu=2",
+            ),
+            (
+                vec![first_of(&[("gpu", "ExactCount", 1), ("gpu", "All", 0)])],
+                "gpu=32",
+            ),
+            (
+                vec![first_of(&[("gpu", "ExactCount", 1), ("tpu", "All", 0)])],
+                "gpu=1 tpu=32",
+            ),
+        ] {
+            let mut claim = ResourceClaim::default();
+            claim.spec.devices.requests = requests;
+            let text = used(&of_resource_claim(&claim)).replace(DEVICES, "");
+            let expected = format!("count/resourceclaims.resource.k8s.io=1 {expected}");
+            assert_eq!(text, expected);
+        }
+        let claims = "resourceclaims.resource.k8s.io";
+        assert!(tracks(claims, "gpu.deviceclass.resource.k8s.io/devices"));
+        assert!(tracks(claims, "count/resourceclaims.resource.k8s.io"));
+        for name in [
+            "resourceclaims",
+            "storage",
+            "ephemeral-storage",
+            "bronze.deviceclass.resource.k8s.io/storage",
+            "gpu.storage.k8s.io/requests.storage",
+        ] {
+            assert!(!tracks(claims, name), "{name}");
+        }
     }
 
     #[test]
