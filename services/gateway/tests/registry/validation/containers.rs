@@ -249,6 +249,7 @@ async fn amounts() {
 #[tokio::test]
 async fn amounts_of_a_pod() {
     let own = "Invalid spec.resources.requests[cpu]";
+    // Containers request little, as the requests of the Pod default to their sum, which must not exceed its limits.
     pod()
         .created(&[
             (r#"spec.resources={"requests":{"cpu":"10","memory":"10Mi"},"limits":{"cpu":"20","memory":"20Mi","hugepages-2Mi":"100Mi"}}"#, ""),
@@ -271,14 +272,14 @@ async fn amounts_of_a_pod() {
             (r#"spec.resources={"requests":{"cpu":"10"}} ; spec.containers[0].resources={"requests":{"cpu":"6"}} ; spec.containers[1].resources={"requests":{"cpu":"8"}}"#, own),
             (r#"spec.resources={"requests":{"cpu":"10"}} ; spec.initContainers[0].resources={"requests":{"cpu":"11"}}"#, own),
             (r#"spec.resources={"requests":{"cpu":"10"}} ; spec.containers[0].resources={"requests":{"memory":"1Gi"}}"#, ""),
-            (r#"spec.resources={"limits":{"cpu":"10","memory":"10Mi","hugepages-2Mi":"8Mi"}} ; spec.containers[0].resources={"limits":{"cpu":"5","hugepages-2Mi":"4Mi"}} ; spec.containers[1].resources={"limits":{"cpu":"6","hugepages-2Mi":"4Mi"}}"#, ""),
+            (r#"spec.resources={"limits":{"cpu":"10","memory":"10Mi","hugepages-2Mi":"8Mi"}} ; spec.containers[0].resources={"requests":{"cpu":"1"},"limits":{"cpu":"5","hugepages-2Mi":"4Mi"}} ; spec.containers[1].resources={"requests":{"cpu":"1"},"limits":{"cpu":"6","hugepages-2Mi":"4Mi"}}"#, ""),
             (
-                r#"spec.resources={"limits":{"cpu":"10","hugepages-2Mi":"4Mi"}} ; spec.containers[0].resources={"limits":{"cpu":"6","hugepages-2Mi":"4Mi"}} ; spec.containers[1].resources={"limits":{"cpu":"6","hugepages-2Mi":"4Mi"}}"#,
-                "Invalid spec.resources.limits[hugepages-2Mi]",
+                r#"spec.resources={"limits":{"cpu":"10","hugepages-2Mi":"4Mi"}} ; spec.containers[0].resources={"requests":{"cpu":"1"},"limits":{"cpu":"6","hugepages-2Mi":"4Mi"}} ; spec.containers[1].resources={"requests":{"cpu":"1"},"limits":{"cpu":"6","hugepages-2Mi":"4Mi"}}"#,
+                "Invalid spec.resources.limits[hugepages-2Mi], Invalid spec.resources.requests[hugepages-2Mi]",
             ),
             (
-                r#"spec.resources={"limits":{"cpu":"10","memory":"10Mi","hugepages-2Mi":"2Mi"}} ; spec.containers[0].resources={"limits":{"cpu":"11","memory":"12Mi","hugepages-2Mi":"4Mi"}}"#,
-                "Invalid spec.resources.limits[hugepages-2Mi], Invalid spec.resources.containers[0][cpu].limits, Invalid spec.resources.containers[0][memory].limits, Invalid spec.resources.containers[0][hugepages-2Mi].limits",
+                r#"spec.resources={"limits":{"cpu":"10","memory":"10Mi","hugepages-2Mi":"2Mi"}} ; spec.containers[0].resources={"requests":{"cpu":"1","memory":"1Mi"},"limits":{"cpu":"11","memory":"12Mi","hugepages-2Mi":"4Mi"}}"#,
+                "Invalid spec.resources.limits[hugepages-2Mi], Invalid spec.resources.requests[hugepages-2Mi], Invalid spec.resources.containers[0][cpu].limits, Invalid spec.resources.containers[0][memory].limits, Invalid spec.resources.containers[0][hugepages-2Mi].limits",
             ),
         ])
         .await;

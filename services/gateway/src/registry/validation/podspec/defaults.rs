@@ -41,25 +41,37 @@ pub fn fill_pod_defaults(spec: &mut PodSpec) {
         let unset = ports.filter(|port| spec.host_network && port.host_port == 0);
         unset.for_each(|port| port.host_port = port.container_port);
     }
-    default_own_requests(spec);
+    default_own_resources(spec);
 }
 
-/// Sets the requests of a Pod with limits of its own: for CPU and memory the sum of the containers' requests, and otherwise
-/// its limits.
-fn default_own_requests(spec: &mut PodSpec) {
-    let containers = amounts::of_containers(spec, |resources| &resources.requests);
-    let Some(own) = spec.resources.as_mut().filter(|own| !own.limits.is_empty()) else {
+/// Sets the resources of a Pod that has some of its own: the limits of huge pages are the sums of its containers', and if it has
+/// limits, the requests of CPU and memory are those sums, and other requests the limits.
+fn default_own_resources(spec: &mut PodSpec) {
+    let requests = amounts::of_containers(spec, |resources| &resources.requests);
+    let limits = amounts::of_containers(spec, |resources| &resources.limits);
+    let some = |own: &&mut ResourceRequirements| !own.limits.is_empty() || !own.requests.is_empty();
+    let Some(own) = spec.resources.as_mut().filter(some) else {
         return;
     };
-    let compute = |(name, _): &(String, _)| ["cpu", "memory"].contains(&name.as_str());
-    for (name, sum) in amounts::to_list(&containers).into_iter().filter(compute) {
-        own.requests.entry(name).or_insert(sum);
+    let is_compute = |name: &str| ["cpu", "memory"].contains(&name);
+    let is_pages = |name: &str| name.starts_with(resource_name::HUGE_PAGES);
+    for (name, sum) in amounts::to_list(&limits) {
+        if is_pages(&name) && !own.requests.contains_key(&name) {
+            own.limits.entry(name).or_insert(sum);
+        }
     }
-    let pod_level = |name: &str| {
-        ["cpu", "memory"].contains(&name) || name.starts_with(resource_name::HUGE_PAGES)
-    };
-    for (name, limit) in own.limits.iter().filter(|(name, _)| pod_level(name)) {
-        own.requests.entry(name.clone()).or_insert(limit.clone());
+    if own.limits.is_empty() {
+        return;
+    }
+    for (name, sum) in amounts::to_list(&requests) {
+        if is_compute(&name) {
+            own.requests.entry(name).or_insert(sum);
+        }
+    }
+    for (name, limit) in &own.limits {
+        if is_compute(name) || is_pages(name) {
+            own.requests.entry(name.clone()).or_insert(limit.clone());
+        }
     }
 }
 
@@ -268,7 +280,7 @@ mod tests {
         assert_eq!(resources.requests["memory"].string, "1Gi");
     }
 
-    /// As upstream's `defaultPodRequests`.
+    /// As upstream's `defaultPodRequests` and `defaultHugePagePodLimits`.
     #[test]
     fn the_requests_of_a_pod_with_limits_default_to_those_of_its_containers_or_to_the_limits() {
         let list = |amounts: &[(&str, &str)]| {
@@ -300,6 +312,15 @@ mod tests {
         assert_eq!(requested(&mut spec), expected);
         spec.resources = Some(ResourceRequirements::default());
         assert_eq!(requested(&mut spec), list(&[]), "it has no limits");
+        let pages = list(&[("hugepages-2Mi", "4Mi")]);
+        spec.containers[0].resources.limits.clone_from(&pages);
+        spec.resources = Some(ResourceRequirements {
+            requests: list(&[("memory", "1Mi")]),
+            ..Default::default()
+        });
+        let expected = list(&[("cpu", "500m"), ("hugepages-2Mi", "4Mi"), ("memory", "1Mi")]);
+        assert_eq!(requested(&mut spec), expected);
+        assert_eq!(spec.resources.unwrap().limits, pages);
     }
 
     #[test]
