@@ -44,7 +44,7 @@ pub struct Node {
     pub capacity: NodeCapacity,
     /// The resources of the node, those of [`OWN`].
     pub resources: Arc<BTreeMap<String, Quantity>>,
-    /// What Pods can be given of them.
+    /// The amounts of them that Pods can request together.
     pub allocatable: Arc<BTreeMap<String, Quantity>>,
     /// The runtime of its containers.
     pub runtime: Kind,

@@ -1,4 +1,4 @@
-//! What is kept from Pods of the resources of a node: capacity − reservations = allocatable.
+//! Reserves resources of a node for the system: capacity − reservations = allocatable.
 
 use std::collections::BTreeMap;
 

@@ -84,7 +84,7 @@ pub struct ContainerConfig {
     /// Resource requests and limits.
     #[serde(default)]
     pub resources: ResourceRequirements,
-    /// What its Pod has as a whole, if anything.
+    /// The limits of its Pod as a whole; `None` if the Pod has no resources of its own.
     #[serde(default)]
     pub pod: Option<PodResources>,
     /// Security settings.
@@ -245,7 +245,7 @@ impl Limits {
     }
 }
 
-/// What a Pod has as a whole.
+/// The limits that a Pod has as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodResources {
     /// The limits of its containers together.

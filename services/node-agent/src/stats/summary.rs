@@ -16,7 +16,7 @@ use crate::eviction::{FileSystems, Observation, machine_memory};
 use crate::runtime::{Container, Space, State};
 use crate::usage::{Held, Measured, PodReport, Report, boot_time};
 
-/// What is reported of a node's machine.
+/// The measurements of the machine of a node.
 #[derive(Debug, Default)]
 pub struct Host {
     /// When it started.

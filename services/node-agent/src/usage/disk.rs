@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 /// The time for which a measurement is used again (upstream's `volumeStatsAggPeriod`).
 const FRESH: Duration = Duration::from_secs(60);
 
-/// What Pods hold, by their uid.
+/// The sizes of the files of Pods, by the uid of the Pod.
 pub type Measured = HashMap<String, (Timestamp, Held)>;
 
 /// The last measurement of each Pod.

@@ -1,4 +1,4 @@
-//! What was measured last, for the pages that report it.
+//! The last measurements, for the pages that report them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use setpoint_proto::setpoint::ContainerUsage;
 use super::{Meter, Readings, nanocores};
 use crate::runtime::{Container, ContainerId, Runtime};
 
-/// What was measured of a node and its Pods.
+/// The last measurements of a node and its Pods.
 #[derive(Debug, Default)]
 pub struct Report {
     /// The time of the measurement.

@@ -23,7 +23,7 @@ use crate::heavy::heavy;
 use crate::http::{gunzip, gzip};
 pub(crate) use specification::Specification;
 
-/// What is known about the document of a server.
+/// The document of a server, as it was fetched last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Swagger {
     /// The part of the last document that was readable; `None` if there was none.

@@ -66,7 +66,7 @@ pub(super) fn merged<'p>(local: impl Iterator<Item = &'p Part>, others: &[Arc<Fi
     json!({ "paths": merge.paths, "definitions": merge.definitions, "parameters": merge.parameters })
 }
 
-/// What is merged so far.
+/// The document that is being merged.
 #[derive(Default)]
 struct Merge {
     local_paths: HashSet<String>,
@@ -179,7 +179,7 @@ fn kinds_of(schema: &Value) -> &[Value] {
     schema[KINDS].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What is compared of a definition.
+/// The content by which definitions of one name are compared.
 struct Content {
     /// The hash of everything but the kinds.
     hash: [u8; 32],

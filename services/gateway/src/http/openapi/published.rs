@@ -65,7 +65,7 @@ pub(super) struct Published {
     custom: Arc<CustomKinds>,
     /// The custom kinds by the path of their document.
     versions: BTreeMap<String, Arc<GroupVersion>>,
-    /// What other servers have about their versions of groups, by priority.
+    /// The documents of other servers about their versions of groups, by priority.
     others: Arc<[Arc<Filtered>]>,
     pub(super) v2_json: Document,
     pub(super) v2_protobuf: Document,
@@ -146,7 +146,7 @@ fn are_same_servers(known: &[Arc<Filtered>], others: &[Arc<Filtered>]) -> bool {
 struct Parts {
     versions: Vec<Arc<GroupVersion>>,
     others: Arc<[Arc<Filtered>]>,
-    /// What the documents of other servers add to those of this one.
+    /// The paths and definitions that the documents of other servers add to those of this one.
     merged: OnceLock<Part>,
 }
 
