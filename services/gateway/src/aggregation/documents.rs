@@ -11,7 +11,6 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
-use setpoint_proto::ApiError;
 use setpoint_proto::apidiscovery::ApiResourceDiscovery;
 use tokio::time::timeout;
 
@@ -44,49 +43,57 @@ pub(crate) struct Documents {
     etag: Option<String>,
 }
 
+impl Documents {
+    /// Returns the documents as those of a server that may have others by now.
+    fn outdated(&self) -> Self {
+        Self {
+            is_current: false,
+            etag: None,
+            ..self.clone()
+        }
+    }
+}
+
 impl Remote {
     /// Fetches the documents. Those of before stay if the server does not answer.
     pub(crate) async fn fetch_documents(&self, registry: &Registry) {
         let before = self.server.documents();
-        let fetched = async {
-            let certificate = registry
-                .aggregator()
-                .front_proxy
-                .certificate(registry)
-                .await;
-            let certificate = certificate.map_err(|error: ApiError| error.message)?;
-            let others = async {
-                let mut documents = self.discovery(&certificate, &before).await?;
-                // Not all servers have OpenAPI of v3.
-                documents.openapi = self.openapi(&certificate).await.unwrap_or_default();
-                Ok::<_, String>(documents)
-            };
-            let (documents, swagger) =
-                tokio::join!(others, self.swagger(&certificate, &before.swagger));
-            Ok::<_, String>(Documents {
-                swagger,
-                ..documents?
-            })
+        let certificate = registry
+            .aggregator()
+            .front_proxy
+            .certificate(registry)
+            .await;
+        let failed = |why: String| {
+            tracing::debug!(name = self.name, why, "fetching discovery failed");
+            before.outdated()
         };
-        match fetched.await {
-            Ok(documents) => self.server.set_documents(documents),
-            Err(why) => {
-                tracing::debug!(name = self.name, why, "fetching discovery failed");
-                self.forget_freshness();
+        let documents = match certificate {
+            Err(error) => failed(error.message),
+            Ok(certificate) => {
+                let (discovery, openapi, swagger) = tokio::join!(
+                    self.discovery(&certificate, &before),
+                    self.openapi(&certificate),
+                    self.swagger(&certificate, &before.swagger),
+                );
+                let fetched = discovery.map(|discovery| Documents {
+                    // Not all servers have OpenAPI of v3.
+                    openapi: openapi.unwrap_or_default(),
+                    ..discovery
+                });
+                Documents {
+                    swagger,
+                    ..fetched.unwrap_or_else(failed)
+                }
             }
-        }
+        };
+        self.server.set_documents(documents);
     }
 
     /// Notes that the documents may be outdated.
     pub(crate) fn forget_freshness(&self) {
         let documents = self.server.documents();
         if documents.is_current {
-            let stale = Documents {
-                is_current: false,
-                etag: None,
-                ..Documents::clone(&documents)
-            };
-            self.server.set_documents(stale);
+            self.server.set_documents(documents.outdated());
         }
     }
 

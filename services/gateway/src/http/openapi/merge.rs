@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::part::Part;
@@ -63,7 +63,12 @@ pub(super) fn merged<'p>(local: impl Iterator<Item = &'p Part>, others: &[Arc<Fi
             tracing::warn!(why, "an OpenAPI v2 document is left out");
         }
     }
-    json!({ "paths": merge.paths, "definitions": merge.definitions, "parameters": merge.parameters })
+    let parts = [
+        ("paths", merge.paths),
+        ("definitions", merge.definitions),
+        ("parameters", merge.parameters),
+    ];
+    Object::from_iter(parts.map(|(name, part)| (name.to_owned(), part.into()))).into()
 }
 
 /// The document that is being merged.
@@ -99,17 +104,17 @@ impl Merge {
         if source.paths.is_empty() {
             return Ok(());
         }
-        let known = |name: &str, schema: &Value| {
+        let known = |name: &str, content: &Content| {
             let existing = self.known.get(name)?;
             let is_merged = self.definitions.contains_key(name);
-            Some(existing.is_same(&Content::of(schema), is_merged))
+            Some(existing.is_same(content, is_merged))
         };
-        source.rename_definitions(&renames(&source.definitions, known));
-        let known = |name: &str, parameter: &Value| {
+        source.rename_definitions(&renames(&source.definitions, Content::of, known));
+        let known = |name: &str, parameter: &&Value| {
             let existing = self.parameters.get(name)?;
-            Some(existing == parameter)
+            Some(existing == *parameter)
         };
-        source.rename_parameters(&renames(&source.parameters, known));
+        source.rename_parameters(&renames(&source.parameters, |parameter| parameter, known));
         for (name, schema) in source.definitions {
             match self.definitions.get_mut(&name) {
                 Some(existing) => add_kinds(existing, &schema),
@@ -127,17 +132,20 @@ impl Merge {
 }
 
 /// Returns new names for those of which something else is `known`: `Some(false)` if it is, `Some(true)` if the same is.
-fn renames(
-    source: &Object,
-    known: impl Fn(&str, &Value) -> Option<bool>,
+/// Values are compared by their `content`.
+fn renames<'s, C>(
+    source: &'s Object,
+    content: impl Fn(&'s Value) -> C,
+    known: impl Fn(&str, &C) -> Option<bool>,
 ) -> HashMap<String, String> {
     let mut renames = HashMap::new();
     let mut used = HashSet::new();
     for (name, value) in source {
+        let content = content(value);
         let mut names = (2..).map(|number: u64| format!("{name}_v{number}"));
         let mut new = name.clone();
         let is_known = loop {
-            match known(&new, value) {
+            match known(&new, &content) {
                 None => break false,
                 Some(true) => break true,
                 Some(false) => new = names.next().unwrap_or_default(),
@@ -192,7 +200,7 @@ impl Content {
         let mut hash = Sha256::new();
         for (name, value) in schema.as_object().into_iter().flatten() {
             if name != KINDS {
-                hash.update(json!([name, value]).to_string());
+                hash.update(format!("{name:?}{value}"));
             }
         }
         Self {
@@ -228,6 +236,8 @@ impl<'de> Visitor<'de> for Contents<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn reference(name: &str) -> Value {
