@@ -15,6 +15,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use bollard::models::{SystemInfo, SystemInfoCgroupDriverEnum, SystemInfoCgroupVersionEnum};
+use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 use crate::runtime::Limits;
@@ -65,8 +66,9 @@ impl Cgroups {
             hierarchy: hierarchy?,
             root: root(cluster),
         };
-        cgroups.prepare().ok()?;
-        Some(cgroups)
+        let mut mounts = cgroups.hierarchy.limiting().into_iter();
+        let writable = mounts.all(|mount| access(mount, Access::WRITE_OK).is_ok());
+        writable.then_some(cgroups)
     }
 
     /// Returns the cgroup of a Pod as the engine names it.

@@ -87,7 +87,11 @@ impl Engine {
         };
         let info = client.info().await?;
         let cluster = cluster.unwrap_or_default();
-        let cgroups = Cgroups::find(&info, &cluster).filter(|_| !own_placement.found);
+        // In a container, the agent sees other cgroups than the engine.
+        let cgroups = match own_placement.found {
+            true => None,
+            false => Cgroups::find(&info, &cluster),
+        };
         let own_networks = own_placement.networks;
         let is_isolated = own_networks.is_some_and(|networks| !networks.contains(&network));
         Ok(Self {
