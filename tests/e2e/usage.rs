@@ -45,7 +45,7 @@ fn top_shows_what_pods_and_nodes_use() {
 fn the_agents_report_it(kubectl: &Kubectl) {
     let page = |node: &str, path: &str| {
         let page = kubectl.ok(&format!("get --raw /api/v1/nodes/{node}/proxy/{path}"));
-        serde_json::from_str::<Value>(&page).unwrap()
+        serde_json::from_str::<Value>(&page).expect("the page is JSON")
     };
     let only = "stats/summary?only_cpu_and_memory=true";
     let (real, brief) = (page("node-0", "stats/summary"), page("node-0", only));
@@ -53,7 +53,8 @@ fn the_agents_report_it(kubectl: &Kubectl) {
         assert_eq!(summary["node"]["nodeName"], "node-0");
         assert!(summary["node"]["cpu"]["usageCoreNanoSeconds"].is_u64());
         assert!(summary["node"]["memory"]["workingSetBytes"].is_u64());
-        let [pod] = summary["pods"].as_array().unwrap().as_slice() else {
+        let pods = summary["pods"].as_array().expect("a list of Pods");
+        let [pod] = pods.as_slice() else {
             panic!("{summary}");
         };
         assert_eq!(pod["podRef"]["name"], "busy");

@@ -42,6 +42,9 @@ use crate::stats::Stats;
 use crate::usage::Meter;
 use crate::volumes::{Tokens, Updates};
 
+/// The readiness check of the registration of nodes.
+const NODES: &str = "nodes";
+
 /// Runs the agent until shutdown.
 ///
 /// # Errors
@@ -171,6 +174,8 @@ async fn serve<R: Runtime>(
         true => Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name),
         false => Recorder::silent(),
     };
+    // Before a check that passes: the process is not ready until its nodes are registered.
+    host.health().check(NODES);
     let replica = Replica::announce(host, gateway, recorder, Pod::RESOURCE);
     let (host, gateway) = (&replica.host, &replica.client);
     let (wake, lister) = (wake(&queue), runtime.clone());
@@ -385,7 +390,7 @@ fn informer(
     })
 }
 
-/// Keeps every node registered and its Lease renewed until dropped. The check `nodes` passes once all are registered.
+/// Keeps every node registered and its Lease renewed until dropped. The check [`NODES`] passes once all are registered.
 async fn heartbeats(
     replica: &Replica,
     settings: &Settings,
@@ -395,7 +400,7 @@ async fn heartbeats(
     images: Images,
     (state, wakes): (watch::Receiver<NodeState>, Arc<Wakes>),
 ) {
-    let check = replica.host.health().check("nodes");
+    let check = replica.host.health().check(NODES);
     let count = nodes.len();
     let missing = Arc::new(AtomicUsize::new(count));
     let beats = nodes.into_iter().enumerate().map(|(index, node)| {

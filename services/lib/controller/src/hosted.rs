@@ -4,6 +4,7 @@ use futures::future::{BoxFuture, try_join_all};
 use setpoint_host::Host;
 
 use crate::Replica;
+use crate::replica::INFORMERS;
 use crate::runtime::Settings;
 
 /// A controller that a process can host, alone or beside others. Each has a Lease, metrics and a writer of its own name;
@@ -46,7 +47,10 @@ impl Hosted {
             let replica = process.hosting(hosted.name, hosted.resource);
             run(hosted, replica, settings.clone())
         };
-        try_join_all(controllers.into_iter().map(start)).await?;
+        let running: Vec<_> = controllers.into_iter().map(start).collect();
+        // From now on, each of them has a check of its own.
+        process.host.health().check(INFORMERS).pass();
+        try_join_all(running).await?;
         process.leave().await;
         Ok(())
     }

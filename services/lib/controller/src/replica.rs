@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use setpoint_host::Host;
+use setpoint_host::{Check, Host};
 use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
 
@@ -14,6 +14,9 @@ use crate::{
     Whole,
 };
 use crate::{client, runtime};
+
+/// The readiness check of the informers of a process.
+pub(crate) const INFORMERS: &str = "informers";
 
 /// A replica, from its connection to its last Event.
 pub struct Replica {
@@ -58,6 +61,8 @@ impl Replica {
         let (service, instance) = (host.service(), host.instance());
         let membership = Membership::announce(client.clone(), service, instance, host.advertised());
         let decision_log = DecisionLog::new(service, instance, resource);
+        // Before a check that passes: the process is not ready until its informers are.
+        host.health().check(INFORMERS);
         let tasks = host.health().check("background-tasks");
         tasks.follow(client.tasks().health());
         Self {
@@ -75,7 +80,7 @@ impl Replica {
     /// and decision log, other writer and component of Events.
     pub(crate) fn hosting(&self, name: &'static str, resource: &'static str) -> Self {
         let client = self.client.writing_as(name);
-        Self {
+        let hosted = Self {
             events: Recorder::new(client.clone(), name, self.host.instance()),
             client,
             decision_log: self.decision_log.of_kind(resource),
@@ -83,7 +88,9 @@ impl Replica {
             informers: self.informers.clone(),
             membership: None,
             host: self.host.clone(),
-        }
+        };
+        hosted.informers_check();
+        hosted
     }
 
     /// Returns an informer over all objects of the view's kind, shared by the controllers of the process.
@@ -122,11 +129,14 @@ impl Replica {
 
     /// Makes the process ready once `synced` is true, among other conditions.
     pub fn ready_when(&self, synced: watch::Receiver<bool>) {
-        let check = match &self.membership {
-            Some(_) => "informers".to_owned(),
-            None => format!("informers of {}", self.name),
-        };
-        self.host.health().check(check).pass_when(synced);
+        self.informers_check().pass_when(synced);
+    }
+
+    fn informers_check(&self) -> Check {
+        self.host.health().check(match &self.membership {
+            Some(_) => INFORMERS.to_owned(),
+            None => format!("{INFORMERS} of {}", self.name),
+        })
     }
 
     /// Runs a controller until the process shuts down, then leaves.
