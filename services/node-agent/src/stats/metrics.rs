@@ -78,7 +78,7 @@ const METRICS: [Metric; 8] = [
         "resource_scrape_error",
         "gauge",
         "1 if there was an error while getting container metrics, 0 otherwise",
-        |_, samples| samples.add("", 0.0, None),
+        |summary, samples| samples.add("", f64::from(u8::from(some_unread(summary))), None),
     ),
 ];
 
@@ -135,6 +135,19 @@ impl Samples {
     }
 }
 
+/// Returns whether a container that had started before the last reading has not been read.
+fn some_unread(summary: &Summary) -> bool {
+    let Some(last) = &summary.node.cpu else {
+        return false;
+    };
+    let containers = summary.pods.iter().flat_map(|pod| &pod.containers);
+    let mut unread = containers.filter(|one| one.cpu.is_none());
+    unread.any(|one| {
+        let start = one.start_time.and_then(|time| time.timestamp());
+        start.is_some_and(|start| Some(start) < last.time.timestamp())
+    })
+}
+
 fn each_pod(summary: &Summary, mut add: impl FnMut(&str, &PodStats)) {
     for pod in &summary.pods {
         add(&format!("{{{}}}", labels(pod)), pod);
@@ -166,27 +179,21 @@ mod tests {
     use super::super::{NodeStats, PodReference};
     use super::*;
 
-    #[test]
-    fn samples_have_the_names_of_the_kubelet_and_the_time_of_their_measurement() {
-        let at = |second| Time::from(Timestamp::from_second(second).unwrap());
-        let cpu = |nanoseconds| CpuStats {
+    fn at(second: i64) -> Time {
+        Time::from(Timestamp::from_second(second).unwrap())
+    }
+
+    fn cpu(nanoseconds: u64) -> CpuStats {
+        CpuStats {
             time: at(9),
             usage_nano_cores: None,
             usage_core_nano_seconds: Some(nanoseconds),
-        };
-        let container = ContainerStats {
-            name: "web".into(),
-            start_time: Some(at(5)),
-            cpu: Some(cpu(1_500_000_000)),
-            memory: Some(MemoryStats {
-                time: at(9),
-                available_bytes: None,
-                working_set_bytes: 4096,
-            }),
-            rootfs: None,
-            logs: None,
-        };
-        let summary = Summary {
+        }
+    }
+
+    /// Returns a summary of a Pod with one container, read at 9 s.
+    fn summary(container: ContainerStats) -> Summary {
+        Summary {
             node: NodeStats {
                 cpu: Some(cpu(2_000_000_000)),
                 ..NodeStats::default()
@@ -204,8 +211,40 @@ mod tests {
                 volume: Vec::new(),
                 ephemeral_storage: None,
             }],
+        }
+    }
+
+    fn container(started: i64, cpu: Option<CpuStats>) -> ContainerStats {
+        ContainerStats {
+            name: "web".into(),
+            start_time: Some(at(started)),
+            cpu,
+            memory: None,
+            rootfs: None,
+            logs: None,
+        }
+    }
+
+    #[test]
+    fn a_container_that_had_started_and_was_not_read_is_an_error() {
+        for (started, read, error) in [(5, true, 0), (5, false, 1), (9, false, 0), (10, false, 0)] {
+            let page = text(&summary(container(started, read.then(|| cpu(1)))));
+            let sample = format!("resource_scrape_error {error}\n");
+            assert!(page.ends_with(&sample), "{started} {read}: {page}");
+        }
+    }
+
+    #[test]
+    fn samples_have_the_names_of_the_kubelet_and_the_time_of_their_measurement() {
+        let web = ContainerStats {
+            memory: Some(MemoryStats {
+                time: at(9),
+                available_bytes: None,
+                working_set_bytes: 4096,
+            }),
+            ..container(5, Some(cpu(1_500_000_000)))
         };
-        let page = text(&summary);
+        let page = text(&summary(web));
         let samples: Vec<_> = page.lines().filter(|line| !line.starts_with('#')).collect();
         let expected = [
             "node_cpu_usage_seconds_total 2 9000",

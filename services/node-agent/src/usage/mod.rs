@@ -90,11 +90,12 @@ impl<R: Runtime> Meter<R> {
 
     /// Reads the runtime.
     pub async fn read(&self) {
-        let of = self.agent.executor.runtime.readings().await;
+        // Its time is that of the start: a container that starts meanwhile need not be among the readings.
+        let start = Sample::default();
         let sample = Sample {
-            of,
+            of: self.agent.executor.runtime.readings().await,
             machine: machine::cpu_time(),
-            ..Sample::default()
+            ..start
         };
         let mut readings = self.readings.lock();
         readings.before = std::mem::replace(&mut readings.last, sample);

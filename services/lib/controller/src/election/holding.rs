@@ -126,7 +126,7 @@ impl<'a> Holding<'a> {
     async fn keep_renewing(&mut self) -> Instant {
         let settings = &self.candidate.settings;
         loop {
-            sleep_until(next_renewal(self.renewed, settings.retry_period)).await;
+            sleep_until(next_renewal(self.renewed, settings.renewal_period())).await;
             let deadline = self.renewed + settings.renew_deadline;
             match timeout_at(deadline, self.renew()).await {
                 Ok(Renewal::Sent(at)) => self.renewed = at,
@@ -141,10 +141,11 @@ impl<'a> Holding<'a> {
         let settings = &self.candidate.settings;
         loop {
             let sent = Instant::now();
+            let left = (self.renewed + settings.renew_deadline).saturating_duration_since(sent);
             let lease = renewed(&self.lease);
             let attempt = self.candidate.gateway.update(&lease);
             // An attempt that hangs must leave time for another one.
-            match timeout(settings.renew_deadline / 2, attempt).await {
+            match timeout(left / 2, attempt).await {
                 Ok(Ok(written)) => {
                     self.lease = written.object;
                     return Renewal::Sent(sent);
