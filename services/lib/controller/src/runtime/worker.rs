@@ -167,7 +167,8 @@ impl<R: Reconciler> Worker<R> {
         }
         let cascade = self.cascade(ticket, &world, &planned.plan, observed);
         note.belongs(&cascade);
-        let work = self.converge(ticket, inputs, world, planned, note);
+        // Boxed, as actions are: these futures are large, and are moved on their way into others.
+        let work = Box::pin(self.converge(ticket, inputs, world, planned, note));
         let (world, outcome) = cascade.run(work).await;
         R::trace(&world, &outcome, &cascade);
         cascade.ended(
@@ -268,7 +269,7 @@ impl<R: Reconciler> Worker<R> {
             KeyValue::new("because", *because),
         ]);
         let acted = async {
-            let acted = self.reconciler.act(&self.gateway, world, action).await;
+            let acted = Box::pin(self.reconciler.act(&self.gateway, world, action)).await;
             self.reconciler.record(world, action, &acted);
             match &acted {
                 Ok(_) => debug!(%key, action = label(action), because, "done"),

@@ -2,17 +2,22 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Reason};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::record::Record;
 use super::{Cache, Cached, Shared};
 
 /// The largest number of records that are read under one lock.
 const MAX_RECORDS: usize = 256;
+
+/// The least time between two reads of the log. A write of any kind wakes the watch: while many objects are written, it returns
+/// their writes together. The first one after a longer time is returned at once.
+const COALESCE: Duration = Duration::from_millis(10);
 
 /// A write of an object.
 #[derive(Clone, Debug)]
@@ -32,6 +37,8 @@ pub struct AllWatch {
     /// The number of the next record to read.
     next: u64,
     reached: Revision,
+    /// The time before which the log is not read again.
+    paused_until: Instant,
 }
 
 impl Cache {
@@ -54,6 +61,7 @@ impl Cache {
             wake: state.log.subscribe_whole(),
             next,
             reached: after.unwrap_or(state.revision),
+            paused_until: Instant::now(),
             shared: self.shared.clone(),
         };
         Ok((objects, watch))
@@ -77,12 +85,14 @@ impl AllWatch {
 
     async fn some(&mut self) -> Result<Vec<Written>, ApiError> {
         loop {
+            sleep_until(self.paused_until).await;
             let wake = self.wake.clone();
             let mut woken = pin!(wake.notified());
             // Enabled before the log is read, so that no record is missed in between.
             woken.as_mut().enable();
             let records = self.read()?;
             if !records.is_empty() {
+                self.paused_until = Instant::now() + COALESCE;
                 return Ok(records.iter().filter_map(written).collect());
             }
             woken.await;
