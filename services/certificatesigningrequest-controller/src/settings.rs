@@ -73,3 +73,28 @@ macro_rules! describe_signing {
         ]
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_with_the_reason() {
+        let of = |certificate: &str, key: &str, seconds| Signing {
+            ca_certificate: certificate.into(),
+            ca_key: key.into(),
+            duration: Duration::from_secs(seconds),
+        };
+        assert_eq!(Signing::default().validate(), Ok(()));
+        assert_eq!(Signing::default().duration.as_secs(), 31_536_000);
+        assert_eq!(of("ca.crt", "ca.key", 600).validate(), Ok(()));
+        for (certificate, key) in [("ca.crt", ""), ("", "ca.key")] {
+            let refused = of(certificate, key, 600).validate();
+            let problem = "ca_certificate and ca_key must be given together";
+            assert_eq!(refused, Err(problem.to_owned()));
+        }
+        let short = of("", "", 599).validate();
+        assert_eq!(short, Err("duration must be at least 10m".to_owned()));
+        assert!(of("", "", 600).makes_ca() && !of("ca.crt", "ca.key", 600).makes_ca());
+    }
+}

@@ -172,7 +172,14 @@ mod tests {
         };
         assert!(serving(&["digital signature", "server auth"]).is_ok());
         assert!(serving(&["digital signature", "key encipherment", "server auth"]).is_ok());
+        assert!(serving(&["server auth", "digital signature", "server auth"]).is_ok());
         assert!(serving(&["digital signature", "client auth"]).is_err());
+        let mut named = node();
+        named.dns_names = 1;
+        let allowed = usages(&["digital signature", "server auth"]);
+        assert_eq!(Signer::KubeletServing.check(&named, &allowed), Ok(()));
+        named.organizations.clear();
+        assert!(Signer::KubeletServing.check(&named, &allowed).is_err());
         assert!(serving(&["server auth"]).is_err());
         let nameless = Signer::KubeletServing.check(&node(), &usages(&["server auth"]));
         assert_eq!(
@@ -201,6 +208,15 @@ mod tests {
 
     #[test]
     fn signers_of_others_are_not_known() {
+        for (name, signer) in [
+            ("kube-apiserver-client", Signer::ApiClient),
+            ("kube-apiserver-client-kubelet", Signer::KubeletClient),
+            ("kubelet-serving", Signer::KubeletServing),
+            ("legacy-unknown", Signer::LegacyUnknown),
+        ] {
+            let name = format!("kubernetes.io/{name}");
+            assert_eq!(Signer::named(&name), Some(signer));
+        }
         assert_eq!(Signer::named("example.com/signer"), None);
         assert_eq!(Signer::named("kubernetes.io/other"), None);
     }

@@ -68,3 +68,45 @@ impl RequestView {
                 .all(|of| self.condition(of).is_none())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_approved_or_pending_or_neither() {
+        // Conditions, whether there is a certificate; whether it is approved, and whether it is pending.
+        let cases: [(&[&str], bool, bool, bool); 8] = [
+            (&[], false, false, true),
+            (&[], true, false, false),
+            (&["Other"], false, false, true),
+            (&["Approved"], false, true, false),
+            (&["Denied"], false, false, false),
+            (&["Failed"], false, false, false),
+            (&["Approved", "Denied"], false, false, false),
+            (&["Approved", "Failed"], false, false, false),
+        ];
+        for (conditions, is_issued, approved, pending) in cases {
+            let mut object = CertificateSigningRequest::default();
+            let conditions = conditions.iter();
+            let conditions = conditions.map(|of| CertificateSigningRequestCondition {
+                r#type: (*of).to_owned(),
+                ..CertificateSigningRequestCondition::default()
+            });
+            object.status.conditions = conditions.collect();
+            object.metadata.name = "one".into();
+            object.metadata.labels.insert("a".into(), "b".into());
+            object.metadata.annotations.insert("a".into(), "b".into());
+            if is_issued {
+                object.status.certificate = b"none".to_vec().into();
+            }
+            let request = RequestView::of(object);
+            let found = (request.is_approved(), request.is_pending());
+            assert_eq!(found, (approved, pending), "{:?}", request.conditions);
+            assert_eq!((request.is_issued, request.expires), (is_issued, None));
+            let meta = request.meta();
+            assert_eq!(meta.key.name, "one");
+            assert!(meta.labels.is_empty() && meta.annotations.is_empty());
+        }
+    }
+}

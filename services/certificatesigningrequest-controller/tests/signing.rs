@@ -362,6 +362,31 @@ async fn a_certificate_lasts_as_long_as_the_settings_and_the_ca_allow() {
     );
 }
 
+#[tokio::test]
+async fn a_ca_of_files_is_used_instead_of_one_that_is_made() {
+    let (ca, key) = Authority::generate(Timestamp::now()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Signing {
+        ca_certificate: folder.path().join("ca.crt"),
+        ca_key: folder.path().join("ca.key"),
+        ..Signing::default()
+    };
+    let fixture = Fixture::start(settings.clone()).await;
+    let missing = Authority::load(&fixture.gateway, &settings).await;
+    let problem = missing.err().unwrap().message;
+    assert!(problem.starts_with("reading "), "{problem}");
+    std::fs::write(&settings.ca_certificate, &ca).unwrap();
+    std::fs::write(&settings.ca_key, &key).unwrap();
+    fixture
+        .create(API_CLIENT, &["client auth"], JANE, None)
+        .await;
+    let certificate = fixture.signed().await;
+    let (_, parsed) = X509Certificate::from_der(&certificate).unwrap();
+    let ca = der(ca.as_bytes());
+    let (_, ca) = X509Certificate::from_der(&ca).unwrap();
+    parsed.verify_signature(Some(ca.public_key())).unwrap();
+}
+
 #[test]
 fn a_ca_of_files_must_be_one_and_have_its_key() {
     let (ca, key) = Authority::generate(Timestamp::now()).unwrap();

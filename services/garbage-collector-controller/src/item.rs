@@ -158,3 +158,43 @@ impl Owner {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_model::Meta;
+
+    use super::*;
+    use crate::Graph;
+
+    #[test]
+    fn an_object_is_named_alike_by_the_graph_in_events_and_after_a_read() {
+        let item = Item {
+            resource: "deployments.apps".into(),
+            api_version: "apps/v1".into(),
+            kind: "Deployment".into(),
+            key: Key::new("shop", "web"),
+            uid: "uid-web".into(),
+            revision: Revision::from_raw(7),
+            ..Item::default()
+        };
+        let metadata = item.metadata();
+        assert_eq!(Revision::of(&metadata), item.revision);
+        let read = Meta::of(&metadata);
+        assert_eq!((&read.key, &read.uid), (&item.key, &item.uid));
+        let mut graph = Graph::default();
+        graph.put(&item);
+        assert!(graph.identity("uid-other").is_none());
+        let (known, kind) = graph.identity("uid-web").unwrap();
+        assert_eq!((known.key, known.uid), (read.key, read.uid));
+        assert_eq!(kind, (item.resource.clone(), item.kind.clone()));
+        let reference = ObjectReference {
+            kind: "Deployment".into(),
+            api_version: "apps/v1".into(),
+            namespace: "shop".into(),
+            name: "web".into(),
+            uid: "uid-web".into(),
+            ..ObjectReference::default()
+        };
+        assert_eq!(item.object_reference(), reference);
+    }
+}

@@ -188,6 +188,10 @@ mod tests {
             settings.validate()
         };
         assert_eq!(validate(|_| {}), Ok(()));
+        let boundary = validate(|settings| {
+            (settings.sync_period, settings.tolerance) = (Duration::from_secs(1), 0.0);
+        });
+        assert_eq!(boundary, Ok(()));
         let hectic = validate(|settings| settings.sync_period = Duration::from_millis(999));
         assert_eq!(hectic, Err("sync_period must be at least 1s".to_owned()));
         for tolerance in [-0.1, f64::NAN] {
@@ -196,5 +200,25 @@ mod tests {
             let refused = settings.validate();
             assert_eq!(refused, Err("tolerance must not be negative".to_owned()));
         }
+        let idle = Settings {
+            workers: 0,
+            ..Settings::default()
+        };
+        assert_eq!(
+            idle.validate(),
+            Err("workers must be at least 1".to_owned())
+        );
+    }
+
+    #[test]
+    fn each_setting_of_autoscaling_is_described() {
+        let all = serde_json::to_value(Autoscaling::default()).unwrap();
+        let described = Settings::describe().iter();
+        let mut described: Vec<_> = described
+            .filter_map(|(name, _)| name.strip_prefix("autoscaling."))
+            .collect();
+        described.sort_unstable();
+        let expected: Vec<_> = all.as_object().unwrap().keys().collect();
+        assert_eq!(described, expected);
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use setpoint_controller::{Client, Controller, Whole, client};
+use setpoint_controller::{Client, Controller, Receipt, Reconciler as _, View as _, Whole, client};
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::{Key, Meta};
-use setpoint_proto::Resource;
 use setpoint_proto::core::{ConfigMap, Namespace, ServiceAccount};
+use setpoint_proto::{Reason, Resource};
 use setpoint_serviceaccount_controller::{account, root_ca};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -25,18 +25,24 @@ struct Fixture {
     _controllers: DropGuard,
 }
 
+/// Starts a gateway with a namespace.
+async fn gateway() -> (InProcess, Client) {
+    let gateway = in_process::start().await;
+    let settings = client::Settings {
+        address: gateway.url.clone(),
+        ..Default::default()
+    };
+    let client = Client::connect(&settings, "serviceaccount-controller").unwrap();
+    let mut namespace = Namespace::default();
+    namespace.metadata.name = NAMESPACE.into();
+    client.create(&namespace).await.unwrap();
+    (gateway, client)
+}
+
 impl Fixture {
     /// Starts a gateway with a namespace, and both controllers.
     async fn start() -> Self {
-        let gateway = in_process::start().await;
-        let settings = client::Settings {
-            address: gateway.url.clone(),
-            ..Default::default()
-        };
-        let client = Client::connect(&settings, "serviceaccount-controller").unwrap();
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = NAMESPACE.into();
-        client.create(&namespace).await.unwrap();
+        let (gateway, client) = gateway().await;
         let stop = CancellationToken::new();
         let accounts = client.informer().only(account::selection());
         let new = |it| Controller::new("serviceaccount-controller", it, client.clone()).unelected();
@@ -116,6 +122,35 @@ async fn the_ca_bundle_of_a_namespace_is_created_restored_and_corrected() {
     assert_eq!(corrected.metadata.uid, second.metadata.uid);
 }
 
+/// The caches may lag behind.
+#[tokio::test]
+async fn what_exists_and_what_has_lost_its_namespace_is_not_created() {
+    let (_gateway, client) = gateway().await;
+    let new = |it| Controller::new("serviceaccount-controller", it, client.clone()).unelected();
+    let accounts = account::controller(client.informer(), client.informer(), new).reconciler();
+    let create = async |namespace: &str| {
+        let world = account::World {
+            namespace: Meta {
+                key: Key::new("", namespace),
+                ..Meta::default()
+            },
+            has_account: false,
+        };
+        let created = accounts.act(&client, &world, &account::Action::Create);
+        created.await.map_err(|error| error.reason)
+    };
+    assert_ne!(create(NAMESPACE).await, Ok(Receipt::none()));
+    assert_eq!(create(NAMESPACE).await, Ok(Receipt::none()));
+    assert_eq!(create("gone").await, Ok(Receipt::none()));
+    let key = Key::new("", NAMESPACE);
+    let deleted = client.delete::<Namespace>(&key, Default::default(), None);
+    deleted.await.unwrap();
+    let key = Key::new(NAMESPACE, "default");
+    let deleted = client.delete::<ServiceAccount>(&key, Default::default(), None);
+    deleted.await.unwrap();
+    assert_eq!(create(NAMESPACE).await, Err(Reason::Forbidden));
+}
+
 #[test]
 fn nothing_is_created_in_a_namespace_that_is_being_deleted() {
     for deleting in [false, true] {
@@ -135,6 +170,49 @@ fn nothing_is_created_in_a_namespace_that_is_being_deleted() {
         };
         assert_eq!(root_ca::plan(&world).is_empty(), deleting);
     }
+}
+
+#[test]
+fn a_ca_bundle_is_corrected_unless_its_data_is_right_and_it_has_a_description() {
+    type Data<'a> = &'a [(&'a str, &'a str)];
+    // The data, the description, and whether it is corrected.
+    let cases: [(Data<'_>, Option<&str>, bool); 6] = [
+        (&[("ca.crt", BUNDLE)], Some("of others"), false),
+        (&[("ca.crt", BUNDLE)], Some(""), true),
+        (&[("ca.crt", BUNDLE)], None, true),
+        (&[("ca.crt", "wrong")], Some("of others"), true),
+        (&[("ca.crt", BUNDLE), ("b", "")], Some("of others"), true),
+        (&[], None, true),
+    ];
+    for (data, description, corrected) in cases {
+        let mut map = ConfigMap::default();
+        let data = data.iter().map(|(key, value)| (*key, *value));
+        map.data = data
+            .map(|(key, value)| (key.into(), value.into()))
+            .collect();
+        let description = description.map(|text| ("kubernetes.io/description".into(), text.into()));
+        map.metadata.annotations.extend(description);
+        let world = root_ca::World {
+            namespace: Meta::default(),
+            published: Some(Arc::new(Whole::of(map))),
+            bundle: BUNDLE.into(),
+        };
+        let steps = root_ca::plan(&world).steps;
+        let actions: Vec<_> = steps.iter().map(|step| step.action).collect();
+        let expected: &[_] = if corrected {
+            &[root_ca::Action::Correct]
+        } else {
+            &[]
+        };
+        assert_eq!(actions, expected, "{:?}", world.published);
+    }
+}
+
+#[test]
+fn only_the_objects_that_the_controllers_keep_are_watched() {
+    assert_eq!(account::selection().fields, "metadata.name=default");
+    let published = root_ca::selection();
+    assert_eq!(published.fields, "metadata.name=kube-root-ca.crt");
 }
 
 #[test]

@@ -7,8 +7,9 @@ use setpoint_garbage_collector_controller::{
     Action, BURST, Item, Live, Owner, OwnerState, Standing, World, plan,
 };
 use setpoint_model::Meta;
+use setpoint_proto::setpoint::{self, owner::State};
 
-use crate::cluster::{FOREGROUND, ORPHAN, config_map, reference};
+use crate::cluster::{FOREGROUND, ORPHAN, config_map, event_of, reference};
 
 fn world(item: Item, states: &[OwnerState]) -> World {
     let owners = states.iter().enumerate().map(|(at, state)| Owner {
@@ -43,6 +44,19 @@ fn planned(world: &World) -> String {
         Some(Action::RemoveOwners(_, owners)) => format!("remove {}", owners.join(" ")),
         Some(Action::RemoveFinalizer(_, finalizer)) => format!("remove {finalizer}"),
         Some(other) => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_deletion_says_whether_an_owner_is_gone_or_waits() {
+    let waits = "its owner waits for the deletion of its dependants";
+    for (states, because) in [
+        (&[Dangling, Dangling][..], "its owners are gone"),
+        (&[Waiting], waits),
+        (&[Dangling, Waiting], waits),
+    ] {
+        let plan = plan(&world(dependant(states.len()), states));
+        assert_eq!(plan.steps[0].because, because);
     }
 }
 
@@ -118,7 +132,9 @@ fn an_owner_waits_for_the_dependants_that_block_it() {
     ] {
         assert_eq!(planned(&ending(FOREGROUND, dependants)), expected);
     }
-    assert_eq!(planned(&ending("other", None)), "");
+    for dependants in [None, Some(Vec::new())] {
+        assert_eq!(planned(&ending("other", dependants)), "");
+    }
 }
 
 /// Checks K3.
@@ -156,4 +172,45 @@ fn a_reference_to_an_owner_elsewhere_is_reported() {
     world.foreign = vec![reference("owner-0", true)];
     let steps = plan(&world).steps;
     assert!(matches!(&steps[..], [step] if matches!(step.action, Action::Report(..))));
+}
+
+#[test]
+fn the_state_of_an_owner_is_that_of_the_object_that_was_read() {
+    let of = |item: &Item| {
+        let read = setpoint::Owner {
+            state: State::Present.into(),
+            object: event_of(item, false).object,
+        };
+        Owner::of(&reference("owner-0", true), read)
+    };
+    let item = config_map("owner-0", Vec::new());
+    let ending = |finalizer: &str| Item {
+        deleting: true,
+        finalizers: vec![finalizer.into()],
+        ..item.clone()
+    };
+    let mut kept = ending(FOREGROUND);
+    kept.deleting = false;
+    let present = [
+        (&item, Solid),
+        (&kept, Solid),
+        (&ending(ORPHAN), Solid),
+        (&ending(FOREGROUND), Waiting),
+    ];
+    for (item, state) in present {
+        let uid = "owner-0".to_owned();
+        assert_eq!(of(item), Owner { uid, state }, "{:?}", item.finalizers);
+    }
+    for (read, state) in [
+        (State::Absent, Dangling),
+        (State::OutOfScope, OutOfScope),
+        (State::UnknownKind, UnknownKind),
+        (State::Unspecified, UnknownKind),
+    ] {
+        let read = setpoint::Owner {
+            state: read.into(),
+            object: None,
+        };
+        assert_eq!(Owner::of(&reference("owner-0", true), read).state, state);
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use setpoint_horizontalpodautoscaler_controller::{
-    Action, Decision, History, Reading, World, decide, plan, resource_samples,
+    Action, Decision, History, Reading, Select, World, decide, plan, resource_samples,
 };
 use setpoint_model::{Key, Selector};
 
@@ -52,6 +52,7 @@ fn the_usage_of_cpu_changes_the_replicas_within_the_bounds() {
         ((2, 6), 30, &[300, 500, 700], Some((5, CPU_ABOVE)), "DesiredWithinRange"),
         ((2, 6), 50, &[100, 300, 500, 250, 250], Some((3, BELOW)), "DesiredWithinRange"),
         ((1, 5), 100, &[1_010, 1_030, 1_020], None, "DesiredWithinRange"),
+        ((3, 3), 100, &[1_010, 1_030, 1_020], None, "DesiredWithinRange"),
         ((2, 5), 90, &[10, 95, 10], Some((2, BELOW)), "TooFewReplicas"),
         ((2, 5), 90, &[0, 0, 0], Some((2, BELOW)), "TooFewReplicas"),
         ((0, 5), 90, &[0, 0, 0], Some((0, BELOW)), "DesiredWithinRange"),
@@ -123,6 +124,20 @@ fn no_replicas_disable_an_autoscaler_until_a_user_sets_some() {
             "scaling is disabled since the replica count of the target is zero"
         );
         assert_eq!(decision.warnings, []);
+        assert_eq!(decision.forgets_zero, !scale_to_zero);
+    }
+}
+
+#[test]
+fn a_step_says_whether_the_metrics_or_the_bounds_ask_for_it() {
+    for ((min, max), usages, because) in [
+        ((1, 9), &[900, 900], "the metrics ask for more replicas"),
+        ((1, 9), &[10, 10], "the metrics ask for fewer replicas"),
+        ((1, 1), &[300, 300], "more replicas than the maximum"),
+        ((3, 9), &[300, 300], "fewer replicas than the minimum"),
+    ] {
+        let world = cpu_world(cpu_spec(min, max, 30), usages);
+        assert_eq!(plan(&world).steps[0].because, because);
     }
 }
 
@@ -165,8 +180,38 @@ fn an_autoscaler_that_removed_all_replicas_sets_some_again() {
     let mut raised = spec();
     raised["minReplicas"] = 2.into();
     let reason = "Current number of replicas below Spec.MinReplicas";
-    let world = with_zero(raised, "True", 0, 0);
-    assert_eq!(rescale(&world), Some((2, reason.to_owned())));
+    for behavior in [json!(null), json!({"scaleDown": {"selectPolicy": "Max"}})] {
+        raised["behavior"] = behavior;
+        let world = with_zero(raised.clone(), "True", 0, 0);
+        assert_eq!(rescale(&world), Some((2, reason.to_owned())));
+    }
+    let disabled = |min| {
+        let decision = decide(&with_zero(cpu_spec(min, 6, 30), "True", 0, 0));
+        conditions(&decision).contains(&("ScalingActive", "False", "ScalingDisabled"))
+    };
+    assert!(disabled(0), "there are no metrics without Pods");
+    assert!(!disabled(1));
+}
+
+#[test]
+fn the_status_of_an_external_metric_has_its_value_or_its_average() {
+    for (target, current) in [
+        (
+            json!({"type": "Value", "value": "1"}),
+            json!({"value": "2048"}),
+        ),
+        (
+            json!({"type": "AverageValue", "averageValue": "1"}),
+            json!({"averageValue": "1024"}),
+        ),
+    ] {
+        let spec = external(target);
+        let metric = spec["metrics"][0]["external"]["metric"].clone();
+        let decision = decide(&with_zero(spec, "False", 2, 2_048_000));
+        let expected =
+            json!([{"type": "External", "external": {"metric": metric, "current": current}}]);
+        assert_eq!(serde_json::to_value(decision.metrics).unwrap(), expected);
+    }
 }
 
 /// Checks H1.
@@ -198,10 +243,14 @@ fn of_several_metrics_the_one_that_asks_for_the_most_replicas_counts() {
         samples("memory", 2_048_000),
     ]);
     // The CPU asks for 3, qps for 4, the object for 3, the container for 1, the memory for 6.
-    assert_eq!(
-        rescale(&world),
-        Some((6, "memory resource above target".to_owned()))
-    );
+    let most = Some((6, "memory resource above target".to_owned()));
+    assert_eq!(rescale(&world), most);
+    let mut reversed = world.clone();
+    change(&mut reversed, |autoscaler| {
+        autoscaler.spec.metrics.reverse()
+    });
+    reversed.readings.reverse();
+    assert_eq!(rescale(&reversed), most);
     let current: Vec<_> = decide(&world)
         .metrics
         .into_iter()
@@ -218,6 +267,22 @@ fn of_several_metrics_the_one_that_asks_for_the_most_replicas_counts() {
         {"type": "Resource", "resource": {"name": "memory", "current": {"averageValue": "2Ki"}}},
     ]);
     assert_eq!(json!(current), expected);
+}
+
+#[test]
+fn of_metrics_that_ask_for_the_same_the_first_is_named_and_for_no_replicas_the_last() {
+    let named = |value: i64| {
+        let mut spec = external(json!({"type": "Value", "value": "1"}));
+        let mut second = spec["metrics"][0].clone();
+        second["external"]["metric"] = json!({"name": "second"});
+        spec["metrics"].as_array_mut().unwrap().push(second);
+        let mut world = with_zero(spec, "False", 2, value);
+        world.readings.push(world.readings[0].clone());
+        let decision = decide(&world);
+        message(&decision, "ScalingActive").contains("external metric second(nil)")
+    };
+    assert!(!named(1_500));
+    assert!(named(0), "as upstream");
 }
 
 fn with_invalid(usages: &[i64], target: i32) -> World {
@@ -238,6 +303,9 @@ fn a_metric_that_fails_blocks_fewer_replicas_but_not_more() {
     assert_eq!(reasons(&decision), ["InvalidMetricSourceType"]);
     assert!(conditions(&decision).contains(&("ScalingActive", "True", "ValidMetricFound")));
     assert_eq!(decision.metrics[1], Default::default());
+
+    let same = decide(&with_invalid(&[300, 300, 300], 30));
+    assert!(conditions(&same).contains(&("ScalingActive", "True", "ValidMetricFound")));
 
     let down = with_invalid(&[100, 300, 500, 250, 250], 50);
     assert_eq!(rescale(&down), None);
@@ -264,6 +332,11 @@ fn a_failure_is_reported_in_the_words_of_upstream() {
     let values = || Reading::Values(Err("unable to fetch: no".into()));
     let described = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "other"});
     let metric = json!({"name": "qps"});
+    let invalid = json!({"name": "qps", "selector": {
+        "matchExpressions": [{"key": "zone", "operator": "Sometimes"}]}});
+    let selected = json!({"name": "qps", "selector": {
+        "matchLabels": {"queue": "jobs"},
+        "matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}});
     let (value, average) = (
         json!({"type": "Value", "value": "15"}),
         json!({"type": "AverageValue", "averageValue": "15"}),
@@ -298,6 +371,12 @@ fn a_failure_is_reported_in_the_words_of_upstream() {
         (json!({"type": "External", "external": {"metric": metric, "target": average}}), values(), "FailedGetExternalMetric",
          "failed to get qps external metric value: failed to get qps external metric: ",
          "unable to get external metric shop/qps/nil: unable to fetch: no"),
+        (json!({"type": "External", "external": {"metric": invalid, "target": average}}), values(), "FailedGetExternalMetric",
+         "failed to get qps external metric value: failed to get qps external metric: ",
+         "\"Sometimes\" is not a valid label selector operator"),
+        (json!({"type": "External", "external": {"metric": selected, "target": average}}), values(), "FailedGetExternalMetric",
+         "failed to get qps external metric value: failed to get qps external metric: ",
+         "unable to get external metric shop/qps/&LabelSelector{MatchLabels:map[string]string{queue: jobs,},MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:zone,Operator:In,Values:[a b],},},}: unable to fetch: no"),
     ];
     for (metric, reading, reason, prefix, error) in cases {
         let mut spec = cpu_spec(1, 100, 10);
@@ -365,7 +444,7 @@ fn a_target_without_a_valid_selector_is_not_scaled() {
 fn pods_of_two_autoscalers_are_not_scaled() {
     let rival = |selector: &str| {
         let selector = Selector::parse(selector).unwrap();
-        vec![(Key::new(NAMESPACE, "rival"), Arc::new(selector))]
+        vec![(Key::new(NAMESPACE, "worker"), Arc::new(selector))]
     };
     let mut world = cpu_world(cpu_spec(2, 6, 30), &[300, 500, 700]);
     world.rivals = rival("app=other");
@@ -379,7 +458,7 @@ fn pods_of_two_autoscalers_are_not_scaled() {
             ["AmbiguousSelector", "FailedComputeMetricsReplicas"]
         );
         let expected =
-            "pods by selector app=web are controlled by multiple HPAs: [{rival shop} {web shop}]";
+            "pods by selector app=web are controlled by multiple HPAs: [{web shop} {worker shop}]";
         assert_eq!(message(&decision, "ScalingActive"), expected);
     }
     world.pods.truncate(1);
@@ -405,7 +484,7 @@ fn a_target_whose_scale_cannot_be_read_is_not_scaled() {
         decision.warnings,
         [("FailedGetScale", "something went wrong".to_owned())]
     );
-    assert_eq!(decision.current, None);
+    assert_eq!((decision.current, decision.failed), (None, true));
 }
 
 /// Checks H1.
@@ -452,6 +531,15 @@ fn tolerances_of_the_spec_come_before_the_setting() {
 }
 
 #[test]
+fn a_scale_with_other_replicas_is_otherwise_the_one_that_was_read() {
+    let mut read = scale(3);
+    read.scale.metadata.resource_version = "7".into();
+    let mut expected = read.scale.clone();
+    expected.spec.replicas = 5;
+    assert_eq!(read.with(5), expected);
+}
+
+#[test]
 fn an_autoscaler_that_is_being_deleted_does_nothing() {
     let mut world = cpu_world(cpu_spec(2, 6, 30), &[300, 500, 700]);
     change(&mut world, |autoscaler| autoscaler.meta.deleting = true);
@@ -466,6 +554,13 @@ fn sidecars_and_unknown_policies_of_a_spec_are_read_totally() {
     let behavior = autoscaler(spec).spec.behavior.unwrap();
     assert_eq!(behavior.up.policies.len(), 1);
     assert_eq!(behavior.up.window, Some(std::time::Duration::ZERO));
+    assert_eq!(behavior.up.select, Select::Min);
     assert_eq!(behavior.down.policies.len(), 1, "the default");
     assert_eq!(requests("a", "cpu", 1).requests.len(), 1);
+    for (policy, select) in [("Disabled", Select::Disabled), ("Max", Select::Max)] {
+        let mut spec = cpu_spec(1, 5, 100);
+        spec["behavior"] = json!({"scaleDown": {"selectPolicy": policy}});
+        let behavior = autoscaler(spec).spec.behavior.unwrap();
+        assert_eq!(behavior.down.select, select);
+    }
 }

@@ -113,6 +113,9 @@ fn the_windows_of_both_directions_keep_replicas_between_recent_recommendations()
         (&[], 100, 5, (0, 0), 5),
         (&[(4, 120), (5, 60)], 100, 3, (0, 180), 5),
         (&[(4, 120), (5, 60)], 1, 7, (300, 0), 4),
+        // The end of a window does not belong to it.
+        (&[(4, 120)], 1, 7, (120, 0), 7),
+        (&[(9, 120)], 100, 3, (0, 120), 3),
         (&[(1, 120), (2, 60)], 100, 3, (300, 0), 3),
         (&[(4, 120), (5, 60)], 1, 3, (0, 300), 3),
         (&[(10, 600), (9, 540)], 100, 3, (0, 0), 3),
@@ -160,6 +163,9 @@ fn without_rules_replicas_at_most_double_and_stay_within_the_bounds() {
         (1, 0, (0, 10), 0, "DesiredWithinRange"),
         (20, 1_000, (1, 10), 10, "TooManyReplicas"),
         (3, 1_000, (1, 2_000), 6, "ScaleUpLimit"),
+        (3, 1_000, (1, 6), 6, "TooManyReplicas"),
+        (3, 6, (1, 2_000), 6, "DesiredWithinRange"),
+        (3, 2, (2, 8), 2, "DesiredWithinRange"),
         (1, 1_000, (1, 2_000), 4, "ScaleUpLimit"),
         (
             i32::MAX,
@@ -194,9 +200,14 @@ fn changes_are_not_faster_than_the_policies_of_their_direction() {
         (none(), 1, 0, (0, 10), up(), down(), 0, WITHIN),
         (none(), 20, 1_000, (1, 10), up(), down(), 10, "TooManyReplicas"),
         (none(), 100, 1_000, (100, 150), up(), down(), 150, "TooManyReplicas"),
+        // The current replicas are nobody's wish for a change.
+        (none(), 10, 10, (1, 8), up(), down(), 10, WITHIN),
+        (none(), 0, 0, (2, 8), up(), down(), 0, WITHIN),
         (none(), 3, 1_000, (1, 2_000), rules(0, 0, 1, 60, 0), down(), 4, UP),
         (none(), 1_000, 3, (3, 2_000), up(), rules(20, 60, 0, 0, 0), 980, DOWN),
         (none(), 10, 50, (1, 1_000), up(), down(), 20, UP),
+        (none(), 10, 50, (1, 20), up(), down(), 20, "TooManyReplicas"),
+        (none(), 10, 20, (1, 1_000), up(), down(), 20, WITHIN),
         (none(), 10, 500, (1, 1_000), rules(100, 60, 100, 60, 0), down(), 110, UP),
         (none(), 10, 500, (1, 1_000), rules(2, 60, 100, 60, 0), down(), 20, UP),
         (none(), 10, 50, (1, 1_000), rules(100, 60, 0, 0, 0), down(), 50, WITHIN),
@@ -208,6 +219,7 @@ fn changes_are_not_faster_than_the_policies_of_their_direction() {
         (none(), 10, 0, (1, 1_000), up(), rules(100, 60, 0, 0, 300), 1, "TooFewReplicas"),
         (none(), 10, 2, (5, 1_000), up(), rules(0, 0, 100, 60, 300), 5, "TooFewReplicas"),
         (none(), 10, 2, (1, 1_000), up(), rules(5, 60, 0, 0, 300), 5, DOWN),
+        (none(), 10, 2, (5, 1_000), up(), rules(5, 60, 0, 0, 300), 5, "TooFewReplicas"),
         (none(), 10, 5, (1, 1_000), up(), rules(0, 0, 50, 60, 300), 5, WITHIN),
         (ups(&[1, 5, 9]), 100, 500, (1, 200), rules(300, 60, 0, 0, 0), down(), 200, "TooManyReplicas"),
         (ups(&[1, 5, 9]), 100, 500, (1, 200), rules(0, 0, 10_000, 60, 0), down(), 200, "TooManyReplicas"),
@@ -306,6 +318,7 @@ fn changes_are_kept_while_a_policy_counts_them() {
     let cases: &[(&[(i32, u64)], u64, usize)] = &[
         (&[], 60, 1),
         (&[(7, 61)], 60, 1),
+        (&[(7, 60)], 60, 2),
         (&[(7, 58)], 60, 2),
         (&[(7, 61), (6, 59)], 60, 2),
         (&[(9, 61), (7, 61), (6, 59), (8, 29)], 60, 3),
@@ -344,6 +357,36 @@ fn changes_are_kept_while_a_policy_counts_them() {
 }
 
 #[test]
+fn changes_are_kept_as_long_as_the_policies_of_their_direction_count_them() {
+    let behavior = Behavior {
+        up: rules(1, 1_800, 0, 0, 0),
+        down: rules(1, 60, 0, 0, 0),
+    };
+    for (change, left) in [(1, 2), (-1, 1)] {
+        let mut history = History::default();
+        for at in [ago(100), now()] {
+            history.scaled(100, 100 + change, at, Some(&behavior));
+        }
+        assert_eq!(history.len().1, left, "{change}");
+    }
+}
+
+#[test]
+fn recommendations_count_for_the_longest_window_of_both_directions() {
+    let history = History::default();
+    let longest =
+        |behavior: Option<&Behavior>| limits(1, (1, 9), behavior, &history).longest_window();
+    assert_eq!(longest(None), seconds(300));
+    for (up, down) in [(60, 20), (20, 60)] {
+        let behavior = Behavior {
+            up: rules(0, 0, 0, 0, up),
+            down: rules(0, 0, 0, 0, down),
+        };
+        assert_eq!(longest(Some(&behavior)), seconds(60));
+    }
+}
+
+#[test]
 fn a_history_is_bounded_whatever_is_recommended_and_changed() {
     let behavior = Behavior {
         up: rules(1, 1_800, 0, 0, 0),
@@ -362,6 +405,8 @@ fn a_history_is_bounded_whatever_is_recommended_and_changed() {
     assert_eq!(start, -20_000);
     history.recommend(3, now() + HOUR * 2, HOUR);
     assert_eq!(history.len().0, 1, "old recommendations are forgotten");
-    history.recommend(3, now() + HOUR * 2 + seconds(15), HOUR);
+    history.recommend(4, now() + HOUR * 3, HOUR);
+    assert_eq!(history.len().0, 2, "the end of the window belongs to it");
+    history.recommend(4, now() + HOUR * 3 + seconds(15), HOUR);
     assert_eq!(history.len().0, 1, "equal recommendations are one");
 }

@@ -6,6 +6,8 @@ mod calculator;
 mod decision;
 mod fixture;
 mod limits;
+mod metrics;
+mod pod;
 mod properties;
 mod simulation;
 mod status;

@@ -59,10 +59,12 @@ fn a_change_is_reported_with_its_time_and_the_conditions_of_upstream() {
         .conditions
         .iter()
         .find(|one| one.r#type == "AbleToScale");
+    let able = able.unwrap();
     assert_eq!(
-        able.unwrap().message,
+        able.message,
         "the HPA controller was able to update the target scale to 5"
     );
+    assert_eq!(able.last_transition_time, now().into());
     let active = status
         .conditions
         .iter()
@@ -81,16 +83,21 @@ fn an_equal_status_is_not_written_again() {
     assert_eq!(written.last_scale_time, None);
     change(&mut world, |autoscaler| autoscaler.status = written);
     assert_eq!(status(&world, &done(&world)), None);
+    change(&mut world, |autoscaler| autoscaler.meta.generation = 1);
+    let counted = status(&world, &done(&world)).unwrap();
+    assert_eq!(counted.observed_generation, Some(1));
+    change(&mut world, |autoscaler| autoscaler.meta.deleting = true);
+    assert_eq!(status(&world, &done(&world)), None);
 }
 
 #[test]
 fn a_change_that_is_refused_is_a_condition_and_one_that_was_overtaken_is_none() {
     let mut world = above();
     change(&mut world, |autoscaler| {
-        autoscaler.status.desired_replicas = 3
+        autoscaler.status.desired_replicas = 4
     });
     let refused = status(&world, &failed(&world, Reason::Forbidden)).unwrap();
-    assert_eq!((refused.current_replicas, refused.desired_replicas), (3, 3));
+    assert_eq!((refused.current_replicas, refused.desired_replicas), (3, 4));
     assert_eq!(refused.last_scale_time, None);
     let able = refused
         .conditions
@@ -159,4 +166,18 @@ fn scaling_to_zero_is_remembered_in_a_condition_if_it_is_allowed() {
     world.scale = Ok(scale(9));
     let reported = status(&world, &done(&world)).unwrap();
     assert!(conditions(&reported).contains(&("ScaledToZero", "False", "NotScaledToZero")));
+
+    change(&mut world, |autoscaler| autoscaler.status = reported);
+    let mut steady = world.clone();
+    steady.scale = Ok(scale(2));
+    steady.readings = vec![Reading::Values(Ok(vec![1_000]))];
+    let kept = status(&steady, &done(&steady)).unwrap();
+    assert!(conditions(&kept).contains(&("ScaledToZero", "False", "NotScaledToZero")));
+
+    Arc::make_mut(&mut world.settings).scale_to_zero = false;
+    let forgotten = status(&world, &done(&world)).unwrap();
+    assert_eq!(
+        conditions(&forgotten),
+        [("AbleToScale", "True", "SucceededRescale")]
+    );
 }

@@ -1,7 +1,6 @@
 //! Status: the phase of a volume. Pure.
 
 use setpoint_controller::Outcome;
-use setpoint_model::volume::LOCAL_PATH;
 use setpoint_proto::core::PersistentVolumeStatus;
 
 use super::plan::Fate;
@@ -52,7 +51,7 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
     })
 }
 
-/// Returns why the volume cannot be reclaimed. Volumes of CSI drivers and of external provisioners are theirs to delete.
+/// Returns why the volume cannot be reclaimed. Volumes of CSI drivers, and of all provisioners but plugins, are theirs to delete.
 fn failure(world: &World) -> Option<Notice> {
     let view = &world.volume;
     let volume = &view.volume;
@@ -61,7 +60,6 @@ fn failure(world: &World) -> Option<Notice> {
             "VolumeFailedRecycle",
             "No recycler plugin found for the volume!",
         )),
-        ("Delete", Some(LOCAL_PATH)) => None,
         ("Delete", Some(provisioner)) if !provisioner.starts_with("kubernetes.io/") => None,
         ("Delete", _) if !view.is_csi => Some(Notice::warning(
             "VolumeFailedDelete",
