@@ -9,7 +9,7 @@ const HOUR: i64 = 3600;
 /// Tolerance between a clock and the time it was set to, on a busy machine.
 const SLACK: i64 = 30;
 /// Number of renewals that takes longer than the lease duration.
-const RENEWALS: usize = 14;
+const RENEWALS: usize = 5;
 
 /// Checks L1 (skew) and L2: leadership depends on monotonic clocks only.
 #[test]

@@ -130,6 +130,17 @@ impl Table {
         self.key(&id.uid)
     }
 
+    /// Sets the reason of a container's end, which an engine may tell after the end.
+    pub fn set_reason(&mut self, id: &ContainerId, reason: &str) {
+        if let Ok(Container {
+            state: State::Exited(exit),
+            ..
+        }) = self.container(id)
+        {
+            exit.reason = Some(reason.to_owned());
+        }
+    }
+
     /// Removes a container that could not be created.
     pub fn discard(&mut self, id: &ContainerId) {
         if let Ok(sandbox) = self.sandbox(&id.uid) {

@@ -93,8 +93,7 @@ async fn a_container_that_exceeds_its_memory_limit_is_oom_killed() {
     );
     greedy.resources = resources(&[], &[("cpu", "500m"), ("memory", "16Mi")]);
     fixture.runtime.start(greedy).await.unwrap();
-    let exit = fixture.exited(0).await;
-    assert_eq!((exit.code, exit.reason()), (137, "OOMKilled"));
+    assert_eq!(fixture.exited_because(0, "OOMKilled").await.code, 137);
 }
 
 #[tokio::test]

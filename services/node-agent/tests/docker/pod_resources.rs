@@ -112,8 +112,7 @@ async fn containers_that_exceed_the_limit_of_their_pod_together_are_oom_killed()
     let mut greedy = container(0, &["sh", "-c", script]);
     greedy.resources = resources(&[], &[("memory", "64Mi")]);
     fixture.runtime.start(greedy).await.unwrap();
-    let exit = fixture.exited(0).await;
-    assert_eq!((exit.code, exit.reason()), (137, "OOMKilled"));
+    assert_eq!(fixture.exited_because(0, "OOMKilled").await.code, 137);
 }
 
 #[tokio::test]

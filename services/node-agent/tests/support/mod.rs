@@ -316,6 +316,15 @@ impl<R: Runtime> Fixture<R> {
         self.wait_for(attempt, exit).await
     }
 
+    /// Waits until a container has ended for this reason, which an engine may tell after the end.
+    pub async fn exited_because(&self, attempt: u32, reason: &str) -> Exit {
+        let exit = |state: &State| match state {
+            State::Exited(exit) if exit.reason() == reason => Some(exit.clone()),
+            _ => None,
+        };
+        self.wait_for(attempt, exit).await
+    }
+
     /// Stops all containers and waits for their end.
     pub async fn clean_up(self) {
         let sandboxes = self.runtime.sandboxes(&pod());

@@ -127,8 +127,15 @@ mod tests {
 
     #[test]
     fn a_renewal_leaves_time_for_others_before_the_deadline() {
-        let period = |renew, retry| Settings::new(15_000, renew, retry).renewal_period().as_millis();
-        assert_eq!([period(10_000, 2_000), period(10_000, 7_000)], [3_333, 7_000]);
+        let period = |renew, retry| {
+            Settings::new(15_000, renew, retry)
+                .renewal_period()
+                .as_millis()
+        };
+        assert_eq!(
+            [period(10_000, 2_000), period(10_000, 7_000)],
+            [3_333, 7_000]
+        );
     }
 
     #[test]

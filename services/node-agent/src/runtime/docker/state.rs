@@ -43,6 +43,9 @@ impl EngineState {
     }
 }
 
+/// The reason of a container's end that exceeded its memory.
+pub const OOM_KILLED: &str = "OOMKilled";
+
 fn exit(state: &ContainerState) -> Exit {
     let code = state.exit_code.and_then(|code| i32::try_from(code).ok());
     let started = time(state.started_at.as_deref());
@@ -50,7 +53,7 @@ fn exit(state: &ContainerState) -> Exit {
     let finished = time(state.finished_at.as_deref()).max(started);
     let exit = Exit::new(code.unwrap_or(KILLED), started, finished);
     match state.oom_killed {
-        Some(true) => exit.because("OOMKilled", ""),
+        Some(true) => exit.because(OOM_KILLED, ""),
         _ => exit,
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::identity::{CLUSTER, Identity, NODE, filter};
-use super::state::{EngineState, address, identity, lost_exit, sandbox};
+use super::state::{EngineState, OOM_KILLED, address, identity, lost_exit, sandbox};
 use super::{Pause, Shared, is_not_found, resize};
 use crate::runtime::{Container, ContainerId, State};
 
@@ -173,7 +173,12 @@ impl Shared {
         let _ = table.insert(known);
         match state {
             EngineState::Running(since) => table.set_running(id, *since),
-            EngineState::Exited(exit) => drop(table.set_exited(id, exit.clone())),
+            EngineState::Exited(exit) => {
+                table.set_exited(id, exit.clone());
+                if exit.reason() == OOM_KILLED {
+                    table.set_reason(id, OOM_KILLED);
+                }
+            }
             EngineState::Created => {}
         }
         matches!(
