@@ -4,6 +4,7 @@
 
 mod calculator;
 mod decision;
+mod failures;
 mod fixture;
 mod limits;
 mod metrics;
