@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Reason};
@@ -10,14 +9,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::record::Record;
+use super::watcher::COALESCE;
 use super::{Cache, Cached, Shared};
 
 /// The largest number of records that are read under one lock.
 const MAX_RECORDS: usize = 256;
-
-/// The least time between two reads of the log. A write of any kind wakes the watch: while many objects are written, it returns
-/// their writes together. The first one after a longer time is returned at once.
-const COALESCE: Duration = Duration::from_millis(10);
 
 /// A write of an object.
 #[derive(Clone, Debug)]

@@ -24,9 +24,9 @@ const MAX_RECORDS: usize = 256;
 /// sending the events.
 const MANY_WATCHERS: usize = 64;
 
-/// The least time between two reads of the log by one of many watchers. The first record after a longer time is read
-/// at once.
-const COALESCE: Duration = Duration::from_millis(10);
+/// The least time between two reads of the log by one of many watchers, or by a watch of all kinds, which each write wakes. The
+/// first record after a longer time is read at once.
+pub(super) const COALESCE: Duration = Duration::from_millis(10);
 
 struct Watcher {
     shared: Arc<Shared>,
