@@ -151,6 +151,6 @@ async fn create(client: &Client) -> Result<Secret, ApiError> {
         Err(error) if error.reason == Reason::AlreadyExists => {
             client.get::<Secret>(&Key::new(NAMESPACE, NAME)).await
         }
-        created => Ok(created?.object),
+        created => created?.object(),
     }
 }

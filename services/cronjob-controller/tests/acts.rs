@@ -38,7 +38,7 @@ impl Fixture {
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();
-        let cronjob = gateway.create(&report()).await.unwrap().object;
+        let cronjob = gateway.create(&report()).await.unwrap().object().unwrap();
         let cronjobs = CronJobs {
             cronjobs: gateway.informer::<CronJobView>().reader(),
             jobs: gateway.informer::<JobView>().reader(),

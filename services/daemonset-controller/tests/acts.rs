@@ -81,7 +81,7 @@ impl Fixture {
         account.metadata.namespace = NAMESPACE.into();
         account.metadata.name = "default".into();
         gateway.create(&account).await.unwrap();
-        let set = gateway.create(&log()).await.unwrap().object;
+        let set = gateway.create(&log()).await.unwrap().object().unwrap();
         let events = Recorder::new(gateway.clone(), "daemonset-controller", "0");
         Self {
             sets: DaemonSets::new(&informers(&gateway), events),

@@ -124,11 +124,12 @@ async fn annotate_stored_template(
     deployment: &DeploymentView,
     created: &Written<ReplicaSet>,
 ) -> Result<Receipt, ApiError> {
-    let stored = Template::of(&created.object.spec.template);
+    let set = created.object()?;
+    let stored = Template::of(&set.spec.template);
     if stored == deployment.packed {
         return Ok(created.receipt());
     }
-    let set = Target::of(&Meta::of(&created.object.metadata));
+    let set = Target::of(&Meta::of(&set.metadata));
     let annotations = annotations::stored(&deployment.packed, &stored);
     patch(client, &set, &annotations, json!({})).await
 }

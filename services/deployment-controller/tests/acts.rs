@@ -36,7 +36,7 @@ impl Fixture {
         let mut namespace = Namespace::default();
         namespace.metadata.name = NAMESPACE.into();
         gateway.create(&namespace).await.unwrap();
-        let deployment = gateway.create(&web()).await.unwrap().object;
+        let deployment = gateway.create(&web()).await.unwrap().object().unwrap();
         let deployments = gateway.informer::<DeploymentView>().reader();
         let sets = gateway.informer::<ReplicaSetView>().reader();
         let events = Recorder::new(gateway.clone(), "deployment-controller", "0");

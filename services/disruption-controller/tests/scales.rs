@@ -51,7 +51,7 @@ impl Fixture {
     }
 
     async fn create<T: Resource>(&self, object: &T) -> T {
-        self.gateway.create(object).await.unwrap().object
+        self.gateway.create(object).await.unwrap().object().unwrap()
     }
 
     async fn pod_of<O: Resource>(&self, name: &str, owner: &O) {

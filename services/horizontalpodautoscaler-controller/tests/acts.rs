@@ -106,7 +106,7 @@ impl Fixture {
         json["apiVersion"] = T::API_VERSION.into();
         json["kind"] = T::KIND.into();
         let object: T = serde_json::from_value(json).unwrap();
-        self.client.create(&object).await.unwrap().object
+        self.client.create(&object).await.unwrap().object().unwrap()
     }
 
     /// Creates a Pod that has been ready for long, and waits until the informer has it.

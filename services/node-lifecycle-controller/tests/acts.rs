@@ -76,7 +76,7 @@ impl Fixture {
             image: "web".into(),
             ..Default::default()
         });
-        let mut pod = self.gateway.create(&pod).await.unwrap().object;
+        let mut pod = self.gateway.create(&pod).await.unwrap().object().unwrap();
         pod.status.phase = "Running".into();
         pod.status.conditions.push(PodCondition {
             r#type: "Ready".into(),

@@ -30,7 +30,7 @@ struct Fixture {
 impl Fixture {
     async fn start() -> Self {
         let (server, gateway) = start_gateway().await;
-        let set = gateway.create(&web()).await.unwrap().object;
+        let set = gateway.create(&web()).await.unwrap().object().unwrap();
         let readers = (
             gateway.informer::<ReplicaSetView>(),
             gateway.informer::<PodView>(),
@@ -241,7 +241,7 @@ async fn a_replication_controller_owns_its_pods_and_has_events_and_a_status() {
         ..Default::default()
     };
     object.spec.template = Some(web.spec.template);
-    let object = gateway.create(&object).await.unwrap().object;
+    let object = gateway.create(&object).await.unwrap().object().unwrap();
     let controllers = ReplicationControllers {
         sets: gateway.informer::<ReplicationControllerView>().reader(),
         pods: gateway.informer::<PodView>().reader(),

@@ -56,10 +56,10 @@ impl Actor<'_> {
 
     async fn bind(&self, pod: &PodView, node: &str) -> Result<Receipt, ApiError> {
         let bound = self.gateway.bind(&pod.meta.key, node, &pod.meta.uid);
-        let written = bound.await?;
+        let receipt = bound.await?;
         let message = format!("Successfully assigned {} to {node}", pod.meta.key);
         self.events.normal(&reference(pod), "Scheduled", message);
-        Ok(written.receipt())
+        Ok(receipt)
     }
 
     /// Nominates the node, so that its room is reserved; then reserves volumes, and selects the node for claims without any.

@@ -7,7 +7,7 @@ pub mod root_ca;
 use setpoint_controller::{Receipt, Whole, Written};
 use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, Reason, Resource};
 
 /// The view of a namespace.
 pub type NamespaceView = Whole<Namespace>;
@@ -18,7 +18,7 @@ fn namespace_of(object: &Key) -> Key {
 }
 
 /// Returns the result of a create that has nothing left to do if the object exists or its namespace is gone.
-fn unless_exists<T>(created: Result<Written<T>, ApiError>) -> Result<Receipt, ApiError> {
+fn unless_exists<T: Resource>(created: Result<Written<T>, ApiError>) -> Result<Receipt, ApiError> {
     match created {
         Err(error) if error.reason == Reason::AlreadyExists => Ok(Receipt::none()),
         created => Receipt::unless_gone(created.map(|created| created.receipt())),

@@ -114,7 +114,7 @@ async fn the_ca_bundle_of_a_namespace_is_created_restored_and_corrected() {
     let patch = json!({"data": {"ca.crt": "wrong", "other": ""}});
     let key = Key::new(NAMESPACE, ROOT_CA);
     let wrong = fixture.client.patch::<ConfigMap>(&key, "", patch).await;
-    let wrong = wrong.unwrap().object.metadata.resource_version;
+    let wrong = wrong.unwrap().object().unwrap().metadata.resource_version;
     let is_corrected =
         |map: &ConfigMap| map.data == first.data && map.metadata.resource_version != wrong;
     let is_third = |map: &ConfigMap| is_it(map) && is_corrected(map);

@@ -340,7 +340,7 @@ async fn the_gateway_keeps_and_validates_max_unavailable() {
         let patch = json!({"spec": {"updateStrategy": {"rollingUpdate": {"maxUnavailable": max}}}});
         fixture.gateway.patch::<StatefulSet>(&key, "", patch)
     };
-    let stored = max(json!("50%")).await.unwrap().object;
+    let stored = max(json!("50%")).await.unwrap().object().unwrap();
     let rolling = stored.spec.update_strategy.rolling_update.unwrap();
     assert_eq!(rolling.max_unavailable.unwrap().as_str(), Some("50%"));
     for invalid in [json!(0), json!("0%"), json!("101%"), json!(-1), json!("x")] {

@@ -38,7 +38,7 @@ async fn define(fixture: &Fixture) -> CustomResourceDefinition {
     let condition = serde_json::from_value(condition).unwrap();
     established.status.conditions.push(condition);
     let updated = fixture.client.update_status(&established).await;
-    updated.unwrap().object
+    updated.unwrap().object().unwrap()
 }
 
 async fn create_tab(fixture: &Fixture, name: &str, owners: Vec<OwnerReference>) -> OwnerReference {

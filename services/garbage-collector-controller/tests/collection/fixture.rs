@@ -61,7 +61,7 @@ impl Fixture {
     }
 
     pub async fn create<T: Resource>(&self, object: &T) -> T {
-        self.client.create(object).await.unwrap().object
+        self.client.create(object).await.unwrap().object().unwrap()
     }
 
     pub async fn get(&self, name: &str) -> Result<ConfigMap, ApiError> {

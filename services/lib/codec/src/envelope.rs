@@ -138,6 +138,12 @@ pub fn with_revision(raw: &Bytes, revision: &str) -> Bytes {
     out.freeze()
 }
 
+/// Returns the encoded object that [`with_revision`] got. Shares its buffer.
+pub fn without_revision(raw: &Bytes, revision: &str) -> Bytes {
+    let appended = field_len(field_len(revision.len()));
+    raw.slice(..raw.len().saturating_sub(appended))
+}
+
 /// Returns the encoded size of a field whose number is below 16.
 fn field_len(len: usize) -> usize {
     1 + encoded_len_varint(len as u64) + len
@@ -229,7 +235,9 @@ mod tests {
         pod.metadata.name = "web-0".to_owned();
         pod.metadata.resource_version = "1".to_owned();
         pod.spec.node_name = "n1".to_owned();
-        let revised = with_revision(&pod.encode_to_vec().into(), "123456789");
+        let raw = Bytes::from(pod.encode_to_vec());
+        let revised = with_revision(&raw, "123456789");
+        assert_eq!(without_revision(&revised, "123456789"), raw);
         pod.metadata.resource_version = "123456789".to_owned();
         assert_eq!(Pod::decode(revised).unwrap(), pod);
     }

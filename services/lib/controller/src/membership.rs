@@ -113,7 +113,7 @@ impl Replica {
             Some(_) => self.gateway.update(&lease).await,
             None => self.gateway.create_with_namespace(&lease).await,
         };
-        Ok(written?.object)
+        written?.object()
     }
 
     async fn former(&self) -> Result<Option<ObjectMeta>, ApiError> {

@@ -152,7 +152,7 @@ pub enum Created<C> {
     Before(Receipt),
 }
 
-impl<C> Created<C> {
+impl<C: Resource> Created<C> {
     /// Returns the receipt for the barrier.
     pub const fn receipt(&self) -> Receipt {
         match self {

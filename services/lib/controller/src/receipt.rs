@@ -1,7 +1,11 @@
 //! The results of writes.
 
+use std::marker::PhantomData;
+
 use setpoint_model::Revision;
-use setpoint_proto::{ApiError, Reason, Resource};
+use setpoint_proto::{ApiError, Reason, Resource, setpoint};
+
+use crate::client::{parse, unpack};
 
 /// The kind and revision of a write, for the barrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,24 +42,44 @@ impl Receipt {
     }
 }
 
-/// An object as the gateway committed it.
+/// The response to a write. Most writers need the revision only, so the object stays encoded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written<T> {
-    /// The object after defaulting, with its new metadata.
-    pub object: T,
     /// The revision of the commit.
     pub revision: Revision,
-    pub(crate) resource: &'static str,
-    /// For a Lease: the term that is current after this write.
-    pub(crate) lease_term: Option<u64>,
+    response: setpoint::Object,
+    of: PhantomData<T>,
 }
 
-impl<T> Written<T> {
+impl<T: Resource> Written<T> {
+    /// # Errors
+    /// `InternalError` if the response has no revision.
+    pub(crate) fn new(response: setpoint::Object) -> Result<Self, ApiError> {
+        Ok(Self {
+            revision: parse(&response.revision)?,
+            response,
+            of: PhantomData,
+        })
+    }
+
+    /// Decodes the object as the gateway committed it: after defaulting, and with its new metadata.
+    ///
+    /// # Errors
+    /// If the response has no such object.
+    pub fn object(&self) -> Result<T, ApiError> {
+        unpack(&self.response)
+    }
+
     /// Returns the receipt for the barrier.
     pub const fn receipt(&self) -> Receipt {
         Receipt {
-            resource: self.resource,
+            resource: T::RESOURCE,
             revision: self.revision,
         }
+    }
+
+    /// Returns, for a Lease, the term that is current after this write.
+    pub(crate) fn lease_term(&self) -> Option<u64> {
+        self.response.cause.as_ref()?.lease_term
     }
 }

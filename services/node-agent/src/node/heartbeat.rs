@@ -148,7 +148,7 @@ impl Heartbeat {
             spec,
             ..core::Node::default()
         };
-        Ok(self.gateway.create(&node).await?.object)
+        self.gateway.create(&node).await?.object()
     }
 
     /// Sets the node's own labels and annotations; others are kept.
@@ -162,11 +162,10 @@ impl Heartbeat {
         }
         let key = Key::of(&known.metadata);
         let patch = serde_json::json!({"metadata": {"labels": labels, "annotations": annotations}});
-        Ok(self
-            .gateway
+        self.gateway
             .patch::<core::Node>(&key, "", patch)
             .await?
-            .object)
+            .object()
     }
 
     /// Renews the Lease: `known` without reading it first, else the existing one, else a new one.
@@ -182,7 +181,7 @@ impl Heartbeat {
             },
         };
         lease.spec = self.lease_spec();
-        Ok(self.gateway.update(&lease).await?.object)
+        self.gateway.update(&lease).await?.object()
     }
 
     async fn create_lease(&self, uid: &str) -> Result<Lease, ApiError> {
@@ -206,7 +205,7 @@ impl Heartbeat {
             ..ObjectMeta::default()
         };
         let spec = self.lease_spec();
-        Ok(self.gateway.create(&Lease { metadata, spec }).await?.object)
+        self.gateway.create(&Lease { metadata, spec }).await?.object()
     }
 
     fn lease_spec(&self) -> LeaseSpec {

@@ -81,7 +81,7 @@ impl Fixture {
     }
 
     pub async fn create<T: Resource>(&self, object: &T) -> Result<T, ApiError> {
-        Ok(self.client.create(object).await?.object)
+        self.client.create(object).await?.object()
     }
 
     pub async fn delete<T: Resource>(&self, name: &str) -> Result<(), ApiError> {

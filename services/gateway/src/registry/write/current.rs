@@ -43,11 +43,10 @@ impl Registry {
         let Some(cached) = cached else {
             return self.live(target).await;
         };
-        let mut object = errors::readable(cached.decode())?;
-        object.meta_mut().resource_version.clear();
+        let raw = cached.stored();
         Ok(Current {
-            raw: object.encode(),
-            object,
+            object: errors::readable(cached.kind.decode(&raw))?,
+            raw,
             revision: cached.revision,
             cause: cached.cause(),
             is_live: false,

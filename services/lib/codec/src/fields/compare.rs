@@ -33,15 +33,11 @@ impl Comparison {
     }
 
     /// Returns the comparison without the fields that a write resets.
-    pub(super) fn without(self, reset: &FieldSet) -> Self {
-        if reset.is_empty() {
-            return self;
+    pub(super) fn without(mut self, reset: &FieldSet) -> Self {
+        for set in [&mut self.added, &mut self.modified, &mut self.removed] {
+            set.remove_recursively(reset);
         }
-        Self {
-            added: self.added.recursive_difference(reset),
-            modified: self.modified.recursive_difference(reset),
-            removed: self.removed.recursive_difference(reset),
-        }
+        self
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{Kind, Object};
 
 /// The number of managers that may have updated an object; older ones are merged (upstream:
 /// `DefaultMaxUpdateManagers`).
-const MAX_UPDATERS: usize = 10;
+pub(super) const MAX_UPDATERS: usize = 10;
 /// The manager of the fields of merged managers.
 const ANCIENT: &str = "ancient-changes";
 /// The manager of the fields that an object had before it was first applied.
@@ -91,13 +91,17 @@ pub struct Edit<'a> {
 }
 
 impl Edit<'_> {
-    fn id(&self, operation: Operation) -> ManagerId {
-        let name = match self.manager {
+    /// Returns the name under which the manager is recorded.
+    pub(super) fn recorded_name(&self) -> &str {
+        match self.manager {
             "" => "unknown",
             name => name,
-        };
+        }
+    }
+
+    fn id(&self, operation: Operation) -> ManagerId {
         ManagerId {
-            manager: name.to_owned(),
+            manager: self.recorded_name().to_owned(),
             operation,
             api_version: match operation {
                 Operation::Apply => String::new(),
@@ -168,6 +172,11 @@ impl Managers {
 
     /// Returns the managed fields of an object, sorted as Kubernetes does.
     pub fn encode(&self) -> Vec<ManagedFieldsEntry> {
+        self.encode_with(Vec::new())
+    }
+
+    /// Is [`Self::encode`] with entries of other managers.
+    pub(super) fn encode_with(&self, others: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
         let entries = self.all.iter().map(|(id, owned)| ManagedFieldsEntry {
             manager: id.manager.clone(),
             operation: format!("{:?}", id.operation),
@@ -179,15 +188,8 @@ impl Managers {
             }),
             subresource: id.subresource.clone(),
         });
-        let mut entries: Vec<_> = entries.collect();
-        entries.sort_by(|one, two| {
-            let key = |entry: &ManagedFieldsEntry| (entry.operation.clone(), seconds(entry.time));
-            let name = |entry: &'_ ManagedFieldsEntry| {
-                let parts = [&entry.manager, &entry.api_version, &entry.subresource];
-                parts.map(String::clone)
-            };
-            (key(one), name(one)).cmp(&(key(two), name(two)))
-        });
+        let mut entries: Vec<_> = others.into_iter().chain(entries).collect();
+        entries.sort_by(|one, two| rank(one).cmp(&rank(two)));
         entries
     }
 
@@ -204,7 +206,9 @@ impl Managers {
         let others = self.take_other_versions(edit.kind);
         let comparison = Comparison::of(edit.structure().shape(), live, new)?.without(edit.reset);
         self.disown(&comparison, None);
-        self.own(edit, comparison.added.union(&comparison.modified));
+        let mut changed = comparison.added;
+        changed.extend(comparison.modified);
+        self.own(edit, changed);
         self.merge_oldest_updaters();
         self.put_back(others);
         Ok(())
@@ -222,10 +226,7 @@ impl Managers {
             api_version: edit.kind.api_version(),
             time: None,
         });
-        owned.set = match owned.set.is_empty() {
-            true => changed,
-            false => owned.set.union(&changed),
-        };
+        owned.set.extend(changed);
         owned.time = Some(edit.now);
     }
 
@@ -386,13 +387,14 @@ impl Managers {
 
     /// Takes changed and removed fields from all managers but one.
     fn disown(&mut self, comparison: &Comparison, except: Option<&ManagerId>) {
-        let changed = comparison.added.union(&comparison.modified);
-        let lost = changed.union(&comparison.removed);
-        if lost.is_empty() {
+        let lost = [&comparison.added, &comparison.modified, &comparison.removed];
+        if lost.into_iter().all(FieldSet::is_empty) {
             return;
         }
         for (_, owned) in self.all.iter_mut().filter(|(id, _)| Some(*id) != except) {
-            owned.set = owned.set.difference(&lost);
+            for set in lost {
+                owned.set.remove(set);
+            }
         }
         self.all
             .retain(|id, owned| Some(id) == except || !owned.set.is_empty());
@@ -467,6 +469,12 @@ impl Managers {
         };
         self.all.insert(bucket, ancient);
     }
+}
+
+/// Returns the keys by which entries are sorted.
+fn rank(entry: &ManagedFieldsEntry) -> (&str, i64, [&str; 3]) {
+    let id = [&*entry.manager, &entry.api_version, &entry.subresource];
+    (&entry.operation, seconds(entry.time), id)
 }
 
 fn seconds(time: Option<Time>) -> i64 {

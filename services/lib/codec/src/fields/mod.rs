@@ -15,6 +15,7 @@ mod managers;
 mod merge;
 mod object_set;
 mod objects;
+mod parts;
 mod remove;
 mod scale;
 mod set;

@@ -1,14 +1,12 @@
 //! The managed fields of objects: what a create, an update and an apply record in them.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
-use serde_json::value::RawValue;
 use setpoint_proto::meta::ManagedFieldsEntry;
 
 use super::conflict::ApplyError;
 use super::last_applied::{LAST_APPLIED, last_applied_of};
 use super::managers::{Edit, Managers};
+use super::parts::{self, Concerned};
 use crate::{Kind, Object};
 
 /// The maximum size of the annotations with the last applied configuration, in bytes. It is left out beyond that.
@@ -48,51 +46,62 @@ pub fn create(edit: &Edit<'_>, object: &mut dyn Object) {
 /// Records an update of `old` to `new`. If `may_replace`, the managed fields of the request replace the former ones, and an
 /// empty entry ends the tracking. An object that is not tracked is not tracked again before it is applied.
 pub fn update(edit: &Edit<'_>, old: &dyn Object, new: &mut dyn Object, may_replace: bool) {
-    let sent = std::mem::take(&mut new.meta_mut().managed_fields);
     let live = &old.meta().managed_fields;
+    let sent = std::mem::replace(&mut new.meta_mut().managed_fields, live.clone());
     if may_replace && sent == [ManagedFieldsEntry::default()] {
+        new.meta_mut().managed_fields.clear();
         return;
     }
     let replaced = Managers::decode(&sent).ok();
     let replaced = replaced.filter(|managers| may_replace && !managers.is_empty() && sent != *live);
-    let (was, is) = (bare_json(old), new.to_json());
+    let (was, is) = (old.encode(), new.encode());
     let is_same = was == is;
     if replaced.is_none() && is_same {
-        new.meta_mut().managed_fields.clone_from(live);
         return;
     }
-    let managers = replaced.or_else(|| Managers::decode(live).ok());
-    let Some(mut managers) = managers.filter(|managers| !managers.is_empty()) else {
-        return;
-    };
-    let (was, is) = changed_parts(&was, &is);
-    if managers.update(edit, &was, &is).is_ok() {
-        new.meta_mut().managed_fields = managers.encode();
-        if is_same {
-            keep_times(old, new);
+    let parts = changed_parts(edit.kind, &was, &is);
+    let recorded = parts.and_then(|(was, is)| match replaced {
+        Some(mut managers) => {
+            managers.update(edit, &was, &is)?;
+            Ok(managers.encode())
         }
+        None => update_live(edit, live, &was, &is),
+    });
+    // An object whose fields cannot be named is not tracked.
+    new.meta_mut().managed_fields = recorded.unwrap_or_default();
+    if is_same {
+        keep_times(old, new);
     }
 }
 
-/// Returns two documents without the fields that have the same JSON in both: most writes change one of metadata, spec and status.
-fn changed_parts(old: &[u8], new: &[u8]) -> (Value, Value) {
-    let (mut old, mut new) = (parts(old), parts(new));
-    old.retain(|name, was| match new.get(name) {
-        Some(is) if is.get() == was.get() => new.remove(name).is_none(),
-        _ => true,
-    });
-    (document_of(old), document_of(new))
+/// Returns the documents of the parts in which two encoded objects differ.
+fn changed_parts(kind: &'static Kind, old: &[u8], new: &[u8]) -> Result<(Value, Value), String> {
+    let parts = parts::changed(old, new).map_err(|error| error.to_string())?;
+    let document_of = |part: &[u8]| {
+        let part = kind.decode(part).map_err(|error| error.to_string())?;
+        Ok::<_, String>(document(&*part))
+    };
+    Ok((document_of(&parts.0)?, document_of(&parts.1)?))
 }
 
-/// Returns the fields of a document.
-fn parts(json: &[u8]) -> BTreeMap<String, &RawValue> {
-    serde_json::from_slice(json).unwrap_or_default()
-}
-
-fn document_of(parts: BTreeMap<String, &RawValue>) -> Value {
-    let parts = parts.into_iter();
-    let values = parts.map(|(name, json)| (name, read(json.get().as_bytes())));
-    values.collect()
+/// Returns the managed fields `live` after an update. Those that it does not concern are not decoded.
+fn update_live(
+    edit: &Edit<'_>,
+    live: &[ManagedFieldsEntry],
+    was: &Value,
+    is: &Value,
+) -> Result<Vec<ManagedFieldsEntry>, String> {
+    if live.is_empty() {
+        return Ok(Vec::new());
+    }
+    let concerned = Concerned::by(edit, live, was, is);
+    let (concerned, others): (Vec<_>, Vec<_>) = live
+        .iter()
+        .cloned()
+        .partition(|entry| concerned.includes(entry));
+    let mut managers = Managers::decode(&concerned)?;
+    managers.update(edit, was, is)?;
+    Ok(managers.encode_with(others))
 }
 
 fn read(json: &[u8]) -> Value {

@@ -1,7 +1,5 @@
 //! A set of paths of fields, as a tree.
 
-use std::cmp::Ordering;
-
 use super::element::PathElement;
 
 /// A set of paths.
@@ -19,13 +17,6 @@ pub(super) struct Node {
     pub(super) is_member: bool,
     /// The paths below.
     pub(super) below: FieldSet,
-}
-
-/// The nodes that two sets have for one element.
-enum Pair<'a> {
-    Left(&'a Node),
-    Right(&'a Node),
-    Both(&'a Node, &'a Node),
 }
 
 impl FieldSet {
@@ -136,24 +127,41 @@ impl FieldSet {
     /// Returns the paths that are in one of the sets.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
-        self.join(other, |pair| match pair {
-            Pair::Left(node) | Pair::Right(node) => Some(node.clone()),
-            Pair::Both(one, two) => {
-                one.with(one.is_member || two.is_member, one.below.union(&two.below))
+        let mut all = self.clone();
+        all.extend(other.clone());
+        all
+    }
+
+    /// Adds the paths of the other set.
+    pub(super) fn extend(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        self.nodes.extend(other.nodes);
+        // Both are sorted, which makes this a merge.
+        self.nodes.sort_by(|one, two| one.element.cmp(&two.element));
+        self.nodes.dedup_by(|next, kept| {
+            let is_same = next.element == kept.element;
+            if is_same {
+                kept.is_member |= next.is_member;
+                kept.below.extend(std::mem::take(&mut next.below));
             }
-        })
+            is_same
+        });
     }
 
     /// Returns the paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.join(other, |pair| match pair {
-            Pair::Left(_) | Pair::Right(_) => None,
-            Pair::Both(one, two) => one.with(
-                one.is_member && two.is_member,
-                one.below.intersection(&two.below),
-            ),
-        })
+        let nodes = self.nodes.iter().filter_map(|node| {
+            let with = other.node(&node.element)?;
+            let is_member = node.is_member && with.is_member;
+            node.with(is_member, node.below.intersection(&with.below))
+        });
+        Self {
+            nodes: nodes.collect(),
+        }
     }
 
     /// Returns the paths that are not in the other set.
@@ -192,29 +200,6 @@ impl FieldSet {
             node.below.remove_recursively(&removed.below);
             !removed.is_member && (node.is_member || !node.below.is_empty())
         });
-    }
-
-    /// Merges two sets node by node, in the order of their elements.
-    fn join(&self, other: &Self, merge: impl Fn(Pair<'_>) -> Option<Node>) -> Self {
-        let (mut left, mut right) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
-        let mut nodes = Vec::with_capacity(self.nodes.len());
-        loop {
-            let order = match (left.peek(), right.peek()) {
-                (None, None) => return Self { nodes },
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some(one), Some(two)) => one.element.cmp(&two.element),
-            };
-            let pair = match order {
-                Ordering::Less => left.next().map(Pair::Left),
-                Ordering::Greater => right.next().map(Pair::Right),
-                Ordering::Equal => left
-                    .next()
-                    .zip(right.next())
-                    .map(|(one, two)| Pair::Both(one, two)),
-            };
-            nodes.extend(pair.and_then(&merge));
-        }
     }
 
     /// Calls `visit` with the text of each path, for example `.spec.replicas`. The paths that end at an object come before

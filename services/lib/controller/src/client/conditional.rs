@@ -95,6 +95,6 @@ fn unchanged(seen: &Target) -> Preconditions {
     }
 }
 
-fn receipt<T>(deleted: Result<Written<T>, ApiError>) -> Result<Receipt, ApiError> {
+fn receipt<T: Resource>(deleted: Result<Written<T>, ApiError>) -> Result<Receipt, ApiError> {
     Receipt::unless_gone(deleted.map(|deleted| deleted.receipt()))
 }

@@ -14,8 +14,7 @@ use tonic::transport::Channel;
 
 use super::Client;
 use super::call::rpc;
-use super::read::{parse, unpack};
-use crate::Written;
+use crate::{Receipt, Written};
 
 /// The preconditions of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +57,7 @@ impl Client {
             field_manager: self.writer.to_string(),
             ..CreateRequest::default()
         };
-        written(&self.send_create(request).await?)
+        Written::new(self.send_create(request).await?)
     }
 
     /// Creates an object, and its namespace before it if that is missing.
@@ -91,7 +90,7 @@ impl Client {
     ///
     /// # Errors
     /// `Conflict` if it is bound already or another Pod has its name.
-    pub async fn bind(&self, pod: &Key, node: &str, uid: &str) -> Result<Written<()>, ApiError> {
+    pub async fn bind(&self, pod: &Key, node: &str, uid: &str) -> Result<Receipt, ApiError> {
         let binding = Binding {
             metadata: ObjectMeta {
                 namespace: pod.namespace.clone(),
@@ -114,13 +113,7 @@ impl Client {
             field_manager: self.writer.to_string(),
             ..CreateRequest::default()
         };
-        let answer = self.send_create(request).await?;
-        Ok(Written {
-            object: (),
-            revision: parse(&answer.revision)?,
-            resource: Pod::RESOURCE,
-            lease_term: None,
-        })
+        Ok(Written::<Pod>::new(self.send_create(request).await?)?.receipt())
     }
 
     /// Requests a token of a ServiceAccount.
@@ -190,7 +183,7 @@ impl Client {
             field_manager: self.writer.to_string(),
             ..PatchRequest::default()
         };
-        written(&self.call(Verb::Patch, request, rpc!(patch)).await?)
+        Written::new(self.call(Verb::Patch, request, rpc!(patch)).await?)
     }
 
     /// Deletes an object; `grace` in seconds, `None` for the default of the object.
@@ -230,7 +223,7 @@ impl Client {
             field_manager: self.writer.to_string(),
             ..DeleteRequest::default()
         };
-        written(&self.call(Verb::Delete, request, rpc!(delete)).await?)
+        Written::new(self.call(Verb::Delete, request, rpc!(delete)).await?)
     }
 
     async fn send_create(&self, request: CreateRequest) -> Result<Object, ApiError> {
@@ -252,7 +245,7 @@ impl Client {
             field_manager: self.writer.to_string(),
             ..UpdateRequest::default()
         };
-        written(&self.call(Verb::Update, request, rpc!(update)).await?)
+        Written::new(self.call(Verb::Update, request, rpc!(update)).await?)
     }
 }
 
@@ -274,13 +267,4 @@ fn pack_body(type_url: &str, body: &impl Body) -> Any {
         type_url: type_url.to_owned(),
         value: body.encode_to_vec().into(),
     }
-}
-
-fn written<T: Resource>(answer: &Object) -> Result<Written<T>, ApiError> {
-    Ok(Written {
-        object: unpack(answer)?,
-        revision: parse(&answer.revision)?,
-        resource: T::RESOURCE,
-        lease_term: answer.cause.as_ref().and_then(|cause| cause.lease_term),
-    })
 }

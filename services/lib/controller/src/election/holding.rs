@@ -61,7 +61,7 @@ impl<'a> Holding<'a> {
         identity: &str,
         sent: Instant,
     ) -> Result<Self, ApiError> {
-        let Some(term) = written.lease_term else {
+        let Some(term) = written.lease_term() else {
             let message = "the response does not contain the term of the Lease";
             return Err(ApiError::new(Reason::InternalError, message));
         };
@@ -72,7 +72,7 @@ impl<'a> Holding<'a> {
         };
         Ok(Self {
             candidate,
-            lease: written.object,
+            lease: written.object()?,
             revision: written.revision,
             fence,
             identity: identity.to_owned(),
@@ -143,11 +143,11 @@ impl<'a> Holding<'a> {
             let sent = Instant::now();
             let left = (self.renewed + settings.renew_deadline).saturating_duration_since(sent);
             let lease = renewed(&self.lease);
-            let attempt = self.candidate.gateway.update(&lease);
+            let attempt = async { self.candidate.gateway.update(&lease).await?.object() };
             // An attempt that hangs must leave time for another one.
             match timeout(left / 2, attempt).await {
-                Ok(Ok(written)) => {
-                    self.lease = written.object;
+                Ok(Ok(lease)) => {
+                    self.lease = lease;
                     return Renewal::Sent(sent);
                 }
                 Ok(Err(error)) if is_overtaken(&error) => {

@@ -17,29 +17,30 @@ use crate::server::{Faults, Server, config_map, eventually, soon};
 async fn a_write_returns_the_object_as_committed_and_its_receipt() {
     let server = Server::start().await;
     let gateway = server.client("test");
-    let created = gateway.create(&config_map("a")).await.unwrap();
+    let written = gateway.create(&config_map("a")).await.unwrap();
+    let created = written.object().unwrap();
     assert_eq!(
-        created.object.metadata.resource_version,
-        created.revision.to_string()
+        created.metadata.resource_version,
+        written.revision.to_string()
     );
-    assert_eq!(created.receipt().resource, "configmaps");
-    let key = Key::of(&created.object.metadata);
+    assert_eq!(written.receipt().resource, "configmaps");
+    let key = Key::of(&created.metadata);
     assert_eq!(
         gateway.get::<ConfigMap>(&key).await.unwrap(),
-        created.object
+        created
     );
 
-    let mut changed = created.object.clone();
+    let mut changed = created.clone();
     changed.data.insert("key".into(), "value".into());
     gateway.update(&changed).await.unwrap();
-    let stale = gateway.update(&created.object).await.unwrap_err();
+    let stale = gateway.update(&created).await.unwrap_err();
     assert_eq!(stale.reason, Reason::Conflict);
 
     let deleted = gateway
         .delete::<ConfigMap>(&key, Preconditions::default(), None)
         .await
         .unwrap();
-    assert!(deleted.revision > created.revision);
+    assert!(deleted.revision > written.revision);
     assert_eq!(
         gateway.get::<ConfigMap>(&key).await.unwrap_err().reason,
         Reason::NotFound

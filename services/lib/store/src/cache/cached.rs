@@ -158,6 +158,11 @@ impl Cached {
         Self::new(kind, Key::default(), revision, &raw, None)
     }
 
+    /// Returns the object in protobuf as it is stored, without the resourceVersion. A slice of `raw`.
+    pub fn stored(&self) -> Bytes {
+        envelope::without_revision(&self.raw, &self.revision.to_string())
+    }
+
     /// Returns the labels. They are decoded on first use.
     pub fn labels(&self) -> &BTreeMap<String, String> {
         self.labels.get_or_init(|| {
@@ -222,6 +227,9 @@ mod tests {
         let cached = cached(Some(cause.clone()));
         let sent = setpoint::Object::decode(cached.object.clone()).unwrap();
         assert_eq!(sent.object.unwrap().value, cached.raw);
+        let stored = ConfigMap::decode(cached.stored()).unwrap();
+        assert_eq!(stored.metadata.resource_version, "");
+        assert_eq!(stored.metadata.name, "web");
         assert_eq!(sent.revision, "7");
         assert_eq!(cached.cause(), Some(cause));
         let object = cached.decode().unwrap();

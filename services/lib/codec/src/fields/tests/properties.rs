@@ -127,17 +127,35 @@ proptest! {
     }
 
     #[test]
-    fn an_update_is_recorded_as_a_comparison_of_whole_documents(live in any_config(), body in any_config()) {
+    fn an_update_is_recorded_as_a_comparison_of_whole_documents(
+        live in any_config(), body in any_config(), status in 0..3_i32, managers in 2..14_usize,
+    ) {
+        const NAMES: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
         let kind = World::deployment().kind;
         let object = |body: Value| kind.from_json(body.to_string().as_bytes()).unwrap();
-        let (mut old, mut new) = (object(live), object(body));
         let reset = FieldSet::default();
         let edit = |manager| Edit { kind, manager, subresource: "", now: Time::default(), reset: &reset };
-        create(&edit("one"), &mut *old);
+        let mut live = live;
+        let mut old = object(live.clone());
+        create(&edit("a"), &mut *old);
         prop_assume!(!old.meta().managed_fields.is_empty());
+        // Each owns one annotation; the last owns the status.
+        for name in &NAMES[1..managers] {
+            live["metadata"]["annotations"][name] = "".into();
+            if *name == NAMES[managers - 1] {
+                live["status"]["readyReplicas"] = 2.into();
+            }
+            let mut new = object(live.clone());
+            update(&edit(name), &*old, &mut *new, true);
+            old = new;
+        }
+        let mut body = body;
+        body["metadata"]["annotations"] = live["metadata"]["annotations"].clone();
+        body["status"]["readyReplicas"] = status.into();
+        let mut new = object(body);
         let mut compared = Managers::decode(&old.meta().managed_fields).unwrap();
-        compared.update(&edit("two"), &document(&*old), &document(&*new)).unwrap();
-        update(&edit("two"), &*old, &mut *new, true);
+        compared.update(&edit("b"), &document(&*old), &document(&*new)).unwrap();
+        update(&edit("b"), &*old, &mut *new, true);
         prop_assert_eq!(&new.meta().managed_fields, &compared.encode());
     }
 
