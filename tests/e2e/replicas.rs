@@ -168,7 +168,7 @@ async fn a_gateway_whose_watch_lags_does_not_return_an_object_that_another_gatew
         "first the connection for calls, then the one for the watch"
     );
     link.hold_connection(1);
-    let key = setpoint_model::Key::of(&created.object.metadata);
+    let key = setpoint_model::Key::of(&created.object().unwrap().metadata);
     let deleted = ahead.delete::<ConfigMap>(&key, Default::default(), None);
     deleted.await.expect("deleted");
     let refused = names().await.expect_err("it knows that it lags");

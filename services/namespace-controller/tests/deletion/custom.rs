@@ -28,7 +28,13 @@ async fn define(fixture: &Fixture) {
         },
     });
     let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
-    let mut established = fixture.client.create(&definition).await.unwrap().object().unwrap();
+    let mut established = fixture
+        .client
+        .create(&definition)
+        .await
+        .unwrap()
+        .object()
+        .unwrap();
     established.status.accepted_names = established.spec.names.clone();
     let condition = json!({ "type": "Established", "status": "True" });
     let condition = serde_json::from_value(condition).unwrap();

@@ -205,7 +205,10 @@ impl Heartbeat {
             ..ObjectMeta::default()
         };
         let spec = self.lease_spec();
-        self.gateway.create(&Lease { metadata, spec }).await?.object()
+        self.gateway
+            .create(&Lease { metadata, spec })
+            .await?
+            .object()
     }
 
     fn lease_spec(&self) -> LeaseSpec {

@@ -100,10 +100,22 @@ async fn a_claim_counts_for_the_class_that_it_should_have_and_for_the_one_that_i
     fixture.used_of(&gold, &one).await;
     claim.status.phase = "Bound".into();
     claim.status.current_volume_attributes_class_name = Some(GOLD.into());
-    claim = fixture.client.update_status(&claim).await.unwrap().object().unwrap();
+    claim = fixture
+        .client
+        .update_status(&claim)
+        .await
+        .unwrap()
+        .object()
+        .unwrap();
 
     claim.spec.volume_attributes_class_name = Some(SILVER.into());
-    claim = fixture.client.update(&claim).await.unwrap().object().unwrap();
+    claim = fixture
+        .client
+        .update(&claim)
+        .await
+        .unwrap()
+        .object()
+        .unwrap();
     fixture.used_of(&silver, &one).await;
     fixture.used_of(&gold, &one).await;
     claim.status.current_volume_attributes_class_name = Some(SILVER.into());

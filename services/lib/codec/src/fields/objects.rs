@@ -14,7 +14,7 @@ const ANNOTATIONS_MAX: usize = 256 << 10;
 
 /// Returns the JSON of an object without its managed fields, which nobody owns.
 pub fn document(object: &dyn Object) -> Value {
-    read(&bare_json(object))
+    serde_json::from_slice(&bare_json(object)).unwrap_or_default()
 }
 
 fn bare_json(object: &dyn Object) -> Vec<u8> {
@@ -102,10 +102,6 @@ fn update_live(
     let mut managers = Managers::decode(&concerned)?;
     managers.update(edit, was, is)?;
     Ok(managers.encode_with(others))
-}
-
-fn read(json: &[u8]) -> Value {
-    serde_json::from_slice(json).unwrap_or_default()
 }
 
 /// Returns `live` with a configuration applied to it.

@@ -69,7 +69,7 @@ impl<'a> Concerned<'a> {
         }
     }
 
-    /// Returns whether the manager of an entry is one of them. One that has no changed part may be, but not the reverse.
+    /// Returns whether the manager of an entry is one of them. It may be one that owns nothing in the parts that differ.
     pub(super) fn includes(&self, entry: &ManagedFieldsEntry) -> bool {
         let Some(keys) = &self.keys else { return true };
         let fields = entry

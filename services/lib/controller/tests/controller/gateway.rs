@@ -25,10 +25,7 @@ async fn a_write_returns_the_object_as_committed_and_its_receipt() {
     );
     assert_eq!(written.receipt().resource, "configmaps");
     let key = Key::of(&created.metadata);
-    assert_eq!(
-        gateway.get::<ConfigMap>(&key).await.unwrap(),
-        created
-    );
+    assert_eq!(gateway.get::<ConfigMap>(&key).await.unwrap(), created);
 
     let mut changed = created.clone();
     changed.data.insert("key".into(), "value".into());
