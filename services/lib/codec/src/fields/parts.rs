@@ -100,3 +100,68 @@ fn differing(was: &Value, is: &Value) -> Vec<String> {
         .map(|name| Value::from(format!("f:{name}")).to_string())
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use prost::Message as _;
+    use serde_json::json;
+    use setpoint_proto::core::ConfigMap;
+    use setpoint_proto::meta::{FieldsV1, Time};
+
+    use super::*;
+    use crate::fields::FieldSet;
+    use crate::kinds;
+
+    fn config_map(name: &str, data: &[(&str, &str)]) -> ConfigMap {
+        let mut map = ConfigMap::default();
+        map.metadata.name = name.to_owned();
+        let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        map.data = data.iter().map(own).collect();
+        map
+    }
+
+    #[test]
+    fn a_part_with_several_entries_is_kept_as_a_whole_if_any_differs() {
+        let old = config_map("web", &[("a", "1"), ("b", "1")]);
+        let new = config_map("web", &[("a", "1"), ("b", "2")]);
+        let (was, is) = changed(&old.encode_to_vec(), &new.encode_to_vec()).unwrap();
+        let (was, is) = (ConfigMap::decode(&*was), ConfigMap::decode(&*is));
+        assert_eq!(was.unwrap(), config_map("", &[("a", "1"), ("b", "1")]));
+        assert_eq!(is.unwrap(), config_map("", &[("a", "1"), ("b", "2")]));
+    }
+
+    #[test]
+    fn managers_that_own_nothing_in_the_parts_that_differ_are_not_concerned() {
+        let reset = FieldSet::default();
+        let edit = Edit {
+            kind: kinds().by_resource("configmaps").unwrap(),
+            manager: "me",
+            subresource: "",
+            now: Time::default(),
+            reset: &reset,
+        };
+        let entry = |manager: &str, version: &str, fields: &'static str| ManagedFieldsEntry {
+            manager: manager.to_owned(),
+            api_version: version.to_owned(),
+            fields_v1: Some(FieldsV1 { raw: fields.into() }),
+            ..ManagedFieldsEntry::default()
+        };
+        // One that was added, and one that was removed.
+        let (was, is) = (json!({"a": 1, "b": 1}), json!({"a": 1, "c": 1}));
+        let few = vec![ManagedFieldsEntry::default(); MAX_UPDATERS - 1];
+        let concerned = Concerned::by(&edit, &few, &was, &is);
+        for (entry, expected) in [
+            (entry("other", "v1", r#"{"f:a":{}}"#), false),
+            (entry("other", "v1", r#"{"f:b":{}}"#), true),
+            (entry("other", "v1", r#"{"f:c":{}}"#), true),
+            (entry("other", "v1", r#"{"f:\u0062":{}}"#), true),
+            (entry("other", "v2", r#"{"f:a":{}}"#), true),
+            (entry("me", "v1", r#"{"f:a":{}}"#), true),
+        ] {
+            assert_eq!(concerned.includes(&entry), expected, "{entry:?}");
+        }
+        let many = vec![ManagedFieldsEntry::default(); MAX_UPDATERS];
+        let concerned = Concerned::by(&edit, &many, &was, &is);
+        assert!(concerned.includes(&entry("other", "v1", r#"{"f:a":{}}"#)));
+    }
+}

@@ -129,6 +129,7 @@ proptest! {
     #[test]
     fn an_update_is_recorded_as_a_comparison_of_whole_documents(
         live in any_config(), body in any_config(), status in 0..3_i32, managers in 2..14_usize,
+        by in prop::sample::select(vec!["b", "new"]),
     ) {
         const NAMES: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
         let kind = World::deployment().kind;
@@ -154,8 +155,8 @@ proptest! {
         body["status"]["readyReplicas"] = status.into();
         let mut new = object(body);
         let mut compared = Managers::decode(&old.meta().managed_fields).unwrap();
-        compared.update(&edit("b"), &document(&*old), &document(&*new)).unwrap();
-        update(&edit("b"), &*old, &mut *new, true);
+        compared.update(&edit(by), &document(&*old), &document(&*new)).unwrap();
+        update(&edit(by), &*old, &mut *new, true);
         prop_assert_eq!(&new.meta().managed_fields, &compared.encode());
     }
 
