@@ -138,7 +138,7 @@ pub fn with_revision(raw: &Bytes, revision: &str) -> Bytes {
     out.freeze()
 }
 
-/// Returns the encoded object that [`with_revision`] got. Shares its buffer.
+/// Returns the encoded object to which [`with_revision`] appended this revision. Shares its buffer.
 pub fn without_revision(raw: &Bytes, revision: &str) -> Bytes {
     let appended = field_len(field_len(revision.len()));
     raw.slice(..raw.len().saturating_sub(appended))

@@ -10,6 +10,10 @@ use setpoint_proto::meta::ManagedFieldsEntry;
 
 use super::managers::{Edit, MAX_UPDATERS};
 
+/// The number of parts that are searched for in the fields of each manager. Objects of custom kinds can have thousands, and
+/// decoding takes less time then.
+const MAX_PARTS: usize = 16;
+
 /// Returns two encoded messages without the fields whose encodings are the same in both.
 ///
 /// # Errors
@@ -62,6 +66,7 @@ impl<'a> Concerned<'a> {
     ) -> Self {
         // If there are too many, the oldest are merged.
         let keys = (live.len() < MAX_UPDATERS).then(|| differing(was, is));
+        let keys = keys.filter(|keys| keys.len() <= MAX_PARTS);
         Self {
             manager: edit.recorded_name(),
             version: edit.kind.api_version(),
@@ -160,6 +165,13 @@ mod tests {
         ] {
             assert_eq!(concerned.includes(&entry), expected, "{entry:?}");
         }
+        let wide: Value = (0..=MAX_PARTS)
+            .map(|at| (at.to_string(), Value::from(at)))
+            .collect();
+        let concerned = Concerned::by(&edit, &few, &was, &wide);
+        assert!(concerned.includes(&entry("other", "v1", r#"{"f:d":{}}"#)));
+        let concerned = Concerned::by(&edit, &few, &was, &json!({}));
+        assert!(!concerned.includes(&entry("other", "v1", r#"{"f:d":{}}"#)));
         let many = vec![ManagedFieldsEntry::default(); MAX_UPDATERS];
         let concerned = Concerned::by(&edit, &many, &was, &is);
         assert!(concerned.includes(&entry("other", "v1", r#"{"f:a":{}}"#)));
