@@ -13,17 +13,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("codec", &["model", "proto", "schema"]),
     // Names and quantities are checked by the same rules.
     ("schema", &["model"]),
+    // Bodies of requests, of any server.
+    ("transport", &[]),
     // All processes have tasks that are restarted after a panic.
     ("task", &[]),
     ("telemetry", &["proto"]),
     (
         "controller",
-        &["host", "model", "proto", "task", "telemetry"],
+        &["host", "model", "proto", "task", "telemetry", "transport"],
     ),
     ("host", &["proto", "task", "telemetry"]),
     ("workload", &["controller", "model", "proto"]),
     // The registration of metrics is in telemetry.
-    ("store", &["codec", "model", "proto", "task", "telemetry"]),
+    (
+        "store",
+        &["codec", "model", "proto", "task", "telemetry", "transport"],
+    ),
     (
         "gateway",
         &[
@@ -37,7 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "telemetry",
         ],
     ),
-    // Hosts controllers: the only service that depends on others.
+    // Hosts controllers.
     (
         "controller-manager",
         &[
@@ -60,6 +65,19 @@ const ARROWS: &[(&str, &[&str])] = &[
             "resourcequota-controller",
             "serviceaccount-controller",
             "statefulset-controller",
+        ],
+    ),
+    // All services, each of which stays a process of its own.
+    (
+        "multicall",
+        &[
+            "controller-manager",
+            "ctl",
+            "deployment-controller",
+            "gateway",
+            "node-agent",
+            "replicaset-controller",
+            "scheduler",
         ],
     ),
     ("certificatesigningrequest-controller", SERVICE),

@@ -5,7 +5,7 @@ services=(gateway deployment-controller replicaset-controller scheduler controll
 # Makes images from existing binaries, or builds them.
 packed_images() {
     local service
-    build "${services[@]}" setpoint
+    build_services
     for service in "${services[@]}" setpoint; do
         binary "$service" "$service"
         image "setpoint/$service" "$service" 'USER 65532:65532' "ENTRYPOINT [\"/$service\"]"
@@ -14,13 +14,20 @@ packed_images() {
 
 # Makes the stand-ins for images without a Debian package: Jaeger, and the pause image.
 support_images() {
-    build node-agent
-    binary pause node-agent
-    image registry.k8s.io/pause:3.10 pause 'USER 65535:65535' 'ENTRYPOINT ["/pause", "pause"]'
+    build_services
+    binary node-agent node-agent
+    image registry.k8s.io/pause:3.10 node-agent 'USER 65535:65535' 'ENTRYPOINT ["/node-agent", "pause"]'
     # Built separately, since the dependencies of the tests would change the features of the services' dependencies.
     build jaeger
     binary jaeger jaeger
     image "$(image_of jaeger)" jaeger 'USER 65532:65532' 'ENTRYPOINT ["/jaeger"]' 'EXPOSE 4317' 'EXPOSE 16686'
+}
+
+build_services() {
+    [ -n "$binaries" ] && return
+    build multicall
+    local programs=${CARGO_TARGET_DIR:-target}/release
+    "$programs/multicall" install "$programs"
 }
 
 build() {

@@ -21,4 +21,17 @@ mod trace;
 mod up;
 mod why;
 
-pub use cli::Cli;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use cli::Cli;
+
+/// Runs the command that the arguments name.
+#[tokio::main(flavor = "current_thread")]
+pub async fn main() -> ExitCode {
+    Cli::parse().run().await.unwrap_or_else(|error| {
+        eprintln!("setpoint: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,14 +1,5 @@
 //! The `setpoint` command.
 
-use std::process::ExitCode;
-
-use clap::Parser;
-use setpoint_ctl::Cli;
-
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> ExitCode {
-    Cli::parse().run().await.unwrap_or_else(|error| {
-        eprintln!("setpoint: {error:#}");
-        ExitCode::FAILURE
-    })
+fn main() -> std::process::ExitCode {
+    setpoint_ctl::main()
 }

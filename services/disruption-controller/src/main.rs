@@ -3,12 +3,7 @@
 use std::process::ExitCode;
 
 use setpoint_disruption_controller::CONTROLLER;
-use setpoint_host as host;
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> ExitCode {
-    host::run(CONTROLLER.name, |host, settings| {
-        CONTROLLER.start(host, settings)
-    })
-    .await
+fn main() -> ExitCode {
+    CONTROLLER.run_process()
 }

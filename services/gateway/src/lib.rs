@@ -33,3 +33,9 @@ pub use router::router;
 pub use server_info::ServerInfo;
 pub use settings::Settings;
 pub use start::start;
+
+/// Runs the gateway's process.
+#[tokio::main]
+pub async fn main() -> std::process::ExitCode {
+    setpoint_host::run("gateway", start).await
+}

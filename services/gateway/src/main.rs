@@ -1,8 +1,5 @@
-//! The gateway's process.
+//! The `gateway` binary.
 
-use std::process::ExitCode;
-
-#[tokio::main]
-async fn main() -> ExitCode {
-    setpoint_host::run("gateway", setpoint_gateway::start).await
+fn main() -> std::process::ExitCode {
+    setpoint_gateway::main()
 }

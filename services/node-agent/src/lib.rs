@@ -57,7 +57,18 @@ pub use probe::{Health, ProbeKind, ProbeResults};
 pub use rejection::{InsufficientResource, Rejection};
 pub use resize::{Allocation, Pending, Resize};
 pub use settings::{Capacity, Kind, Settings, Switch};
-pub use start::start;
+use start::start;
 pub use status::status;
-pub use subcommand::subcommand;
 pub use world::{AssignedPod, AttemptHistory, LastAttempt, Runs, WaitingReason, World};
+
+/// Runs the agent's process, or the subcommand that the arguments name: the same program is also the shim that supervises one
+/// container.
+pub fn main() -> std::process::ExitCode {
+    // Checked before any thread exists: a shim must stay one small process without an async runtime.
+    subcommand::subcommand(std::env::args_os().skip(1)).unwrap_or_else(agent)
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn agent() -> std::process::ExitCode {
+    setpoint_host::run("node-agent", start).await
+}

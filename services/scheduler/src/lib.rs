@@ -56,3 +56,9 @@ pub use spread::Constraint;
 pub use start::start;
 pub use status::Nomination;
 pub use storage::{ClaimUse, ClaimView, ClassView, CsiNodeView, CsiVolume, Storage, VolumeView};
+
+/// Runs the scheduler's process.
+#[tokio::main(worker_threads = 2)]
+pub async fn main() -> std::process::ExitCode {
+    setpoint_host::run("scheduler", start).await
+}

@@ -1,10 +1,5 @@
-//! Finds a node for every Pod.
+//! The `scheduler` binary.
 
-use std::process::ExitCode;
-
-use setpoint_host as host;
-
-#[tokio::main(worker_threads = 2)]
-async fn main() -> ExitCode {
-    host::run("scheduler", setpoint_scheduler::start).await
+fn main() -> std::process::ExitCode {
+    setpoint_scheduler::main()
 }

@@ -2,13 +2,8 @@
 
 use std::process::ExitCode;
 
-use setpoint_host as host;
 use setpoint_statefulset_controller::CONTROLLER;
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> ExitCode {
-    host::run(CONTROLLER.name, |host, settings| {
-        CONTROLLER.start(host, settings)
-    })
-    .await
+fn main() -> ExitCode {
+    CONTROLLER.run_process()
 }

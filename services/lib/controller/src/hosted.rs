@@ -1,7 +1,9 @@
 //! Several controllers in one process.
 
+use std::process::ExitCode;
+
 use futures::future::{BoxFuture, try_join_all};
-use setpoint_host::Host;
+use setpoint_host::{self as host, Host};
 
 use crate::Replica;
 use crate::replica::INFORMERS;
@@ -20,6 +22,12 @@ pub struct Hosted {
 }
 
 impl Hosted {
+    /// Runs the process of a service that is this controller alone.
+    #[tokio::main(worker_threads = 2)]
+    pub async fn run_process(self) -> ExitCode {
+        host::run(self.name, |host, settings| self.start(host, settings)).await
+    }
+
     /// Runs the controller as a service of its own until shutdown.
     ///
     /// # Errors

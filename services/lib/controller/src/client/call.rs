@@ -9,8 +9,8 @@ use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::trace::Traced;
 use setpoint_proto::{ApiError, FENCE, Reason, TraceContext};
 use setpoint_telemetry::{RPC_SYSTEM, Span};
+use setpoint_transport::EarlyEnd;
 use tokio::time::{Instant, timeout};
-use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
 use super::Client;
@@ -19,7 +19,7 @@ use crate::{cascade, metrics};
 /// Sends a request by the client's method of this name.
 macro_rules! rpc {
     ($method:ident) => {
-        |mut client: ObjectsClient<Channel>, request| async move { client.$method(request).await }
+        |mut client: ObjectsClient<EarlyEnd>, request| async move { client.$method(request).await }
     };
 }
 pub(super) use rpc;
@@ -30,7 +30,7 @@ impl Client {
         &self,
         verb: Verb,
         body: Q,
-        send: impl FnOnce(ObjectsClient<Channel>, Request<Q>) -> F,
+        send: impl FnOnce(ObjectsClient<EarlyEnd>, Request<Q>) -> F,
     ) -> Result<A, ApiError>
     where
         Q: Traced,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_transport::EarlyEnd;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
@@ -36,7 +37,7 @@ const MAX_ANSWER: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Client {
     channel: Channel,
-    client: ObjectsClient<Channel>,
+    client: ObjectsClient<EarlyEnd>,
     writer: Arc<str>,
     host: Arc<str>,
     timeout: Duration,
@@ -67,7 +68,8 @@ impl Client {
     pub fn over(channel: Channel, settings: &Settings, writer: &str) -> Self {
         Self {
             channel: channel.clone(),
-            client: ObjectsClient::new(channel).max_decoding_message_size(MAX_ANSWER),
+            client: ObjectsClient::new(EarlyEnd::new(channel))
+                .max_decoding_message_size(MAX_ANSWER),
             writer: writer.into(),
             host: settings.host().into(),
             timeout: settings.timeout,

@@ -6,7 +6,7 @@ use setpoint_proto::authorization::{SubjectAccessReview, SubjectAccessReviewSpec
 use setpoint_proto::setpoint::CreateRequest;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::{Any, ApiError, Reason, Resource};
-use tonic::transport::Channel;
+use setpoint_transport::EarlyEnd;
 
 use super::Client;
 use super::call::rpc;

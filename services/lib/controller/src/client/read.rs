@@ -4,8 +4,8 @@ use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{GetRequest, ListRequest, Object, WatchRequest};
 use setpoint_proto::{ApiError, Reason, Resource, WatchEvent};
+use setpoint_transport::EarlyEnd;
 use tonic::Streaming;
-use tonic::transport::Channel;
 
 use super::Client;
 use super::call::rpc;

@@ -5,7 +5,7 @@ use setpoint_proto::autoscaling::Scale;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{GetRequest, Object, UpdateRequest};
 use setpoint_proto::{Any, ApiError, Body, Reason};
-use tonic::transport::Channel;
+use setpoint_transport::EarlyEnd;
 
 use super::Client;
 use super::call::rpc;

@@ -11,8 +11,8 @@ use setpoint_proto::setpoint::{
     WatchMetadataRequest,
 };
 use setpoint_proto::{ApiError, meta::DeleteOptions};
+use setpoint_transport::EarlyEnd;
 use tonic::Streaming;
-use tonic::transport::Channel;
 
 use super::call::rpc;
 use super::read::parse;
@@ -24,7 +24,7 @@ macro_rules! metadata {
     ($client:ident, $method:ident) => {{
         let client = MetadataClient::new($client.channel());
         let mut client = client.max_decoding_message_size(MAX_ANSWER);
-        async move |_: ObjectsClient<Channel>, request| client.$method(request).await
+        async move |_: ObjectsClient<EarlyEnd>, request| client.$method(request).await
     }};
 }
 

@@ -10,7 +10,7 @@ use setpoint_proto::setpoint::{
     CreateRequest, DeleteRequest, Object, PatchRequest, UpdateRequest, patch_request,
 };
 use setpoint_proto::{Any, ApiError, Body, Reason, Resource};
-use tonic::transport::Channel;
+use setpoint_transport::EarlyEnd;
 
 use super::Client;
 use super::call::rpc;

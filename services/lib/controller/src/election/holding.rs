@@ -1,12 +1,12 @@
 //! A leader: renews the Lease while the work runs, and releases it afterwards.
 
 use std::future::Future;
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use setpoint_model::Revision;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::{ApiError, Reason};
+use setpoint_task::next_tick;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -32,18 +32,6 @@ pub(super) struct Holding<'a> {
     /// Send time of the last successful renewal. Measured from sending, so that work stops before any standby's
     /// timeout can fire.
     renewed: Instant,
-}
-
-/// The start of the periods of all renewals of this process.
-static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
-
-/// Returns the time of the renewal after the one at `renewed`: the end of its period, which is the same for all Leases of the
-/// process. Many renewals at once wake it, the gateway and etcd as often as one.
-fn next_renewal(renewed: Instant, period: Duration) -> Instant {
-    let since = renewed.saturating_duration_since(*EPOCH).as_nanos();
-    let passed = since.checked_rem(period.as_nanos()).unwrap_or_default();
-    let passed = Duration::from_nanos(u64::try_from(passed).unwrap_or_default());
-    renewed + period.saturating_sub(passed)
 }
 
 /// The result of a renewal.
@@ -126,7 +114,8 @@ impl<'a> Holding<'a> {
     async fn keep_renewing(&mut self) -> Instant {
         let settings = &self.candidate.settings;
         loop {
-            sleep_until(next_renewal(self.renewed, settings.renewal_period())).await;
+            let earliest = self.renewed + Duration::from_nanos(1);
+            sleep_until(next_tick(earliest, settings.renewal_period())).await;
             let deadline = self.renewed + settings.renew_deadline;
             match timeout_at(deadline, self.renew()).await {
                 Ok(Renewal::Sent(at)) => self.renewed = at,
@@ -211,18 +200,4 @@ fn is_overtaken(error: &ApiError) -> bool {
 async fn too_long_after(shutdown: &CancellationToken) {
     shutdown.cancelled().await;
     sleep(DRAIN).await;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn leases_that_were_acquired_at_different_times_are_renewed_together() {
-        let period = Duration::from_secs(2);
-        let at = |ms| *EPOCH + Duration::from_millis(ms);
-        for (renewed, next) in [(0, 2_000), (1, 2_000), (1_999, 2_000), (2_000, 4_000)] {
-            assert_eq!(next_renewal(at(renewed), period), at(next), "{renewed}");
-        }
-    }
 }

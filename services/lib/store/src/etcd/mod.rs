@@ -14,12 +14,16 @@ mod watch;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Client, ConnectOptions, KvClient, WatchClient};
+use etcd_client::{Channel, Client, ConnectOptions, KvClient, WatchClient};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use setpoint_model::Revision;
+use setpoint_transport::EarlyEnd;
 use tokio::sync::Semaphore;
+use tonic::transport::{self, Endpoint};
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceExt as _};
 
 use super::{Batch, Entry, Error, Page, Range, Store, Write};
 
@@ -87,13 +91,32 @@ impl Etcd {
 }
 
 async fn client(settings: &Settings) -> Result<Client, Error> {
-    let options = ConnectOptions::new()
-        .with_connect_timeout(settings.connect_timeout)
-        .with_keep_alive(KEEP_ALIVE.0, KEEP_ALIVE.1)
-        .with_timeout(settings.timeout)
-        .with_require_leader(true);
-    let client = Client::connect(&settings.endpoints, Some(options)).await;
-    client.map_err(|error| Error::Unavailable(error.to_string()))
+    let endpoints = settings.endpoints.iter().map(|url| endpoint(url, settings));
+    let endpoints: Vec<_> = endpoints.collect::<Result<_, _>>().map_err(unavailable)?;
+    let channel = match endpoints.as_slice() {
+        // Choosing among members takes time in each call.
+        [only] => only.connect_lazy(),
+        _ => transport::Channel::balance_list(endpoints.into_iter()),
+    };
+    let channel = BoxCloneSyncService::new(EarlyEnd::new(channel).map_err(BoxError::from));
+    let options = ConnectOptions::new().with_require_leader(true);
+    let client = Client::from_channel(Channel::Custom(channel), Some(options)).await;
+    client.map_err(unavailable)
+}
+
+fn endpoint(url: &str, settings: &Settings) -> Result<Endpoint, transport::Error> {
+    let scheme = if url.contains("://") { "" } else { "http://" };
+    let endpoint = Endpoint::from_shared(format!("{scheme}{url}"))?;
+    Ok(endpoint
+        .connect_timeout(settings.connect_timeout)
+        .keep_alive_while_idle(true)
+        .http2_keep_alive_interval(KEEP_ALIVE.0)
+        .keep_alive_timeout(KEEP_ALIVE.1)
+        .timeout(settings.timeout))
+}
+
+fn unavailable(error: impl ToString) -> Error {
+    Error::Unavailable(error.to_string())
 }
 
 /// Converts a revision of etcd, which is an `i64` but never negative.
