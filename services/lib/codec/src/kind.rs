@@ -259,7 +259,7 @@ impl Kind {
         self.empty.get_or_init(|| {
             let object = self.decode(&[]);
             let object = object.expect("no bytes are the encoding of an empty message");
-            serde_json::from_slice(&object.to_json()).expect("an object is written as JSON")
+            object.to_document()
         })
     }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use prost::Message;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Error as _};
+use serde_json::Value;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{Body, for_each_kind};
 
@@ -29,6 +30,8 @@ pub trait Object: Any + Debug + Send + Sync {
     fn encode(&self) -> Bytes;
     /// Returns its JSON, which starts with `kind` and `apiVersion`.
     fn to_json(&self) -> Vec<u8>;
+    /// Returns the same as a document.
+    fn to_document(&self) -> Value;
     /// Returns its JSON as in a list, where `kind` and `apiVersion` are those of the list.
     fn to_json_item(&self) -> Vec<u8>;
     /// Returns the fields in which it differs from an object without any, except for `kind` and `apiVersion`; `None` if they have to
@@ -97,6 +100,14 @@ fn write_json<T: Serialize>(head: &str, message: &T) -> Vec<u8> {
     json
 }
 
+/// Adds kind and apiVersion to the fields of a message.
+fn document(kind: &Kind, fields: serde_json::Result<Value>) -> Value {
+    let mut document = fields.expect("a message has fields of JSON, whose keys are strings");
+    document["kind"] = kind.kind.as_str().into();
+    document["apiVersion"] = kind.api_version().into();
+    document
+}
+
 macro_rules! objects {
     ($($message:path => $name:literal,)*) => {
         /// The decoders of each kind, by the name of its message.
@@ -125,6 +136,9 @@ macro_rules! objects {
             }
             fn to_json(&self) -> Vec<u8> {
                 write_json(Object::kind(self).json_head(), self)
+            }
+            fn to_document(&self) -> Value {
+                document(Object::kind(self), serde_json::to_value(self))
             }
             fn to_json_item(&self) -> Vec<u8> {
                 serde_json::to_vec(self)

@@ -147,6 +147,9 @@ impl Object for CustomObject {
     fn to_json(&self) -> Vec<u8> {
         self.document().to_string().into_bytes()
     }
+    fn to_document(&self) -> Value {
+        self.document()
+    }
     fn to_json_item(&self) -> Vec<u8> {
         // Lists of custom objects name the kind of each, as upstream.
         self.to_json()

@@ -14,16 +14,12 @@ const ANNOTATIONS_MAX: usize = 256 << 10;
 
 /// Returns the JSON of an object without its managed fields, which nobody owns.
 pub fn document(object: &dyn Object) -> Value {
-    serde_json::from_slice(&bare_json(object)).unwrap_or_default()
-}
-
-fn bare_json(object: &dyn Object) -> Vec<u8> {
     if object.meta().managed_fields.is_empty() {
-        return object.to_json();
+        return object.to_document();
     }
     let mut bare = object.clone_box();
     bare.meta_mut().managed_fields.clear();
-    bare.to_json()
+    bare.to_document()
 }
 
 /// Records the creator of an object, which owns its fields.
@@ -190,7 +186,7 @@ pub fn keep_times(old: &dyn Object, new: &mut dyn Object) {
         ..entry.clone()
     };
     let same = was != is && was.iter().map(timeless).eq(is.iter().map(timeless));
-    if same && bare_json(old) == bare_json(new) {
+    if same && document(old) == document(new) {
         new.meta_mut().managed_fields.clone_from(was);
     }
 }
