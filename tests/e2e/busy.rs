@@ -8,8 +8,8 @@ use setpoint_tests::{
     Cluster, ELECTED, Entry, EtcdLog, LeadershipTerm, Size, election, eventually, http,
 };
 
-/// Maximum time between two renewals: a third of the renew deadline, and a tolerance.
-const APART: Duration = Duration::from_millis(1000 + 1000);
+/// Maximum time between two renewals: half of the renew deadline, and a tolerance.
+const APART: Duration = Duration::from_millis(1500 + 1000);
 const CONNECTIONS: usize = 64;
 const RENEWALS: usize = 10;
 

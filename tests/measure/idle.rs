@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use setpoint_tests::{Cluster, Size};
 
-use crate::process::{SERVICES, cpu, memory};
+use crate::process::{SERVICES, cpu, proportional_memory};
 use crate::report::Report;
 
 /// The process of all controllers that have none of their own, as `setpoint up` starts it.
@@ -16,7 +16,8 @@ const HOUSEKEEPER: &str = "controller-manager-9";
 /// The time between the start and the measurement.
 const SETTLING: Duration = Duration::from_secs(10);
 
-/// Reports the memory of one process of each service, with all controllers, and the CPU of all together over `seconds`.
+/// Reports the memory of one process of each service, with all controllers, and the CPU of all together over `seconds`. Pages that
+/// several of them have, such as the code of one program, are counted once.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let size = Size {
         replicas: 1,
@@ -41,11 +42,11 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     for (name, pid) in services {
         report.add(
             format!("idle memory of {}", name.trim_end_matches("-0")),
-            mib(memory(pid)),
+            mib(proportional_memory(pid)),
             "MiB",
         );
     }
-    let total = pids.iter().map(|&pid| memory(pid)).sum();
+    let total = pids.iter().map(|&pid| proportional_memory(pid)).sum();
     report.add(
         "idle memory of one of each, without etcd",
         mib(total),

@@ -20,7 +20,18 @@ pub fn cpu(pid: u32) -> Duration {
 /// Returns the resident memory of a process in bytes.
 pub fn memory(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or_default() * 1024
+    kib(&status, "VmRSS:") * 1024
+}
+
+/// Returns the memory of a process in bytes, of which pages that several processes have count as equal shares (PSS).
+pub fn proportional_memory(pid: u32) -> u64 {
+    let path = format!("/proc/{pid}/smaps_rollup");
+    kib(&std::fs::read_to_string(path).unwrap_or_default(), "Pss:") * 1024
+}
+
+/// Returns the number of kilobytes in the line of `text` that begins with `name`.
+fn kib(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    number.unwrap_or_default()
 }

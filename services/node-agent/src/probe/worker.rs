@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_proto::core::{Pod, Probe};
+use setpoint_task::next_tick;
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::streak::Streak;
 use super::{Health, ProbeKind, Probes, key, spread};
@@ -14,6 +15,8 @@ use crate::events::Events;
 use crate::handler::{Outcome, Target};
 use crate::runtime::{Runtime, State, Wake};
 
+/// All probes but the first of a container are executed at multiples of this time.
+const TICK: Duration = Duration::from_millis(100);
 /// The number of attempts at an execution that fails on the node.
 const ATTEMPTS: usize = 3;
 
@@ -41,11 +44,11 @@ impl<R: Runtime> Worker<R> {
             let _ = self.started.subscribe().wait_for(|started| *started).await;
         }
         sleep(self.first_delay(period)).await;
-        let mut ticks = interval(period);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut streak = Streak::default();
+        let mut due = Instant::now();
         loop {
-            ticks.tick().await;
+            sleep_until(due).await;
+            due = next_tick((due + period).max(Instant::now()), TICK);
             if !self.goes_on() {
                 return;
             }

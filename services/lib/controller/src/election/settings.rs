@@ -76,10 +76,10 @@ impl Settings {
         i32::try_from(self.lease_duration.as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
     }
 
-    /// Returns the interval of renewals: a third of the renew deadline, so that two more thirds are left for attempts after a
-    /// failure. Upstream renews at each retry period, which costs an idle cluster nearly twice as many writes.
+    /// Returns the interval of renewals: half of the renew deadline, so that the other half is left for attempts after a failure.
+    /// Upstream renews at each retry period, which costs an idle cluster more than twice as many writes.
     pub(super) fn renewal_period(&self) -> Duration {
-        self.retry_period.max(self.renew_deadline / 3)
+        self.retry_period.max(self.renew_deadline / 2)
     }
 
     pub(super) fn pause(&self) -> Duration {
@@ -134,7 +134,7 @@ mod tests {
         };
         assert_eq!(
             [period(10_000, 2_000), period(10_000, 7_000)],
-            [3_333, 7_000]
+            [5_000, 7_000]
         );
     }
 

@@ -19,7 +19,7 @@ async fn a_renewal_and_a_release_that_are_refused_are_tried_again_without_a_look
         refuse: Some(("Update", ApiError::new(Reason::Forbidden, "no"))),
         ..Faults::default()
     });
-    sleep(Duration::from_secs(5)).await;
+    sleep(Duration::from_secs(7)).await;
     let renewals = server.calls("Update");
     assert!(renewals > 2, "{renewals}");
     assert_eq!(leaders.leader().as_deref(), Some("a-0"));

@@ -188,7 +188,7 @@ const SHARED: &[(&str, &str)] = &[
     ),
     (
         "election.retry_period",
-        "Interval at which a candidate tries to acquire the Lease; a leader renews at a third of renew_deadline, or at this interval if it is longer",
+        "Interval at which a candidate tries to acquire the Lease; a leader renews at half of renew_deadline, or at this interval if it is longer",
     ),
     ("election.namespace", "Namespace of the Lease"),
 ];
