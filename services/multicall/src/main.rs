@@ -11,8 +11,10 @@ use std::{env, fs, io};
 /// `EX_USAGE` of sysexits.h.
 const USAGE: u8 = 64;
 
+type Main = fn() -> ExitCode;
+
 /// The names, and the `main` of each.
-const PROGRAMS: [(&str, fn() -> ExitCode); 7] = [
+const PROGRAMS: [(&str, Main); 7] = [
     ("gateway", setpoint_gateway::main),
     ("deployment-controller", || {
         setpoint_deployment_controller::CONTROLLER.run_process()
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
 }
 
 /// Returns the `main` of the program at `path`, which may be that of a running program whose file was replaced.
-fn named(path: Option<PathBuf>) -> Option<fn() -> ExitCode> {
+fn named(path: Option<PathBuf>) -> Option<Main> {
     let path = path?;
     let called = path.file_name()?.to_str()?;
     let called = called.strip_suffix(" (deleted)").unwrap_or(called);
