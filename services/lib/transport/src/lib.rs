@@ -72,14 +72,15 @@ impl HttpBody for Ahead {
             Some(frame) => Some(frame),
             None => ready!(Pin::new(&mut self.body).poll_frame(context)),
         };
-        match (&frame, &mut *self) {
-            (Some(Ok(_)), ahead) => match Pin::new(&mut ahead.body).poll_frame(context) {
-                Poll::Ready(Some(next)) => ahead.next = Some(next),
-                Poll::Ready(None) => ahead.is_over = true,
-                // It wakes the task, which asks for the next frame anyway.
-                Poll::Pending => {}
-            },
-            (_, ahead) => ahead.is_over = true,
+        if !matches!(frame, Some(Ok(_))) {
+            self.is_over = true;
+            return Poll::Ready(frame);
+        }
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(next)) => self.next = Some(next),
+            Poll::Ready(None) => self.is_over = true,
+            // It wakes the task, which asks for the next frame anyway.
+            Poll::Pending => {}
         }
         Poll::Ready(frame)
     }

@@ -11,6 +11,7 @@ mod read;
 mod unknown_outcome;
 mod watch;
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -73,7 +74,7 @@ impl Etcd {
     /// Returns a store on the etcd at the endpoints of the settings. etcd need not be up yet.
     ///
     /// # Errors
-    /// `Unavailable` if an endpoint is not a URL.
+    /// `Unavailable` if an endpoint is not a URL, or one of HTTPS.
     pub async fn connect(settings: &Settings) -> Result<Self, Error> {
         let calls = client(settings).await?;
         let changes = client(settings).await?;
@@ -92,7 +93,7 @@ impl Etcd {
 
 async fn client(settings: &Settings) -> Result<Client, Error> {
     let endpoints = settings.endpoints.iter().map(|url| endpoint(url, settings));
-    let endpoints: Vec<_> = endpoints.collect::<Result<_, _>>().map_err(unavailable)?;
+    let endpoints: Vec<_> = endpoints.collect::<Result<_, _>>()?;
     let channel = match endpoints.as_slice() {
         // Choosing among members takes time in each call.
         [only] => only.connect_lazy(),
@@ -101,22 +102,23 @@ async fn client(settings: &Settings) -> Result<Client, Error> {
     let channel = BoxCloneSyncService::new(EarlyEnd::new(channel).map_err(BoxError::from));
     let options = ConnectOptions::new().with_require_leader(true);
     let client = Client::from_channel(Channel::Custom(channel), Some(options)).await;
-    client.map_err(unavailable)
+    client.map_err(|error| Error::Unavailable(error.to_string()))
 }
 
-fn endpoint(url: &str, settings: &Settings) -> Result<Endpoint, transport::Error> {
+fn endpoint(url: &str, settings: &Settings) -> Result<Endpoint, Error> {
+    let unusable = |why: &dyn Display| Error::Unavailable(format!("{url}: {why}"));
+    if url.starts_with("https://") {
+        return Err(unusable(&"TLS to etcd is not supported"));
+    }
     let scheme = if url.contains("://") { "" } else { "http://" };
-    let endpoint = Endpoint::from_shared(format!("{scheme}{url}"))?;
+    let endpoint = Endpoint::from_shared(format!("{scheme}{url}"));
     Ok(endpoint
+        .map_err(|error| unusable(&error))?
         .connect_timeout(settings.connect_timeout)
         .keep_alive_while_idle(true)
         .http2_keep_alive_interval(KEEP_ALIVE.0)
         .keep_alive_timeout(KEEP_ALIVE.1)
         .timeout(settings.timeout))
-}
-
-fn unavailable(error: impl ToString) -> Error {
-    Error::Unavailable(error.to_string())
 }
 
 /// Converts a revision of etcd, which is an `i64` but never negative.
@@ -156,5 +158,25 @@ impl Store for Etcd {
 
     fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
         watch::follow(self.watch.clone(), after, self.timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_endpoint_that_cannot_be_reached_in_any_case_is_refused_with_its_name() {
+        for (url, why) in [
+            ("https://etcd:2379", "TLS to etcd is not supported"),
+            ("http://a b", "invalid URI"),
+        ] {
+            let settings = Settings {
+                endpoints: vec![url.to_owned()],
+                ..Settings::default()
+            };
+            let refused = Etcd::connect(&settings).await.err();
+            assert_eq!(refused, Some(Error::Unavailable(format!("{url}: {why}"))));
+        }
     }
 }
