@@ -1,8 +1,14 @@
-//! Jumps of the replicas' wall clocks by an hour do not change the leader.
+//! Jumps of wall clocks by an hour: those of replicas do not change the leader, that of a node does not change its Pods.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use setpoint_tests::{Cluster, EtcdLog, Kubectl, LeadershipTerm, WallClock, election, eventually};
+use setpoint_tests::{
+    Cluster, EtcdLog, Kubectl, LeadershipTerm, Size, WallClock, election, eventually, fast_election,
+};
+
+use crate::node_pressure::{SLEEP, has_phase, pod, until};
+use crate::web::text;
+use crate::workloads::{CONTROLLERS, MANAGER, create};
 
 const SERVICE: &str = "replicaset-controller";
 const HOUR: i64 = 3600;
@@ -10,6 +16,7 @@ const HOUR: i64 = 3600;
 const SLACK: i64 = 30;
 /// Number of renewals that takes longer than the lease duration.
 const RENEWALS: usize = 5;
+const PROBE: &str = "livenessProbe: {exec: {command: [\"true\"]}, periodSeconds: 1}";
 
 /// Checks L1 (skew) and L2: leadership depends on monotonic clocks only.
 #[test]
@@ -38,6 +45,50 @@ fn a_jump_of_a_wall_clock_by_an_hour_does_not_change_the_leader() {
     assert!(
         handover.leaderless < 5 * first.lease_duration,
         "{handover:?}"
+    );
+}
+
+/// A Pod that runs when the clock jumps goes on, and new ones start, fail and are started again.
+#[test]
+fn a_jump_of_the_wall_clock_of_a_node_ends_no_pod_and_delays_none() {
+    let Some(clock) = WallClock::new() else {
+        return;
+    };
+    let mut cluster = Cluster::start(Size {
+        gateways: 1,
+        replicas: 1,
+        process_nodes: 0,
+        simulated_nodes: 0,
+    });
+    let controllers = CONTROLLERS.map(str::to_owned);
+    cluster.service(MANAGER, 0, &[fast_election(), controllers.into()].concat());
+    let state = cluster.node("node-0").display().to_string();
+    let flags = ["--node-name", "node-0", "--state-dir", &state].map(str::to_owned);
+    cluster.service_by(&clock, "node-agent", 0, &flags);
+    let kubectl = cluster.kubectl();
+    create(&kubectl, &pod("steady", PROBE, SLEEP));
+    until(&kubectl, "steady", has_phase("Running"));
+    for (name, ahead) in [("ahead", HOUR), ("behind", -HOUR), ("right", 0)] {
+        clock.set(ahead);
+        create(&kubectl, &pod(name, PROBE, "exit 3"));
+        let status = until(&kubectl, name, |status| {
+            status["containerStatuses"][0]["restartCount"].as_i64() > Some(0)
+        });
+        let started: Timestamp = text(&status, "/startTime").parse().expect("it has started");
+        let off = started.as_second() - Timestamp::now().as_second();
+        assert!(
+            (off - ahead).abs() < SLACK,
+            "the clock of the node is {off} s ahead"
+        );
+    }
+    let steady = kubectl.json("get pod steady");
+    assert_eq!(steady["status"]["containerStatuses"][0]["ready"], true);
+    assert_eq!(steady["status"]["containerStatuses"][0]["restartCount"], 0);
+    let node = kubectl.json("get node node-0");
+    assert_eq!(
+        node["spec"]["taints"],
+        Value::Null,
+        "its Lease was renewed all the time"
     );
 }
 

@@ -1,13 +1,15 @@
-//! A node that is short of memory evicts Pods, as it does those that hold too much of its disk, and one that shuts down ends them.
+//! A node that is short of memory evicts Pods, as it does those that hold too much of its disk; one that shuts down ends them; one
+//! with a full disk loses none.
 
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use setpoint_testkit::SmallDisk;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually, fast_election};
 
 use crate::web::text;
-use crate::workloads::{CONTROLLERS, MANAGER};
+use crate::workloads::{CONTROLLERS, MANAGER, create};
 
 const ONE_NODE: Size = Size {
     gateways: 1,
@@ -26,7 +28,7 @@ fn cluster(environment: &[(&str, &str)]) -> Cluster {
 }
 
 /// Returns a manifest of a Pod that is bound to the node and runs a script.
-fn pod(name: &str, more: &str, script: &str) -> String {
+pub fn pod(name: &str, more: &str, script: &str) -> String {
     format!(
         "
 apiVersion: v1
@@ -44,24 +46,19 @@ spec:
     )
 }
 
-const SLEEP: &str = "exec sleep 1000";
+pub const SLEEP: &str = "exec sleep 1000";
 /// Makes a Pod burstable.
 const MODEST: &str = "resources: {requests: {memory: 1Mi}}";
 /// Makes a Pod burstable and critical to its node.
 const CRITICAL: &str = "resources: {requests: {memory: 1Mi}}
   priorityClassName: system-node-critical";
 
-fn create(kubectl: &Kubectl, manifest: &str) {
-    let output = kubectl.with("create", manifest);
-    assert!(output.success, "{}", output.stderr);
-}
-
 fn object(kubectl: &Kubectl, name: &str) -> Value {
     kubectl.json(&format!("get {name}"))
 }
 
 /// Waits until the status of a Pod satisfies `wanted`, and returns it.
-fn until(kubectl: &Kubectl, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+pub fn until(kubectl: &Kubectl, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     eventually(&format!("the status of Pod {name}"), || {
         let status = object(kubectl, &format!("pod {name}"))["status"].clone();
         let holds = wanted(&status);
@@ -69,7 +66,7 @@ fn until(kubectl: &Kubectl, name: &str, wanted: impl Fn(&Value) -> bool) -> Valu
     })
 }
 
-fn has_phase(phase: &'static str) -> impl Fn(&Value) -> bool {
+pub fn has_phase(phase: &'static str) -> impl Fn(&Value) -> bool {
     move |status| text(status, "/phase") == phase
 }
 
@@ -243,4 +240,49 @@ fn pods_go_on_when_the_agent_of_a_node_without_a_grace_period_is_stopped() {
         let ready = condition(&serde_json::json!({ "status": status }), "Ready");
         ready[0] == "True" && status["containerStatuses"][0]["restartCount"] == 0
     });
+}
+
+/// A container that runs keeps its result, even if the agent is killed meanwhile. One that cannot be created says why, and is created
+/// once there is space.
+#[test]
+fn no_pod_is_lost_while_the_disk_of_its_node_is_full() {
+    let Some(disk) = SmallDisk::mount() else {
+        return;
+    };
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 0,
+        ..ONE_NODE
+    });
+    let state = disk.path().join("agent").display().to_string();
+    let flags = ["--node-name", "node-0", "--state-dir", &state];
+    cluster.service("node-agent", 0, &flags.map(str::to_owned));
+    let kubectl = cluster.kubectl();
+    let release = cluster.directory().join("release");
+    let once = format!(
+        "until [ -e {} ]; do sleep 0.1; done; exit 7",
+        release.display()
+    );
+    let never = "env: []\n  restartPolicy: Never";
+    create(&kubectl, &pod("early", never, &once));
+    until(&kubectl, "early", has_phase("Running"));
+
+    disk.fill();
+    create(&kubectl, &pod("late", "", SLEEP));
+    eventually("the Event is written", || {
+        let written = events(&kubectl, "FailedCreatePodSandBox");
+        let says_why = written.starts_with("Failed to create pod sandbox: ")
+            && written.contains("No space left on device");
+        says_why.then_some(()).ok_or(written)
+    });
+    let agent = cluster.process("node-agent-0");
+    agent.kill();
+    std::fs::write(&release, "").expect("it is writable");
+    agent.restart();
+    let ended = until(&kubectl, "early", has_phase("Failed"));
+    let exit_code = &ended["containerStatuses"][0]["state"]["terminated"]["exitCode"];
+    assert_eq!(*exit_code, 7, "{ended}");
+
+    disk.free();
+    let late = until(&kubectl, "late", has_phase("Running"));
+    assert_eq!(late["containerStatuses"][0]["restartCount"], 0);
 }

@@ -1,4 +1,6 @@
-//! Nodes are added and removed.
+//! Nodes are added and removed, and their agents killed.
+
+use std::time::Duration;
 
 use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
@@ -42,6 +44,77 @@ fn a_node_whose_agent_was_stopped_keeps_its_pods_and_gets_no_new_ones() {
     });
     until_ready(&kubectl, 6);
     assert_eq!(names_on(&kubectl, "node-1"), before, "its Pods are kept");
+}
+
+/// Checks N2. The agent is killed while it starts and while it stops 20 Pods, each time after a little longer.
+#[test]
+fn an_agent_that_is_killed_at_any_step_starts_each_container_once_and_leaves_none() {
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 1,
+        simulated_nodes: 0,
+        ..Size::default()
+    });
+    let kubectl = cluster.kubectl();
+    let starts = cluster.directory().join("starts");
+    let names: Vec<String> = (0..20).map(|number| format!("pod-{number:02}")).collect();
+    let manifests = names.iter().map(|name| {
+        let path = starts.display();
+        format!(
+            "
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  nodeName: node-0
+  containers:
+  - {{name: main, image: none, command: [sh, -c, 'echo {name} >> {path}; exec sleep 1000000']}}
+---"
+        )
+    });
+    let created = kubectl.with("create", &manifests.collect::<String>());
+    assert!(created.success, "{}", created.stderr);
+    kill_repeatedly(&mut cluster);
+    eventually("all Pods run", || {
+        let phases = kubectl.ok("get pods -o jsonpath={.items[*].status.phase}");
+        let running = phases
+            .split_whitespace()
+            .filter(|phase| *phase == "Running");
+        let count = running.count();
+        (count == names.len()).then_some(()).ok_or(phases)
+    });
+    let mut started = std::fs::read_to_string(&starts).expect("the containers write it");
+    let mut lines: Vec<_> = started.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, names, "each has started once");
+
+    kubectl.ok("delete pods --all --wait=false");
+    kill_repeatedly(&mut cluster);
+    eventually("all Pods are gone", || {
+        let left = kubectl.ok("get pods -o name");
+        left.is_empty().then_some(()).ok_or(left)
+    });
+    started = std::fs::read_to_string(&starts).expect("the containers write it");
+    assert_eq!(
+        started.lines().count(),
+        names.len(),
+        "none has started again"
+    );
+    let pods = cluster.node("node-0").join("pods");
+    eventually("nothing is left of them", || {
+        let left = std::fs::read_dir(&pods).map_err(|error| error.to_string())?;
+        match left.count() {
+            0 => Ok(()),
+            count => Err(format!("{count} of them")),
+        }
+    });
+}
+
+fn kill_repeatedly(cluster: &mut Cluster) {
+    let agent = cluster.process("node-agent-0");
+    for round in 0..25 {
+        std::thread::sleep(Duration::from_millis(20 * round));
+        agent.restart();
+    }
 }
 
 fn ready(kubectl: &Kubectl, node: &str) -> String {

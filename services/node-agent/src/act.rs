@@ -15,6 +15,7 @@ use setpoint_proto::core::{Container, Pod, PodStatus};
 use setpoint_proto::meta::{ObjectMeta, StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
+use self::volumes::runtime_message;
 use crate::container_config;
 use crate::downward::Placement;
 use crate::environment::{self, environment, expand_words, hostname};
@@ -313,8 +314,10 @@ impl<R: Runtime> Executor<R> {
                 return Err(self.misconfigured(pod, container, message));
             }
             Err(runtime::Error::Refused { why, .. }) => {
-                let error = environment::Error::Config(WaitingReason::refused(why));
-                return Err(self.container_error(pod, container, error));
+                return Err(self.not_created(pod, container, why));
+            }
+            Err(error @ runtime::Error::State { .. }) => {
+                return Err(self.not_created(pod, container, runtime_message(&error)));
             }
             started => started?,
         };
@@ -365,6 +368,12 @@ impl<R: Runtime> Executor<R> {
         self.container_error(pod, container, error)
     }
 
+    /// Records an Event and returns the error for a container that the runtime cannot create.
+    fn not_created(&self, pod: &AssignedPod, container: &Container, message: String) -> Error {
+        let error = environment::Error::Config(WaitingReason::refused(message));
+        self.container_error(pod, container, error)
+    }
+
     /// Returns the error for a container that lacks what its configuration refers to, and records an Event unless the
     /// gateway is the cause.
     fn container_error(
@@ -393,7 +402,11 @@ impl<R: Runtime> Executor<R> {
                 let (container, waiting) = (String::new(), WaitingReason { reason, message });
                 Err(Error::Config { container, waiting })
             }
-            made => Ok(made?),
+            Err(error) => {
+                self.events.sandbox_failed(pod, &runtime_message(&error));
+                Err(error.into())
+            }
+            Ok(()) => Ok(()),
         }
     }
 

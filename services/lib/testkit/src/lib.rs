@@ -1,4 +1,4 @@
-//! Shared by the tests of all crates: free ports, a real etcd, a real Prometheus with an exporter, a registry of images.
+//! Shared by the tests of all crates: free ports, a real etcd, a real Prometheus with an exporter, a registry of images, a disk to fill.
 #![allow(
     clippy::unwrap_used,
     reason = "only tests use this crate: a panic is a failed test"
@@ -10,9 +10,11 @@ mod freeze;
 mod image_registry;
 mod port;
 mod prometheus;
+mod small_disk;
 
 pub use etcd::Etcd;
 pub use exporter::Exporter;
 pub use image_registry::ImageRegistry;
 pub use port::free_port;
 pub use prometheus::Prometheus;
+pub use small_disk::SmallDisk;

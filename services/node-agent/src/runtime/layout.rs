@@ -58,9 +58,11 @@ pub fn publish(volume: &Path, version: &str, archive: impl Read) -> io::Result<b
             link(volume, version)?;
             Ok(true)
         }
-        unchanged => {
-            fs::remove_dir_all(&folder)?;
-            unchanged
+        Ok(false) => fs::remove_dir_all(&folder).map(|()| false),
+        Err(error) => {
+            // What is left of it is removed by the next version.
+            let _ = fs::remove_dir_all(&folder);
+            Err(error)
         }
     }
 }

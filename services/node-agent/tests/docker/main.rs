@@ -7,6 +7,7 @@ mod image_volumes;
 mod images;
 mod pod_resources;
 mod reconnect;
+mod restart;
 #[path = "../support/mod.rs"]
 mod support;
 mod volumes;

@@ -6,7 +6,7 @@ pub mod docker;
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -347,6 +347,12 @@ impl Fixture<Processes> {
             .join("main")
             .join(attempt.to_string());
         std::fs::read_to_string(folder.join(name)).unwrap_or_default()
+    }
+
+    /// Returns the directory of a volume on the disk.
+    pub fn volume(&self, name: &str) -> PathBuf {
+        let state = self.state.as_ref().unwrap().path();
+        state.join("volumes").join(uid()).join(name)
     }
 
     pub fn pid(&self, attempt: u32) -> i32 {

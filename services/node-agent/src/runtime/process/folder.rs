@@ -4,11 +4,12 @@
 //! config.json ─▶ shim.json ─▶ started.json ─▶ exit.json      each written atomically
 //!  (agent)        (claim)       (shim)         (shim, or the agent once the shim is gone)
 //! ```
+//! Room for `exit.json` is reserved before anything else, so that the end of a container is recorded on a full disk, too.
 //! The first to link `shim.json` decides whether the container runs: its shim, or an agent that considers the start as
 //! failed.
 
 use std::fs;
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -19,6 +20,9 @@ use setpoint_proto::core::ResourceRequirements;
 use super::mounts::Bind;
 use super::process_handle::Process;
 use crate::runtime::{ContainerConfig, Exit};
+
+/// Size reserved for the record of an end: that of its message, which JSON may write as six bytes for each, and of the rest.
+const EXIT_SIZE: usize = 16 << 10;
 
 /// The directory of one attempt at a container.
 #[derive(Clone, Debug)]
@@ -45,6 +49,7 @@ impl Folder {
     /// Creates the directory of a new container.
     pub fn create(&self, config: &ContainerConfig, mounts: &[Bind]) -> io::Result<()> {
         fs::create_dir_all(&self.0)?;
+        fs::write(self.exit_draft(), [0; EXIT_SIZE])?;
         write(&self.0.join("mounts.json"), &mounts)?;
         write(&self.0.join("config.json"), config)
     }
@@ -103,8 +108,19 @@ impl Folder {
         read(&self.0.join("started.json"))
     }
 
+    /// Records the end atomically, in the space that was reserved for it.
     pub fn write_exit(&self, exit: &Exit) -> io::Result<()> {
-        write(&self.0.join("exit.json"), exit)
+        let json = serde_json::to_vec(exit)?;
+        let mut options = fs::File::options();
+        let draft = options.create(true).truncate(false).write(true);
+        let mut draft = draft.open(self.exit_draft())?;
+        draft.write_all(&json)?;
+        draft.set_len(json.len().try_into().unwrap_or(u64::MAX))?;
+        fs::rename(self.exit_draft(), self.0.join("exit.json"))
+    }
+
+    fn exit_draft(&self) -> PathBuf {
+        self.0.join("exit.draft")
     }
 
     pub fn exit(&self) -> io::Result<Option<Exit>> {

@@ -40,6 +40,7 @@ use setpoint_task::catch_panic;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+use tracing::warn;
 
 use self::folder::Folder;
 use self::mounts::Bind;
@@ -159,6 +160,15 @@ impl Processes {
         }
     }
 
+    /// Removes what was created of a container, so that the same attempt can be made again.
+    fn not_created(&self, id: &ContainerId, folder: &Folder, source: io::Error) -> Error {
+        self.shared.table.lock().discard(id);
+        if let Err(error) = remove_dir(folder.path()) {
+            warn!(container = %id, %error, "cannot remove the directory of a container that was not created");
+        }
+        state_error(id, source)
+    }
+
     /// Starts the shim and waits until it has started the container or failed; `None` if it did not in time.
     async fn launch(&self, folder: &Folder) -> Result<Option<Child>, io::Error> {
         let mut shim = Command::new(&self.shared.program)
@@ -255,11 +265,10 @@ impl Runtime for Processes {
             return Ok(ImageOrigin::Unused);
         }
         let (id, folder) = (&config.id, self.folder(&config.id));
-        let launched = match folder.create(&config, &binds) {
-            Ok(()) => self.launch(&folder).await,
-            Err(error) => Err(error),
-        };
-        match launched {
+        if let Err(source) = folder.create(&config, &binds) {
+            return Err(self.not_created(id, &folder, source));
+        }
+        match self.launch(&folder).await {
             Ok(Some(shim)) => self
                 .adopt(id, &folder, Some(shim))
                 .map(|()| ImageOrigin::Unused)

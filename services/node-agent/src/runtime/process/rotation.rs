@@ -83,7 +83,10 @@ impl Rotation {
         self.file.write_all(bytes)
     }
 
+    /// Begins a new file. If it cannot be created, the others stay where they are.
     fn rotate(&mut self) -> io::Result<()> {
+        let new = self.folder.path().join("log.new");
+        let file = File::options().create(true).append(true).open(&new)?;
         for number in (0..self.limits.max_files.saturating_sub(1)).rev() {
             let older = self.path(number.saturating_add(1));
             match fs::rename(self.path(number), older) {
@@ -91,7 +94,8 @@ impl Rotation {
                 _ => {}
             }
         }
-        self.file = self.folder.log()?;
+        fs::rename(new, self.path(0))?;
+        self.file = file;
         self.size = 0;
         Ok(())
     }

@@ -1,7 +1,9 @@
-//! The process runtime: process groups, signals, state files, and restarts of the agent.
+//! The process runtime: process groups, signals, state files, restarts of the agent, and a full disk.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod disk_full;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::sync::Arc;
