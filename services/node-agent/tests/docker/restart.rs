@@ -5,33 +5,38 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use setpoint_node_agent::runtime::docker::{Docker, Settings};
+use setpoint_node_agent::runtime::docker::Settings;
 use setpoint_node_agent::runtime::{Runtime as _, State};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::first_sandbox;
 use crate::support::docker::{IMAGE, fixture_with, import, settings};
-use crate::support::{Fixture, POLL_INTERVAL, TIMEOUT, uid};
+use crate::support::{POLL_INTERVAL, TIMEOUT, uid};
 
-/// A Docker engine with a directory and a socket of its own.
+/// A Docker engine with a directory, a socket and a network namespace of its own, so that it leaves the interfaces of others alone.
 struct PrivateEngine {
     folder: TempDir,
     options: &'static [&'static str],
+    /// Keeps the network namespace.
+    namespace: Child,
     process: Option<Child>,
 }
 
 impl PrivateEngine {
     /// Starts an engine; `None` if this machine cannot run one.
     async fn start(options: &'static [&'static str]) -> Option<Self> {
+        let namespace = Command::new("unshare")
+            .args(["--net", "sleep", "1000000"])
+            .spawn();
         let mut engine = Self {
             folder: tempfile::tempdir().unwrap(),
             options,
+            namespace: namespace.unwrap(),
             process: None,
         };
         std::fs::write(engine.path("daemon.json"), "{}").unwrap();
-        let root = nix::unistd::Uid::effective().is_root();
-        if !root || !engine.run().await {
+        if !engine.has_namespace().await || !engine.run().await {
             eprintln!("SKIPPED: a Docker engine of the test's own requires dockerd and root");
             return None;
         }
@@ -44,13 +49,32 @@ impl PrivateEngine {
         self.folder.path().join(name)
     }
 
+    fn network(&self) -> PathBuf {
+        format!("/proc/{}/ns/net", self.namespace.id()).into()
+    }
+
+    /// Waits for the network namespace. Returns whether there is one of the engine's own.
+    async fn has_namespace(&mut self) -> bool {
+        let machine = std::fs::read_link("/proc/self/ns/net").unwrap();
+        while self.namespace.try_wait().unwrap().is_none() {
+            if std::fs::read_link(self.network()).is_ok_and(|own| own != machine) {
+                return true;
+            }
+            sleep(POLL_INTERVAL).await;
+        }
+        false
+    }
+
     /// Starts the process and waits until it answers. Returns whether it does.
     async fn run(&mut self) -> bool {
         let log = std::fs::File::options()
             .create(true)
             .append(true)
             .open(self.path("log"));
-        let mut command = Command::new("dockerd");
+        let mut command = Command::new("nsenter");
+        command
+            .arg(format!("--net={}", self.network().display()))
+            .arg("dockerd");
         for (option, path) in [
             ("--config-file", "daemon.json"),
             ("--data-root", "data"),
@@ -107,13 +131,6 @@ impl PrivateEngine {
             ..settings()
         }
     }
-
-    /// Removes what outlives the engine on this machine: the interface of its network.
-    async fn remove(self, fixture: Fixture<Docker>) {
-        let (client, network) = (self.client(), self.settings().network);
-        fixture.clean_up().await;
-        client.remove_network(&network).await.unwrap();
-    }
 }
 
 impl Drop for PrivateEngine {
@@ -125,6 +142,8 @@ impl Drop for PrivateEngine {
             .args(["--lazy", "--quiet"])
             .arg(data)
             .status();
+        let _ = self.namespace.kill();
+        let _ = self.namespace.wait();
     }
 }
 
@@ -147,7 +166,7 @@ async fn containers_that_a_restart_of_the_engine_ended_are_started_again() {
     fixture.sandbox_is(|sandbox| !sandbox.ready).await;
     fixture.start(1, &[]).await;
     fixture.running(1).await;
-    engine.remove(fixture).await;
+    fixture.clean_up().await;
 }
 
 /// An engine with `live-restore` leaves its containers running.
@@ -175,5 +194,5 @@ async fn containers_that_outlive_a_restart_of_the_engine_are_kept() {
     assert_eq!(fixture.container(0), before);
     assert!(matches!(before.unwrap().state, State::Running { .. }));
     assert!(first_sandbox(&fixture).ready);
-    engine.remove(fixture).await;
+    fixture.clean_up().await;
 }

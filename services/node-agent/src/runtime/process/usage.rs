@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub fn readings(running: Vec<ContainerId>) -> HashMap<ContainerId, Reading> {
     running.into_iter().filter_map(read).collect()
 }
 
-/// Measures the files of containers below `pods`, which are mostly logs, and the volumes of their Pods below `volumes`.
+/// Measures the logs of containers, whose files are below `pods`, and the volumes of their Pods below `volumes`.
 pub fn disk_usage(pods: &Path, volumes: &Volumes, containers: Vec<ContainerId>) -> DiskUsage {
     let uids: HashSet<_> = containers.iter().map(|id| id.uid.clone()).collect();
     let volumes = uids.into_iter().map(|uid| {
@@ -38,7 +39,7 @@ pub fn disk_usage(pods: &Path, volumes: &Volumes, containers: Vec<ContainerId>) 
     });
     let size = |id: ContainerId| {
         let folder = pods.join(&id.uid).join(&id.name);
-        let log = Space::of(&folder.join(id.attempt.to_string())).ok()?;
+        let log = log_space(&folder.join(id.attempt.to_string())).ok()?;
         let space = ContainerSpace {
             layer: None,
             log: Some(log),
@@ -49,6 +50,15 @@ pub fn disk_usage(pods: &Path, volumes: &Volumes, containers: Vec<ContainerId>) 
         volumes: volumes.collect(),
         containers: containers.into_iter().filter_map(size).collect(),
     }
+}
+
+/// Returns the space of a container's log, with the older files that it was rotated to.
+fn log_space(folder: &Path) -> io::Result<Space> {
+    let entries = fs::read_dir(folder)?.flatten();
+    let logs = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"log"));
+    // A file may be removed meanwhile.
+    let spaces = logs.filter_map(|log| Space::of_file(&log.path()).ok());
+    Ok(spaces.fold(Space::default(), Space::plus))
 }
 
 fn reading(pid: Pid) -> Option<Reading> {
@@ -83,6 +93,7 @@ mod tests {
             fs::write(path, vec![7; 100_000]).unwrap();
         };
         write("pods/uid/web/0/log");
+        write("pods/uid/web/0/config.json");
         write("volumes/uid/cache/deep/file");
         write("volumes/other/cache/file");
         let id = |name: &str| ContainerId {
