@@ -124,6 +124,15 @@ impl PrivateEngine {
         assert!(self.run().await, "the engine starts again");
     }
 
+    /// Runs a script with the engine's socket and directory in its environment.
+    fn shell(&self, script: &str) {
+        let socket = format!("unix://{}", self.path("sock").display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdout(Stdio::null());
+        shell.env("DOCKER_HOST", socket);
+        let _ = shell.env("DATA", self.path("data")).status();
+    }
+
     fn settings(&self) -> Settings {
         Settings {
             socket: self.path("sock"),
@@ -135,13 +144,12 @@ impl PrivateEngine {
 
 impl Drop for PrivateEngine {
     fn drop(&mut self) {
+        // With `live-restore`, its containers outlive it, and so does its directory, which it mounts on itself.
+        if self.process.is_some() {
+            self.shell("docker ps --all --quiet | xargs --no-run-if-empty docker rm --force");
+        }
         self.stop();
-        // With `live-restore`, it stays mounted on itself.
-        let data = self.path("data");
-        let _ = Command::new("umount")
-            .args(["--lazy", "--quiet"])
-            .arg(data)
-            .status();
+        self.shell("umount --lazy --quiet $DATA");
         let _ = self.namespace.kill();
         let _ = self.namespace.wait();
     }

@@ -23,19 +23,16 @@ const APPLETS: [&str; 15] = [
 const SLEEP: &str = r#"CMD ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]"#;
 
 /// Removes everything of a cluster when dropped.
-pub struct Cleanup {
-    settings: Settings,
-    cluster: String,
-}
+pub struct Cleanup(String);
 
 impl Drop for Cleanup {
     fn drop(&mut self) {
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let runtime = tokio::runtime::Runtime::new().unwrap();
-                let _ = runtime.block_on(sweep(&self.settings, &self.cluster));
-            });
+        let cluster = self.0.clone();
+        let swept = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let _ = runtime.block_on(sweep(&Settings::default(), &cluster));
         });
+        let _ = swept.join();
     }
 }
 
@@ -170,10 +167,7 @@ pub async fn fixture_with(settings: Settings) -> Fixture<Docker> {
 
 pub async fn fixture_of(engine: Engine, settings: Settings) -> Fixture<Docker> {
     let (woken, wake) = wake_fixture();
-    let swept = Cleanup {
-        settings: settings.clone(),
-        cluster: engine.cluster.clone(),
-    };
+    let swept = Cleanup(engine.cluster.clone());
     let runtime = Docker::open(
         engine,
         &settings,
