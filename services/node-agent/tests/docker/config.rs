@@ -25,7 +25,7 @@ async fn a_container_runs_as_its_pod_describes_it() {
     };
     fixture.runtime.run_sandbox(named).await.unwrap();
     let mut config = container(0, &["sh", "-c"]);
-    let script = "echo $GREETING; hostname; cat /proc/sys/kernel/shm_rmid_forced; ls hosts; grep -E 'CapPrm|CapBnd|NoNewPrivs|Uid|Groups' /proc/self/status; touch /x";
+    let script = "echo $GREETING; hostname; cat /proc/sys/kernel/shm_rmid_forced; ls hosts; grep -E 'CapPrm|CapBnd|NoNewPrivs|Uid|Groups' /proc/self/status; touch /x 2>&1";
     config.args = vec![script.into()];
     config.working_dir = "/etc".into();
     config.security = Security {
