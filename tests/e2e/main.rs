@@ -1,6 +1,7 @@
 //! End-to-end tests: clusters of processes on etcd, driven by kubectl.
 
 mod apply;
+mod broken_streams;
 mod busy;
 mod clients;
 mod clock;
