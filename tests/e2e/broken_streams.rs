@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
+use setpoint_testkit::processes_with;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use crate::node_pressure::{SLEEP, has_phase, pod, until};
@@ -32,7 +33,7 @@ fn a_command_ends_when_its_client_its_gateway_or_its_agent_is_killed() {
             ended.ok_or_else(|| "it runs".to_owned())
         });
         assert!(!ended.success(), "{victim}: {ended}");
-        eventually("the command ends", || match count(&mark) {
+        eventually("the command ends", || match processes_with(&mark) {
             0 => Ok(()),
             left => Err(format!("{left} of its processes")),
         });
@@ -70,15 +71,4 @@ fn exec(kubectl: &Kubectl, mark: &str) -> Child {
     read.expect("the command writes");
     assert_eq!(first, "begun\n");
     client
-}
-
-/// Returns the number of processes of this machine that have `word` among their arguments.
-fn count(word: &str) -> usize {
-    let entries = std::fs::read_dir("/proc").expect("it is mounted").flatten();
-    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    let has = |line: &Vec<u8>| {
-        let mut words = line.split(|byte| *byte == 0);
-        words.any(|argument| argument == word.as_bytes())
-    };
-    lines.filter(has).count()
 }

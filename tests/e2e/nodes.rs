@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
+use crate::node_pressure::pod;
 use crate::web::{apply, pods, text, until_ready};
+use crate::workloads::create;
 
 #[test]
 fn a_node_whose_agent_was_stopped_keeps_its_pods_and_gets_no_new_ones() {
@@ -57,22 +59,12 @@ fn an_agent_that_is_killed_at_any_step_starts_each_container_once_and_leaves_non
     let kubectl = cluster.kubectl();
     let starts = cluster.directory().join("starts");
     let names: Vec<String> = (0..20).map(|number| format!("pod-{number:02}")).collect();
+    let path = starts.display();
     let manifests = names.iter().map(|name| {
-        let path = starts.display();
-        format!(
-            "
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}}}
-spec:
-  nodeName: node-0
-  containers:
-  - {{name: main, image: none, command: [sh, -c, 'echo {name} >> {path}; exec sleep 1000000']}}
----"
-        )
+        let script = format!("echo {name} >> {path}; exec sleep 1000000");
+        pod(name, "", &script) + "---"
     });
-    let created = kubectl.with("create", &manifests.collect::<String>());
-    assert!(created.success, "{}", created.stderr);
+    create(&kubectl, &manifests.collect::<String>());
     kill_repeatedly(&mut cluster);
     eventually("all Pods run", || {
         let phases = kubectl.ok("get pods -o jsonpath={.items[*].status.phase}");

@@ -9,6 +9,7 @@ mod exporter;
 mod freeze;
 mod image_registry;
 mod port;
+mod processes;
 mod prometheus;
 mod small_disk;
 
@@ -16,5 +17,6 @@ pub use etcd::Etcd;
 pub use exporter::Exporter;
 pub use image_registry::ImageRegistry;
 pub use port::free_port;
+pub use processes::processes_with;
 pub use prometheus::Prometheus;
 pub use small_disk::SmallDisk;

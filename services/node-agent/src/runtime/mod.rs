@@ -2,6 +2,7 @@
 
 mod archive;
 mod config;
+mod descendants;
 mod dns;
 pub mod docker;
 mod layout;

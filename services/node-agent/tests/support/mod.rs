@@ -21,6 +21,7 @@ use setpoint_node_agent::runtime::{
 };
 use setpoint_proto::core::ResourceRequirements;
 use setpoint_proto::meta::Quantity;
+use setpoint_testkit::processes_with;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
@@ -55,13 +56,8 @@ pub const ALL_OUTPUT: Streams = Streams {
 
 /// Waits until no process of this machine has `word` among its arguments.
 pub async fn wait_until_no_process_has(word: &str) {
-    let has = |entry: std::fs::DirEntry| {
-        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let mut words = line.split(|byte| *byte == 0);
-        words.any(|argument| argument == word.as_bytes())
-    };
     let gone = async {
-        while std::fs::read_dir("/proc").unwrap().flatten().any(has) {
+        while processes_with(word) > 0 {
             sleep(POLL_INTERVAL).await;
         }
     };

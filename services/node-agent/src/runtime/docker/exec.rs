@@ -14,13 +14,13 @@ use bollard::query_parameters::{
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _};
-use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use setpoint_task::catch_panic;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tracing::debug;
 
 use super::{Shared, engine_error};
+use crate::runtime::descendants::kill_tree;
 use crate::runtime::streams::{CHUNK, OutputSender, output_channel};
 use crate::runtime::{ContainerId, Error, Input, Inputs, Output, Outputs, Streams};
 
@@ -160,7 +160,8 @@ impl Shared {
                 "cannot kill a command whose client has left"
             );
         };
-        kill_tree(pid, |pid| is_in_container(pid, runtime_id));
+        let is_concerned = |pid: Pid| is_in_container(pid.as_raw(), runtime_id);
+        kill_tree(Pid::from_raw(pid), is_concerned);
     }
 
     /// Connects to the streams of a container's own process.
@@ -292,70 +293,4 @@ async fn set_size(resize: &Resize, columns: u16, rows: u16) {
 fn is_in_container(pid: i32, runtime_id: &str) -> bool {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     groups.contains(runtime_id)
-}
-
-/// Kills a process and all of its descendants that are `concerned`. Each is stopped before its children are listed, since the
-/// children that it starts after that would be left.
-fn kill_tree(root: i32, concerned: impl Fn(i32) -> bool) {
-    let send = |pid: i32, signal| {
-        if concerned(pid) {
-            // It may have ended.
-            let _ = kill(Pid::from_raw(pid), signal);
-        }
-    };
-    let mut tree = vec![root];
-    let mut next = 0;
-    while let Some(of) = tree.get(next).copied() {
-        send(of, Signal::SIGSTOP);
-        tree.extend(children(of));
-        next = next.saturating_add(1);
-    }
-    tree.into_iter().for_each(|pid| send(pid, Signal::SIGKILL));
-}
-
-/// Returns the children of all threads of a process.
-fn children(of: i32) -> Vec<i32> {
-    let threads = fs::read_dir(format!("/proc/{of}/task"));
-    let lists = threads.into_iter().flatten().flatten();
-    let lists = lists.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let pids = |list: String| -> Vec<i32> {
-        let pids = list.split_whitespace();
-        pids.filter_map(|pid| pid.parse().ok()).collect()
-    };
-    lists.flat_map(pids).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::{Command, Stdio};
-
-    use super::*;
-
-    #[test]
-    fn processes_that_start_others_all_the_time_are_killed_with_all_of_them() {
-        let mark = format!("1000.{}", std::process::id());
-        let script = format!("while :; do setsid sleep {mark} & done");
-        let starting = Command::new("sh")
-            .args(["-c", &script])
-            .stderr(Stdio::null())
-            .spawn();
-        let mut starting = starting.unwrap();
-        let running = || {
-            let entries = fs::read_dir("/proc").unwrap().flatten();
-            let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-            let has = |line: &Vec<u8>| {
-                line.split(|byte| *byte == 0)
-                    .any(|word| word == mark.as_bytes())
-            };
-            lines.filter(has).count()
-        };
-        while running() < 20 {
-            std::thread::yield_now();
-        }
-        kill_tree(starting.id().cast_signed(), |_| true);
-        starting.wait().unwrap();
-        while running() > 0 {
-            std::thread::yield_now();
-        }
-    }
 }

@@ -17,6 +17,7 @@ use rustix::process::{PidfdFlags, pidfd_open};
 use super::confine;
 use super::folder::Folder;
 use super::shim;
+use crate::runtime::descendants::children;
 
 /// Exit code of a command that could not be run, as runc reports it.
 const CANNOT_RUN: u8 = 126;
@@ -82,7 +83,7 @@ fn open_agent(agent: &str) -> io::Result<OwnedFd> {
 fn kill_all(child: Pid) {
     // The command may not lead a group yet.
     let _ = killpg(child, Signal::SIGKILL);
-    for pid in shim::children() {
+    for pid in children(Pid::this()) {
         let _ = kill(pid, Signal::SIGKILL);
     }
 }

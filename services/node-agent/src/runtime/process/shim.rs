@@ -3,7 +3,6 @@
 //! It is the agent's binary, run as `node-agent shim <folder>`, and outlives the agent. SIGTERM is forwarded to the
 //! container's process group; SIGUSR1 kills the group.
 
-use std::fs;
 use std::io::{self, PipeReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -21,6 +20,7 @@ use super::confine;
 use super::folder::{Folder, Started};
 use super::process_handle::{MARKER, Process};
 use super::rotation::Rotation;
+use crate::runtime::descendants::children;
 use crate::runtime::{ContainerConfig, Exit, termination};
 
 /// Exit code that containerd reports for a program that could not be started.
@@ -231,19 +231,11 @@ pub(super) fn wait_for_exit(child: Pid) -> i32 {
 pub(super) fn kill_remaining(child: Pid) {
     let _ = killpg(child, Signal::SIGKILL);
     for _ in 0..MAX_PASSES {
-        for left in children() {
+        for left in children(Pid::this()) {
             let _ = kill(left, Signal::SIGKILL);
         }
         if waitpid(None, None) == Err(Errno::ECHILD) {
             return;
         }
     }
-}
-
-pub(super) fn children() -> Vec<Pid> {
-    let me = std::process::id();
-    let listed = fs::read_to_string(format!("/proc/{me}/task/{me}/children"));
-    let listed = listed.unwrap_or_default();
-    let pids = listed.split_whitespace().filter_map(|pid| pid.parse().ok());
-    pids.map(Pid::from_raw).collect()
 }
