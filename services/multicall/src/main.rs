@@ -28,8 +28,9 @@ const PROGRAMS: [(&str, Main); 7] = [
     ("setpoint", setpoint_ctl::main),
 ];
 
+/// The name of the file counts first: a process can show any text as its argument 0, as a placeholder shows the name of an image.
 fn main() -> ExitCode {
-    match named(env::args_os().next().map(PathBuf::from)).or_else(|| named(env::current_exe().ok()))
+    match named(env::current_exe().ok()).or_else(|| named(env::args_os().next().map(PathBuf::from)))
     {
         Some(main) => main(),
         None => multicall(),

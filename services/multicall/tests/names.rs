@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -46,6 +47,28 @@ fn a_program_that_runs_itself_keeps_its_name_though_it_was_replaced() {
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("usage: node-agent sweep"), "{text}");
+}
+
+#[test]
+fn a_program_is_not_another_whose_name_ends_its_argument_0() {
+    let agent = installed("placeholder").join("node-agent");
+    let output = Command::new(agent)
+        .arg0("placeholder for example.com/gateway")
+        .arg("sweep")
+        .output();
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("usage: node-agent sweep"), "{text}");
+}
+
+#[test]
+fn a_link_with_a_name_is_that_program() {
+    let folder = installed("links");
+    let link = folder.join("linked").join("gateway");
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    let _ = std::fs::remove_file(&link);
+    std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
+    assert!(help(&link).contains("Usage: gateway"));
 }
 
 #[test]
