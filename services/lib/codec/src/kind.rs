@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use parking_lot::RwLock;
 use prost_reflect::MessageDescriptor;
 use serde_json::Value;
@@ -46,6 +47,7 @@ pub struct Kind {
     codec: Option<Codec>,
     json_head: String,
     empty: OnceLock<Value>,
+    empty_encoding: OnceLock<Bytes>,
     definition: RwLock<Arc<Definition>>,
 }
 
@@ -114,6 +116,7 @@ impl Kind {
             message,
             codec: None,
             empty: OnceLock::new(),
+            empty_encoding: OnceLock::new(),
             definition: RwLock::new(Arc::new(definition)),
         }
     }
@@ -256,11 +259,18 @@ impl Kind {
 
     /// Returns the JSON of an object of this kind that has no field set.
     pub fn empty_document(&'static self) -> &'static Value {
-        self.empty.get_or_init(|| {
-            let object = self.decode(&[]);
-            let object = object.expect("no bytes are the encoding of an empty message");
-            object.to_document()
-        })
+        self.empty.get_or_init(|| self.empty_object().to_document())
+    }
+
+    /// Returns the encoding of an object of this kind that has no field set.
+    pub(crate) fn empty_encoding(&'static self) -> &'static [u8] {
+        self.empty_encoding
+            .get_or_init(|| self.empty_object().encode())
+    }
+
+    fn empty_object(&'static self) -> Box<dyn Object> {
+        self.decode(&[])
+            .expect("no bytes are the encoding of an empty message")
     }
 
     /// Returns the start of an object's JSON, with its kind and apiVersion.

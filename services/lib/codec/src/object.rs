@@ -12,7 +12,6 @@ use serde_json::Value;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{Body, for_each_kind};
 
-use crate::fields::{self, FieldSet};
 use crate::{Kind, kinds};
 
 /// An object of any kind, which can be downcast to its message.
@@ -34,9 +33,6 @@ pub trait Object: Any + Debug + Send + Sync {
     fn to_document(&self) -> Value;
     /// Returns its JSON as in a list, where `kind` and `apiVersion` are those of the list.
     fn to_json_item(&self) -> Vec<u8>;
-    /// Returns the fields in which it differs from an object without any, except for `kind` and `apiVersion`; `None` if they have to
-    /// be found by comparing both.
-    fn added_fields(&self) -> Option<FieldSet>;
     /// Returns a copy.
     fn clone_box(&self) -> Box<dyn Object>;
     /// Returns the message, for downcasts by reference.
@@ -143,9 +139,6 @@ macro_rules! objects {
             fn to_json_item(&self) -> Vec<u8> {
                 serde_json::to_vec(self)
                     .expect("writing to a Vec does not fail, and map keys are strings")
-            }
-            fn added_fields(&self) -> Option<FieldSet> {
-                fields::added(Object::kind(self), self)
             }
             fn clone_box(&self) -> Box<dyn Object> {
                 Box::new(self.clone())

@@ -42,6 +42,15 @@ const ATOMIC: &[&str] = &[
     "k8s.rbac.v1.Subject",
 ];
 
+/// The messages that are a scalar in JSON, and of which each value has one encoding. The others hold JSON, or fields that do not
+/// apply.
+const CANONICAL: &[&str] = &[
+    "k8s.meta.v1.Duration",
+    "k8s.meta.v1.MicroTime",
+    "k8s.meta.v1.Quantity",
+    "k8s.meta.v1.Time",
+];
+
 /// The rules of all messages.
 #[derive(Debug)]
 pub struct Rules {
@@ -68,9 +77,12 @@ pub struct Field {
     pub descriptor: FieldDescriptor,
     /// The type of the entries of a list or map, or else of the field.
     pub element: Type,
+    /// Its number, after those of the inlined messages that it is in, outermost first.
+    pub path: Vec<u32>,
     rules: FieldRules,
     message: OnceLock<Option<&'static Message>>,
     shapes: OnceLock<Shapes>,
+    is_canonical: OnceLock<bool>,
 }
 
 /// The structures of a field and of its elements, as server-side apply needs them for each value.
@@ -113,7 +125,7 @@ impl Rules {
 impl Message {
     fn read(message: &MessageDescriptor) -> Self {
         let mut fields = BTreeMap::new();
-        collect(message, &mut fields);
+        collect(message, &[], &mut fields);
         Self {
             name: message.name().to_owned(),
             has_kind: message.options().has_extension(&extension("setpoint.kind")),
@@ -136,14 +148,16 @@ impl Message {
     }
 }
 
-fn collect(message: &MessageDescriptor, fields: &mut BTreeMap<String, Field>) {
+/// Adds the fields of a message, which is inlined in the fields with the numbers `within`.
+fn collect(message: &MessageDescriptor, within: &[u32], fields: &mut BTreeMap<String, Field>) {
     let extension = extension("setpoint.field");
     for descriptor in message.fields() {
         let rules: FieldRules = options(&descriptor.options(), &extension);
+        let path = [within, &[descriptor.number()]].concat();
         match descriptor.kind() {
-            Type::Message(inner) if rules.inline => collect(&inner, fields),
+            Type::Message(inner) if rules.inline => collect(&inner, &path, fields),
             _ => {
-                let field = Field::new(descriptor, rules);
+                let field = Field::new(descriptor, path, rules);
                 fields.insert(field.descriptor.json_name().to_owned(), field);
             }
         }
@@ -151,7 +165,7 @@ fn collect(message: &MessageDescriptor, fields: &mut BTreeMap<String, Field>) {
 }
 
 impl Field {
-    fn new(descriptor: FieldDescriptor, rules: FieldRules) -> Self {
+    fn new(descriptor: FieldDescriptor, path: Vec<u32>, rules: FieldRules) -> Self {
         let element = match descriptor.kind() {
             Type::Message(entry) if descriptor.is_map() => entry.map_entry_value_field().kind(),
             other => other,
@@ -159,9 +173,11 @@ impl Field {
         Self {
             descriptor,
             element,
+            path,
             rules,
             message: OnceLock::new(),
             shapes: OnceLock::new(),
+            is_canonical: OnceLock::new(),
         }
     }
 
@@ -183,6 +199,13 @@ impl Field {
         })
     }
 
+    /// Returns whether values whose encodings differ have different JSON.
+    pub(crate) fn is_canonical(&self) -> bool {
+        *self
+            .is_canonical
+            .get_or_init(|| is_canonical(&self.element, &mut Vec::new()))
+    }
+
     /// Returns whether a strategic merge patch merges the entries of this list.
     pub fn merges(&self) -> bool {
         self.patch().any(|patch| patch == Patch::Merge)
@@ -192,6 +215,24 @@ impl Field {
     pub fn replaces(&self) -> bool {
         self.patch().any(|patch| patch == Patch::Replace)
     }
+}
+
+/// Returns whether values of a type have one encoding. `within` are the messages that it is in.
+fn is_canonical(of: &Type, within: &mut Vec<String>) -> bool {
+    let Type::Message(message) = of else {
+        return true;
+    };
+    let name = message.full_name().to_owned();
+    if SCALARS.contains(&&*name) {
+        return CANONICAL.contains(&&*name);
+    }
+    if within.contains(&name) {
+        return true;
+    }
+    within.push(name);
+    message
+        .fields()
+        .all(|field| is_canonical(&field.kind(), within))
 }
 
 #[cfg(test)]

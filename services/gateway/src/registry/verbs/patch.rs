@@ -71,7 +71,7 @@ impl Registry {
                 prepare_update(target, old, &mut **new)?;
                 new
             };
-            field_manager::updated(context, target.subresource, &*old.object, &mut **new);
+            field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
         let change = Change::update(target, patch.bytes);

@@ -78,7 +78,7 @@ impl Registry {
             // A former attempt has set others.
             new.meta_mut().managed_fields.clone_from(&sent_managers);
             prepare_update(target, old, &mut **new)?;
-            field_manager::updated(context, target.subresource, &*old.object, &mut **new);
+            field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
         let change = Change {
@@ -103,7 +103,7 @@ impl Registry {
             let new = slot.insert(old.object.clone_box());
             kinds::of(target.kind).set_replicas(&mut **new, replicas);
             prepare_update(&whole, old, &mut **new)?;
-            field_manager::updated(context, target.subresource, &*old.object, &mut **new);
+            field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
         let updated = self

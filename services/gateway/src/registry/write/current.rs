@@ -31,6 +31,14 @@ impl Current {
             is_live: true,
         })
     }
+
+    /// Returns the encoding of the object, which may be of another version than the stored one.
+    pub(crate) fn encoding(&self) -> Bytes {
+        match self.object.kind().is_custom() {
+            true => self.object.encode(),
+            false => self.raw.clone(),
+        }
+    }
 }
 
 impl Registry {

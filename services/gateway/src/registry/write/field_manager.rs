@@ -5,6 +5,7 @@ use setpoint_codec::fields::{self, Edit, FieldSet};
 use setpoint_codec::{Kind, Object};
 
 use crate::kinds::{self, Paths};
+use crate::registry::write::current::Current;
 use crate::registry::{RequestContext, Subresource};
 
 /// Records the creator of an object with its defaults. Called before admission: its manager does not own what others add.
@@ -18,11 +19,12 @@ pub(crate) fn created(context: &RequestContext, object: &mut dyn Object) {
 pub(crate) fn updated(
     context: &RequestContext,
     part: Subresource,
-    old: &dyn Object,
+    old: &Current,
     new: &mut dyn Object,
 ) {
     let reset = reset(new.kind(), part);
     let edit = edit(context, new.kind(), part, &reset);
+    let old = (&*old.object, &*old.encoding());
     fields::update(&edit, old, new, part == Subresource::None);
 }
 

@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint;
 
-use crate::fields::FieldSet;
 use crate::{Error, Kind, Object, json_error};
 
 /// An object of a custom kind.
@@ -153,9 +152,6 @@ impl Object for CustomObject {
     fn to_json_item(&self) -> Vec<u8> {
         // Lists of custom objects name the kind of each, as upstream.
         self.to_json()
-    }
-    fn added_fields(&self) -> Option<FieldSet> {
-        None
     }
     fn clone_box(&self) -> Box<dyn Object> {
         Box::new(self.clone())

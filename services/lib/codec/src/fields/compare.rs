@@ -24,12 +24,7 @@ impl Comparison {
     pub(super) fn of(shape: Shape<'_>, old: &Value, new: &Value) -> Result<Self, String> {
         let mut difference = Difference::default();
         compare(shape, Some(old), Some(new), &mut difference)?;
-        let [added, modified, removed] = difference.below.map(FieldSet::of_nodes);
-        Ok(Self {
-            added,
-            modified,
-            removed,
-        })
+        Ok(difference.into())
     }
 
     /// Returns the comparison without the fields that a write resets.
@@ -41,23 +36,34 @@ impl Comparison {
     }
 }
 
+impl From<Difference> for Comparison {
+    fn from(difference: Difference) -> Self {
+        let [added, modified, removed] = difference.below.map(FieldSet::of_nodes);
+        Self {
+            added,
+            modified,
+            removed,
+        }
+    }
+}
+
 /// The kinds of differences, as indices.
-const ADDED: usize = 0;
-const MODIFIED: usize = 1;
-const REMOVED: usize = 2;
+pub(super) const ADDED: usize = 0;
+pub(super) const MODIFIED: usize = 1;
+pub(super) const REMOVED: usize = 2;
 
 /// The differences of one value.
 #[derive(Default)]
-struct Difference {
+pub(super) struct Difference {
     /// Whether the value itself was added, modified or removed.
-    own: [bool; 3],
+    pub(super) own: [bool; 3],
     /// The differences in it.
     below: [Vec<Node>; 3],
 }
 
 impl Difference {
     /// Adds the differences of a value below this one.
-    fn push(&mut self, element: PathElement, inner: Self) {
+    pub(super) fn push(&mut self, element: PathElement, inner: Self) {
         let parts = inner.own.into_iter().zip(inner.below);
         for (nodes, (is_member, below)) in self.below.iter_mut().zip(parts) {
             if is_member || !below.is_empty() {

@@ -1,13 +1,14 @@
 //! The managers of an object and the fields that each of them owns.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
-use setpoint_proto::meta::{FieldsV1, ManagedFieldsEntry, Time};
+use setpoint_proto::meta::Time;
 
 use super::compare::Comparison;
 use super::conflict::{ApplyError, Conflicts};
+use super::encoded::Unclear;
 use super::remove::{remove, with_parents};
 use super::set::FieldSet;
 use super::shape::{Shape, Structure};
@@ -21,7 +22,6 @@ pub(super) const MAX_UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 /// The manager of the fields that an object had before it was first applied.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-const FIELDS_V1: &str = "FieldsV1";
 
 /// The fields of the metadata that nobody owns (upstream: `stripMetaManager`).
 const NOT_OWNED: &[&[&str]] = &[
@@ -126,73 +126,6 @@ impl Edit<'_> {
 }
 
 impl Managers {
-    /// Reads the managed fields of an object.
-    ///
-    /// # Errors
-    /// If an entry is malformed.
-    pub fn decode(entries: &[ManagedFieldsEntry]) -> Result<Self, String> {
-        let mut all = BTreeMap::new();
-        for (at, entry) in entries.iter().enumerate() {
-            let operation = match entry.operation.as_str() {
-                "Apply" => Operation::Apply,
-                "Update" => Operation::Update,
-                _ => return Err("operation must be `Apply` or `Update`".into()),
-            };
-            if entry.api_version.is_empty() {
-                return Err("apiVersion must not be empty".into());
-            }
-            match entry.fields_type.as_str() {
-                FIELDS_V1 => {}
-                "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
-                other => {
-                    return Err(format!(
-                        "invalid fieldsType {other:?} in managed fields entry {at}"
-                    ));
-                }
-            }
-            let fields = entry.fields_v1.as_ref().map(|fields| fields.raw.as_ref());
-            let id = ManagerId {
-                manager: entry.manager.clone(),
-                operation,
-                api_version: match operation {
-                    Operation::Apply => String::new(),
-                    Operation::Update => entry.api_version.clone(),
-                },
-                subresource: entry.subresource.clone(),
-            };
-            let owned = Owned {
-                set: FieldSet::from_json(fields.filter(|raw| !raw.is_empty()).unwrap_or(b"{}"))?,
-                api_version: entry.api_version.clone(),
-                time: entry.time,
-            };
-            all.insert(id, owned);
-        }
-        Ok(Self { all })
-    }
-
-    /// Returns the managed fields of an object, sorted as Kubernetes does.
-    pub fn encode(&self) -> Vec<ManagedFieldsEntry> {
-        self.encode_with(Vec::new())
-    }
-
-    /// Is [`Self::encode`] with entries of other managers.
-    pub(super) fn encode_with(&self, others: Vec<ManagedFieldsEntry>) -> Vec<ManagedFieldsEntry> {
-        let entries = self.all.iter().map(|(id, owned)| ManagedFieldsEntry {
-            manager: id.manager.clone(),
-            operation: format!("{:?}", id.operation),
-            api_version: owned.api_version.clone(),
-            time: owned.time,
-            fields_type: FIELDS_V1.to_owned(),
-            fields_v1: Some(FieldsV1 {
-                raw: owned.set.to_json().into(),
-            }),
-            subresource: id.subresource.clone(),
-        });
-        let mut entries: Vec<_> = others.into_iter().chain(entries).collect();
-        entries.sort_by(|one, two| rank(one).cmp(&rank(two)));
-        entries
-    }
-
     /// Returns whether no manager is known.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -203,15 +136,21 @@ impl Managers {
     /// # Errors
     /// If an entry of a list has no key.
     pub fn update(&mut self, edit: &Edit<'_>, live: &Value, new: &Value) -> Result<(), String> {
+        let comparison = Comparison::of(edit.structure().shape(), live, new)?;
+        self.record(edit, comparison);
+        Ok(())
+    }
+
+    /// Records a write with these changes.
+    pub(super) fn record(&mut self, edit: &Edit<'_>, changes: Comparison) {
         let others = self.take_other_versions(edit.kind);
-        let comparison = Comparison::of(edit.structure().shape(), live, new)?.without(edit.reset);
-        self.disown(&comparison, None);
-        let mut changed = comparison.added;
-        changed.extend(comparison.modified);
+        let changes = changes.without(edit.reset);
+        self.disown(&changes, None);
+        let mut changed = changes.added;
+        changed.extend(changes.modified);
         self.own(edit, changed);
         self.merge_oldest_updaters();
         self.put_back(others);
-        Ok(())
     }
 
     /// Adds the fields that an update has set to those of its manager.
@@ -244,9 +183,9 @@ impl Managers {
     /// As [`Self::update`].
     pub(super) fn created(edit: &Edit<'_>, object: &dyn Object) -> Result<Self, String> {
         let mut managers = Self::default();
-        match object.added_fields() {
-            Some(added) => managers.own(edit, added),
-            None => managers.create(edit, &document(object))?,
+        match Comparison::of_encoded(edit.kind, edit.kind.empty_encoding(), &object.encode()) {
+            Ok(comparison) => managers.record(edit, comparison),
+            Err(Unclear) => managers.create(edit, &document(object))?,
         }
         Ok(managers)
     }
@@ -316,77 +255,8 @@ impl Managers {
         }
     }
 
-    /// Forgets the managers of versions that the kind does not have. Returns those whose fields a webhook would have to convert:
-    /// see [`Self::settle`].
-    fn take_other_versions(&mut self, kind: &Kind) -> BTreeMap<ManagerId, Owned> {
-        let version = kind.api_version();
-        let resource = kind.custom_resource();
-        let mut others = BTreeMap::new();
-        for (id, owned) in std::mem::take(&mut self.all) {
-            let other = resource
-                .as_ref()
-                .filter(|resource| resource.version(&owned.api_version).is_some());
-            match other {
-                _ if owned.api_version == version => drop(self.all.insert(id, owned)),
-                // Versions that differ in nothing but the name have the same fields.
-                Some(resource) if resource.webhook().is_none() => drop(self.all.insert(id, owned)),
-                Some(_) => drop(others.insert(id, owned)),
-                None => {}
-            }
-        }
-        others
-    }
-
-    /// Adds the managers of other versions, except for one that has just applied in this version.
-    fn put_back(&mut self, others: BTreeMap<ManagerId, Owned>) {
-        for (id, owned) in others {
-            self.all.entry(id).or_insert(owned);
-        }
-    }
-
-    /// Returns the versions, other than this one, that managers have recorded fields in and that a webhook has to convert.
-    pub(super) fn other_versions(&self, kind: &Kind) -> Vec<&'static Kind> {
-        let resource = kind.custom_resource();
-        let Some(resource) = resource.filter(|resource| resource.webhook().is_some()) else {
-            return Vec::new();
-        };
-        let versions = self.all.values().map(|owned| owned.api_version.as_str());
-        let versions: BTreeSet<&str> = versions.collect();
-        let found = versions
-            .into_iter()
-            .filter_map(|version| resource.version(version));
-        found.filter(|found| *found != kind).collect()
-    }
-
-    /// Takes the fields that a write has changed from the managers of the version `kind`, in which `live` and `new` are the object
-    /// before and after the write.
-    ///
-    /// # Errors
-    /// With `checks`, if any of them owns such a field.
-    pub(super) fn settle(
-        &mut self,
-        kind: &'static Kind,
-        live: &Value,
-        new: &Value,
-        checks: bool,
-    ) -> Result<(), ApplyError> {
-        let structure = Structure::of(kind);
-        let comparison = Comparison::of(structure.shape(), live, new);
-        let comparison = comparison.map_err(ApplyError::Malformed)?;
-        let version = kind.api_version();
-        let all = std::mem::take(&mut self.all).into_iter();
-        let (of_version, others) = all.partition(|(_, owned)| owned.api_version == version);
-        self.all = of_version;
-        if checks {
-            self.check_conflicts(&comparison, None)?;
-        }
-        self.disown(&comparison, None);
-        self.put_back(others);
-        Ok(())
-    }
-
     /// Takes changed and removed fields from all managers but one.
-    fn disown(&mut self, comparison: &Comparison, except: Option<&ManagerId>) {
+    pub(super) fn disown(&mut self, comparison: &Comparison, except: Option<&ManagerId>) {
         let lost = [&comparison.added, &comparison.modified, &comparison.removed];
         if lost.into_iter().all(FieldSet::is_empty) {
             return;
@@ -400,7 +270,7 @@ impl Managers {
             .retain(|id, owned| Some(id) == except || !owned.set.is_empty());
     }
 
-    fn check_conflicts(
+    pub(super) fn check_conflicts(
         &self,
         comparison: &Comparison,
         except: Option<&ManagerId>,
@@ -471,12 +341,7 @@ impl Managers {
     }
 }
 
-/// Returns the keys by which entries are sorted.
-fn rank(entry: &ManagedFieldsEntry) -> (&str, i64, [&str; 3]) {
-    let id = [&*entry.manager, &entry.api_version, &entry.subresource];
-    (&entry.operation, seconds(entry.time), id)
-}
-
-fn seconds(time: Option<Time>) -> i64 {
+/// Returns the seconds of a time; 0 if there is none.
+pub(super) fn seconds(time: Option<Time>) -> i64 {
     time.and_then(|time| time.seconds).unwrap_or_default()
 }

@@ -3,19 +3,20 @@
 //! The rules are those of Kubernetes (structured-merge-diff): lists and maps are atomic, sets, or merged by key, as the
 //! options of the fields say. Everything here is a pure function of JSON values.
 
-mod added;
 mod atomics;
 mod compare;
+mod concerned;
 mod conflict;
 mod custom;
 mod element;
+mod encoded;
+mod entries;
 mod json;
 mod last_applied;
 mod managers;
 mod merge;
 mod object_set;
 mod objects;
-mod parts;
 mod remove;
 mod scale;
 mod set;
@@ -23,12 +24,12 @@ mod shape;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod versions;
 
 use serde_json::Value;
 
 use crate::Kind;
 
-pub(crate) use added::added;
 pub use atomics::merge_unowned;
 pub use conflict::{ApplyError, Conflict, Conflicts};
 pub use element::PathElement;

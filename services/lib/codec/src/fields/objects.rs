@@ -3,10 +3,12 @@
 use serde_json::Value;
 use setpoint_proto::meta::ManagedFieldsEntry;
 
+use super::compare::Comparison;
+use super::concerned::Concerned;
 use super::conflict::ApplyError;
+use super::encoded::Unclear;
 use super::last_applied::{LAST_APPLIED, last_applied_of};
 use super::managers::{Edit, Managers};
-use super::parts::{self, Concerned};
 use crate::{Kind, Object};
 
 /// The maximum size of the annotations with the last applied configuration, in bytes. It is left out beyond that.
@@ -39,29 +41,40 @@ pub fn create(edit: &Edit<'_>, object: &mut dyn Object) {
     }
 }
 
-/// Records an update of `old` to `new`. If `may_replace`, the managed fields of the request replace the former ones, and an
-/// empty entry ends the tracking. An object that is not tracked is not tracked again before it is applied.
-pub fn update(edit: &Edit<'_>, old: &dyn Object, new: &mut dyn Object, may_replace: bool) {
+/// Records an update of `old`, with its encoding, to `new`. If `may_replace`, the managed fields of the request replace the former
+/// ones, and an empty entry ends the tracking. An object that is not tracked is not tracked again before it is applied.
+pub fn update(
+    edit: &Edit<'_>,
+    (old, was): (&dyn Object, &[u8]),
+    new: &mut dyn Object,
+    may_replace: bool,
+) {
     let live = &old.meta().managed_fields;
     let sent = std::mem::replace(&mut new.meta_mut().managed_fields, live.clone());
     if may_replace && sent == [ManagedFieldsEntry::default()] {
         new.meta_mut().managed_fields.clear();
         return;
     }
-    let replaced = Managers::decode(&sent).ok();
-    let replaced = replaced.filter(|managers| may_replace && !managers.is_empty() && sent != *live);
-    let (was, is) = (old.encode(), new.encode());
+    let replaces = may_replace && !sent.is_empty() && sent != *live;
+    let replaced = replaces.then(|| Managers::decode(&sent).ok()).flatten();
+    if replaced.is_none() && live.is_empty() {
+        return;
+    }
+    let is = new.encode();
     let is_same = was == is;
     if replaced.is_none() && is_same {
         return;
     }
-    let parts = changed_parts(edit.kind, &was, &is);
-    let recorded = parts.and_then(|(was, is)| match replaced {
+    let comparison = match Comparison::of_encoded(edit.kind, was, &is) {
+        Ok(comparison) => Ok(comparison),
+        Err(Unclear) => Comparison::of(edit.structure().shape(), &document(old), &document(new)),
+    };
+    let recorded = comparison.and_then(|comparison| match replaced {
         Some(mut managers) => {
-            managers.update(edit, &was, &is)?;
+            managers.record(edit, comparison);
             Ok(managers.encode())
         }
-        None => update_live(edit, live, &was, &is),
+        None => update_live(edit, live, comparison),
     });
     // An object whose fields cannot be named is not tracked.
     new.meta_mut().managed_fields = recorded.unwrap_or_default();
@@ -70,33 +83,19 @@ pub fn update(edit: &Edit<'_>, old: &dyn Object, new: &mut dyn Object, may_repla
     }
 }
 
-/// Returns the documents of the parts in which two encoded objects differ.
-fn changed_parts(kind: &'static Kind, old: &[u8], new: &[u8]) -> Result<(Value, Value), String> {
-    let parts = parts::changed(old, new).map_err(|error| error.to_string())?;
-    let document_of = |part: &[u8]| {
-        let part = kind.decode(part).map_err(|error| error.to_string())?;
-        Ok::<_, String>(document(&*part))
-    };
-    Ok((document_of(&parts.0)?, document_of(&parts.1)?))
-}
-
 /// Returns the managed fields `live` after an update. Those that it does not concern are not decoded.
 fn update_live(
     edit: &Edit<'_>,
     live: &[ManagedFieldsEntry],
-    was: &Value,
-    is: &Value,
+    comparison: Comparison,
 ) -> Result<Vec<ManagedFieldsEntry>, String> {
-    if live.is_empty() {
-        return Ok(Vec::new());
-    }
-    let concerned = Concerned::by(edit, live, was, is);
+    let concerned = Concerned::by(edit, live, &comparison);
     let (concerned, others): (Vec<_>, Vec<_>) = live
         .iter()
         .cloned()
         .partition(|entry| concerned.includes(entry));
     let mut managers = Managers::decode(&concerned)?;
-    managers.update(edit, was, is)?;
+    managers.record(edit, comparison);
     Ok(managers.encode_with(others))
 }
 

@@ -161,11 +161,6 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// Returns whether the field of an entry of a list is one of its keys.
-    pub(super) fn is_key(self, name: &str) -> bool {
-        matches!(self, Self::Keyed(field) if field.key.iter().any(|key| key == name))
-    }
-
     /// Returns the path element of an entry with these keys.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Tests of ownership: cases of Kubernetes' own tests, and properties.
 
 mod cases;
+mod encoded;
 mod notation;
 mod properties;
 
