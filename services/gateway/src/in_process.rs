@@ -4,6 +4,8 @@
     reason = "only tests use this module, and a panic fails the test"
 )]
 
+pub mod custom_kind;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -1,75 +1,26 @@
 //! Owners and dependants of custom kinds.
 
-use prost::Message as _;
-use serde_json::{Value, json};
+use serde_json::json;
+use setpoint_gateway::in_process::custom_kind::{self, TABS, define, version};
 use setpoint_model::Key;
-use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
-use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_proto::setpoint::{CreateRequest, CustomObject};
-use setpoint_proto::{Any, ApiError, Reason};
+use setpoint_proto::{ApiError, Reason};
 
 use crate::fixture::{Fixture, NAMESPACE, blocking};
 
-const TABS: &str = "tabs.example.com";
-
-fn version(name: &str, storage: bool) -> Value {
-    json!({
-        "name": name, "served": true, "storage": storage,
-        "schema": { "openAPIV3Schema": { "type": "object" } },
-    })
-}
-
-/// Defines the kind Tab, and establishes it as the controller of names does.
-async fn define(fixture: &Fixture) -> CustomResourceDefinition {
-    let definition = json!({
-        "metadata": { "name": TABS },
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": { "plural": "tabs", "kind": "Tab" },
-            "versions": [version("v1", true)],
-        },
-    });
-    let definition: CustomResourceDefinition = serde_json::from_value(definition).unwrap();
-    let mut established = fixture.create(&definition).await;
-    established.status.accepted_names = established.spec.names.clone();
-    let condition = json!({ "type": "Established", "status": "True" });
-    let condition = serde_json::from_value(condition).unwrap();
-    established.status.conditions.push(condition);
-    let updated = fixture.client.update_status(&established).await;
-    updated.unwrap().object().unwrap()
-}
-
 async fn create_tab(fixture: &Fixture, name: &str, owners: Vec<OwnerReference>) -> OwnerReference {
-    let tab = CustomObject {
-        api_version: "example.com/v1".into(),
-        kind: "Tab".into(),
-        metadata: Some(ObjectMeta {
-            name: name.into(),
-            namespace: NAMESPACE.into(),
-            owner_references: owners,
-            ..ObjectMeta::default()
-        }),
-        content: "{}".into(),
-    };
-    let request = CreateRequest {
-        resource: TABS.into(),
+    let metadata = ObjectMeta {
+        name: name.into(),
         namespace: NAMESPACE.into(),
-        object: Some(Any {
-            type_url: "type.googleapis.com/setpoint.v1.CustomObject".into(),
-            value: tab.encode_to_vec().into(),
-        }),
-        ..CreateRequest::default()
+        owner_references: owners,
+        ..ObjectMeta::default()
     };
-    let mut objects = ObjectsClient::new(fixture.client.channel());
-    let created = objects.create(request).await.unwrap().into_inner();
-    let created = CustomObject::decode(created.object.unwrap().value.as_ref()).unwrap();
+    let created = custom_kind::create(&fixture.gateway, metadata).await;
     OwnerReference {
-        api_version: "example.com/v1".into(),
+        api_version: custom_kind::VERSION.into(),
         kind: "Tab".into(),
         name: name.into(),
-        uid: created.metadata.unwrap().uid,
+        uid: created.unwrap().uid,
         block_owner_deletion: Some(true),
         ..OwnerReference::default()
     }
@@ -84,7 +35,7 @@ async fn metadata(fixture: &Fixture, name: &str) -> Result<ObjectMeta, ApiError>
 #[tokio::test]
 async fn custom_objects_are_owners_and_dependants() {
     let fixture = Fixture::running().await;
-    define(&fixture).await;
+    define(&fixture.gateway).await;
     let web = fixture.owned("web", &[]).await;
     let tab = create_tab(&fixture, "tab", vec![blocking(&web)]).await;
     fixture.owned("of-tab", &[tab]).await;
@@ -100,7 +51,7 @@ async fn custom_objects_are_owners_and_dependants() {
 #[tokio::test]
 async fn custom_objects_are_collected_although_their_conversion_webhook_is_broken() {
     let fixture = Fixture::start().await;
-    let mut definition = define(&fixture).await;
+    let mut definition = define(&fixture.gateway).await;
     let (ends, lives) = (
         fixture.owned("ends", &[]).await,
         fixture.owned("lives", &[]).await,

@@ -19,7 +19,7 @@ const NAME: &str = "namespace-controller";
 
 pub struct Fixture {
     pub client: Client,
-    _gateway: InProcess,
+    pub gateway: InProcess,
     _controller: Option<DropGuard>,
 }
 
@@ -33,7 +33,7 @@ impl Fixture {
         };
         let fixture = Self {
             client: Client::connect(&settings, NAME).unwrap(),
-            _gateway: server,
+            gateway: server,
             _controller: None,
         };
         fixture.create_namespace(NAMESPACE).await;

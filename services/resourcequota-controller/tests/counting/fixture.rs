@@ -24,7 +24,7 @@ pub type List<'a> = &'a [(&'a str, &'a str)];
 
 pub struct Fixture {
     pub client: Client,
-    _gateway: InProcess,
+    pub gateway: InProcess,
 }
 
 impl Fixture {
@@ -37,7 +37,7 @@ impl Fixture {
         };
         let fixture = Self {
             client: Client::connect(&settings, NAME).unwrap(),
-            _gateway: server,
+            gateway: server,
         };
         fixture.create_namespace(NAMESPACE).await;
         fixture

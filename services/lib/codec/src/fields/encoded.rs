@@ -3,10 +3,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use prost::encoding::{
-    DecodeContext, WireType, decode_key, decode_varint, skip_field as skip_value,
-};
+use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use prost_reflect::Kind as Type;
 use serde_json::Value;
 
@@ -38,7 +37,7 @@ impl Comparison {
 type Pair<'a> = [Option<&'a [u8]>; 2];
 
 /// Applies a function to both.
-fn map<'a, T>(
+fn both<'a, T>(
     pair: Pair<'a>,
     read: impl Fn(&'a [u8]) -> Result<T, Unclear>,
 ) -> Result<[Option<T>; 2], Unclear> {
@@ -51,7 +50,7 @@ fn compare_messages(
     pair: Pair<'_>,
     out: &mut Difference,
 ) -> Result<(), Unclear> {
-    let [old, new] = map(pair, Records::read)?;
+    let [old, new] = both(pair, Records::read)?;
     for field in message.fields() {
         let pair = [written(field, old.as_ref())?, written(field, new.as_ref())?];
         if pair[0] != pair[1] {
@@ -116,11 +115,12 @@ fn compare_value(
 /// Returns the messages in records of a field that holds one; other records as they are.
 fn single<'a>(shape: Shape<'_>, pair: Pair<'a>) -> Result<Pair<'a>, Unclear> {
     match shape {
-        Shape::Struct(_) => map(pair, payload),
+        Shape::Struct(_) => both(pair, payload),
         _ => Ok(pair),
     }
 }
 
+/// Returns whether the value itself was added or removed.
 fn existence(pair: Pair<'_>) -> Difference {
     let mut difference = Difference::default();
     difference.own[ADDED] = pair[0].is_none();
@@ -151,7 +151,8 @@ fn changed_entries<'a, K: Ord>(
 /// Returns the key of an entry of a map, and the records of its value.
 fn map_entry(entry: &[u8]) -> Result<(&str, &[u8]), Unclear> {
     let entry = Records::read(entry)?;
-    Ok((text(entry.find(1))?, entry.find(2).unwrap_or_default()))
+    let records = |number| entry.find(number).unwrap_or_default();
+    Ok((text(records(1))?, records(2)))
 }
 
 /// Returns the path element of an entry of a list.
@@ -181,7 +182,7 @@ fn path_element(
 /// Returns the value of a key.
 fn scalar(field: &Field, records: &[u8]) -> Result<Value, Unclear> {
     match field.element {
-        Type::String => Ok(text(Some(records))?.into()),
+        Type::String => Ok(text(records)?.into()),
         Type::Int32 | Type::Int64 => Ok(number(records)?.into()),
         _ => Err(Unclear),
     }
@@ -198,10 +199,9 @@ fn number(mut records: &[u8]) -> Result<i64, Unclear> {
     Ok(decode_varint(&mut records)?.cast_signed())
 }
 
-/// Returns the value of a record of a string; an empty one if there is none.
-fn text(records: Option<&[u8]>) -> Result<&str, Unclear> {
-    let text = payload(records.unwrap_or_default())?;
-    str::from_utf8(text).map_err(|_| Unclear)
+/// Returns the value of a record of a string; an empty one if there is no record.
+fn text(records: &[u8]) -> Result<&str, Unclear> {
+    str::from_utf8(payload(records)?).map_err(|_| Unclear)
 }
 
 /// Returns what a record of a string or message holds; nothing if there is no record.
@@ -227,36 +227,38 @@ fn next_payload<'a>(records: &mut &'a [u8]) -> Result<&'a [u8], Unclear> {
     Ok(payload)
 }
 
-/// The records of an encoded message by the number of their field. Those of a list or map follow each other.
-struct Records<'a>(Vec<(u32, &'a [u8])>);
+/// An encoded message, and the ranges of its fields by number. The records of a list or map follow each other.
+struct Records<'a> {
+    raw: &'a [u8],
+    ranges: Vec<(u32, Range<usize>)>,
+}
 
 impl<'a> Records<'a> {
     fn read(raw: &'a [u8]) -> Result<Self, Unclear> {
-        let mut records = Vec::<(u32, &[u8])>::new();
-        let (mut rest, mut start) = (raw, raw);
+        let mut ranges = Vec::<(u32, Range<usize>)>::new();
+        let mut rest = raw;
         while !rest.is_empty() {
-            let before = rest;
+            let start = raw.len() - rest.len();
             let (number, wire) = decode_key(&mut rest)?;
-            skip_value(wire, number, &mut rest, DecodeContext::default())?;
-            let is_next = records.last().is_some_and(|(last, _)| *last == number);
-            if !is_next {
-                start = before;
-                records.push((number, &[]));
-            }
-            if let Some((_, of)) = records.last_mut() {
-                *of = &start[..start.len() - rest.len()];
+            skip_field(wire, number, &mut rest, DecodeContext::default())?;
+            let end = raw.len() - rest.len();
+            match ranges.last_mut() {
+                Some((last, range)) if *last == number => range.end = end,
+                _ => ranges.push((number, start..end)),
             }
         }
-        records.sort_by_key(|(number, _)| *number);
-        match records.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        ranges.sort_by_key(|(number, _)| *number);
+        match ranges.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             true => Err(Unclear),
-            false => Ok(Self(records)),
+            false => Ok(Self { raw, ranges }),
         }
     }
 
     fn find(&self, number: u32) -> Option<&'a [u8]> {
-        let found = self.0.binary_search_by_key(&number, |(number, _)| *number);
-        found.ok().map(|at| self.0[at].1)
+        let found = self
+            .ranges
+            .binary_search_by_key(&number, |(number, _)| *number);
+        found.ok().map(|at| &self.raw[self.ranges[at].1.clone()])
     }
 
     /// Returns the records of a field, which may be one of an inlined message.
