@@ -9,7 +9,8 @@ use bollard::errors::Error;
 use bollard::models::{ContainerInspectResponse, NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::ListNetworksOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, Docker};
-use tokio::time::timeout;
+use jiff::Timestamp;
+use tokio::time::{sleep, timeout};
 
 use super::cgroup::Cgroups;
 use super::identity::filter;
@@ -19,6 +20,8 @@ use super::settings::Settings;
 const CALL_TIMEOUT_SECS: u64 = 60;
 /// Timeout of the first answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time until a network that another agent creates at the same time is listed.
+const CONCURRENT_CREATION: Duration = Duration::from_secs(1);
 /// Default name of the Pod network and of the cluster outside Compose.
 const DEFAULT_NAME: &str = "setpoint";
 /// Name of the Pod network within a Compose project.
@@ -224,27 +227,41 @@ async fn pods_network(client: &Docker, project: &str) -> Option<(String, Ipv4Add
 
 /// Returns the id and the address of the network of this name; creates it if it does not exist.
 async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Error> {
-    if named(client, name).await?.is_none() {
-        let request = NetworkCreateRequest {
-            name: name.to_owned(),
-            driver: Some("bridge".to_owned()),
-            labels: Some(HashMap::from([(
-                "setpoint.dev/network".to_owned(),
-                PODS_NETWORK.to_owned(),
-            )])),
-            ..NetworkCreateRequest::default()
-        };
-        match client.create_network(request).await {
-            Ok(_) => {}
-            // Another agent created it meanwhile, and the engine enforces unique names.
-            Err(Error::DockerResponseServerError {
-                status_code: 409, ..
-            }) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let id = named(client, name).await?.unwrap_or_default();
+    let id = match named(client, name).await? {
+        Some(id) => id,
+        None => create_network(client, name).await?,
+    };
     with_address(client, id).await
+}
+
+/// Creates the network of this name. Returns the id of the one that all agents use.
+async fn create_network(client: &Docker, name: &str) -> Result<String, Error> {
+    let request = NetworkCreateRequest {
+        name: name.to_owned(),
+        driver: Some("bridge".to_owned()),
+        labels: Some(HashMap::from([(
+            "setpoint.dev/network".to_owned(),
+            PODS_NETWORK.to_owned(),
+        )])),
+        ..NetworkCreateRequest::default()
+    };
+    let created = match client.create_network(request).await {
+        Ok(created) => created.id,
+        // Another agent created it meanwhile, and the engine enforces unique names.
+        Err(Error::DockerResponseServerError {
+            status_code: 409, ..
+        }) => String::new(),
+        Err(error) => return Err(error),
+    };
+    sleep(CONCURRENT_CREATION).await;
+    let id = named(client, name).await?.unwrap_or_default();
+    if !created.is_empty()
+        && created != id
+        && let Err(error) = client.remove_network(&created).await
+    {
+        tracing::warn!(%error, network = created, "could not remove a network that no agent uses");
+    }
+    Ok(id)
 }
 
 /// Returns a network with this machine's address in it.
@@ -254,8 +271,8 @@ async fn with_address(client: &Docker, id: String) -> Result<(String, Ipv4Addr),
     Ok((id, address))
 }
 
-/// Returns the id of the network of this name. Some engines allow two agents to create networks of the same name
-/// concurrently; all agents choose the smallest id.
+/// Returns the id of the network of this name. Engines before version 25 let agents that start at the same time create several:
+/// all choose the oldest.
 async fn named(client: &Docker, name: &str) -> Result<Option<String>, Error> {
     let filters = HashMap::from([("name", vec![name])]);
     let options = ListNetworksOptionsBuilder::default()
@@ -263,7 +280,11 @@ async fn named(client: &Docker, name: &str) -> Result<Option<String>, Error> {
         .build();
     let found = client.list_networks(Some(options)).await?.into_iter();
     let exact = found.filter(|network| network.name.as_deref() == Some(name));
-    Ok(exact.filter_map(|network| network.id).min())
+    let oldest = exact.min_by_key(|network| {
+        let created = network.created.as_deref().map(str::parse::<Timestamp>);
+        (created.and_then(Result::ok), network.id.clone())
+    });
+    Ok(oldest.and_then(|network| network.id))
 }
 
 fn gateway_address(network: &NetworkInspect) -> Option<Ipv4Addr> {
@@ -274,7 +295,38 @@ fn gateway_address(network: &NetworkInspect) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use futures::future::join_all;
+
     use super::*;
+
+    async fn networks_named(client: &Docker, name: &str) -> Vec<String> {
+        let filters = HashMap::from([("name", vec![name])]);
+        let options = ListNetworksOptionsBuilder::default().filters(&filters);
+        let found = client.list_networks(Some(options.build())).await.unwrap();
+        found.into_iter().filter_map(|network| network.id).collect()
+    }
+
+    #[tokio::test]
+    async fn agents_that_start_at_the_same_time_put_pods_into_one_network() {
+        let Ok(client) = client(&Settings::default()).await else {
+            eprintln!("SKIPPED: no Docker engine answers");
+            return;
+        };
+        let name = format!("setpoint-test-start-{}", std::process::id());
+        let found = join_all((0..6).map(|_| network(&client, &name))).await;
+        let again = network(&client, &name).await;
+        for id in networks_named(&client, &name).await {
+            client.remove_network(&id).await.unwrap();
+        }
+        let ids = found
+            .into_iter()
+            .chain([again])
+            .map(|found| found.unwrap().0);
+        let ids: BTreeSet<String> = ids.collect();
+        assert_eq!(ids.len(), 1, "{ids:?}");
+    }
 
     /// Checks F21: an agent puts Pods into a network that it is not in itself.
     #[tokio::test]
