@@ -112,13 +112,13 @@ fn is_allowed(file: &Path, plural: &str) -> bool {
     allowed.any(|(end, name)| file.ends_with(end) && *name == plural)
 }
 
-/// Finds the source files in a folder, those of kinds and tests excepted.
+/// Finds the source files in a folder, those of kinds and for tests excepted.
 fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
         match path.is_dir() {
-            true if ["kinds", "contract", "tests"].contains(&name) => {}
+            true if ["kinds", "contract", "in_process", "tests"].contains(&name) => {}
             true => find(&path, files),
             false if name == "tests.rs" => {}
             false => files.push(path),

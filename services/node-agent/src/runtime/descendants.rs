@@ -1,6 +1,7 @@
 //! The processes that a process has started, and those that they have started.
 
-use std::fs;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -8,35 +9,61 @@ use nix::unistd::Pid;
 /// Maximum number of processes that one call kills, in case they start others faster than they are stopped.
 const MAX_PROCESSES: usize = 10_000;
 
+/// The time in which all of them have to stop. One that waits for a device does so later.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Kills a process and all of its descendants that are `concerned`. Each is stopped before its children are listed, since the
-/// children that it starts after that would be left.
+/// children that it starts after that would be left. Blocks until they have stopped.
 pub fn kill_tree(root: Pid, concerned: impl Fn(Pid) -> bool) {
-    let send = |pid: Pid, signal| {
-        if concerned(pid) {
-            // It may have ended.
-            let _ = kill(pid, signal);
-        }
-    };
+    let end = Instant::now() + STOP_TIMEOUT;
     let mut tree = vec![root];
     let mut next = 0;
     while let Some(of) = tree.get(next).copied().filter(|_| next < MAX_PROCESSES) {
-        send(of, Signal::SIGSTOP);
+        if concerned(of) {
+            stop(of, end);
+        }
         tree.extend(children(of));
         next = next.saturating_add(1);
     }
-    tree.into_iter().for_each(|pid| send(pid, Signal::SIGKILL));
+    for pid in tree.into_iter().filter(|pid| concerned(*pid)) {
+        // It may have ended.
+        let _ = kill(pid, Signal::SIGKILL);
+    }
+}
+
+/// Stops a process, and waits until it has stopped: a child that it is just starting is listed only then.
+fn stop(process: Pid, end: Instant) {
+    while kill(process, Signal::SIGSTOP).is_ok() && is_running(process) && Instant::now() < end {
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Returns whether any thread of a process has neither stopped nor ended.
+fn is_running(process: Pid) -> bool {
+    // The name before the state may have parentheses.
+    let state = |stat: String| {
+        stat.rsplit_once(") ")
+            .and_then(|(_, state)| state.chars().next())
+    };
+    let mut states = of_threads(process, "stat").filter_map(state);
+    states.any(|state| matches!(state, 'R' | 'S' | 'D'))
 }
 
 /// Returns the children of all threads of a process.
 pub fn children(of: Pid) -> Vec<Pid> {
-    let threads = fs::read_dir(format!("/proc/{of}/task"));
-    let lists = threads.into_iter().flatten().flatten();
-    let lists = lists.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let lists = of_threads(of, "children");
     let pids = |list: String| -> Vec<Pid> {
         let pids = list.split_whitespace().filter_map(|pid| pid.parse().ok());
         pids.map(Pid::from_raw).collect()
     };
     lists.flat_map(pids).collect()
+}
+
+/// Returns the content of this file of each thread of a process.
+fn of_threads(process: Pid, file: &str) -> impl Iterator<Item = String> {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    threads.filter_map(move |thread| fs::read_to_string(thread.path().join(file)).ok())
 }
 
 #[cfg(test)]

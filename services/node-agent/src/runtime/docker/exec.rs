@@ -17,7 +17,8 @@ use futures::{FutureExt as _, StreamExt as _};
 use nix::unistd::Pid;
 use setpoint_task::catch_panic;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tracing::debug;
+use tokio::task::spawn_blocking;
+use tracing::{debug, warn};
 
 use super::{Shared, engine_error};
 use crate::runtime::descendants::kill_tree;
@@ -160,8 +161,12 @@ impl Shared {
                 "cannot kill a command whose client has left"
             );
         };
-        let is_concerned = |pid: Pid| is_in_container(pid.as_raw(), runtime_id);
-        kill_tree(Pid::from_raw(pid), is_concerned);
+        let runtime_id = runtime_id.to_owned();
+        let is_concerned = move |pid: Pid| is_in_container(pid.as_raw(), &runtime_id);
+        let killing = spawn_blocking(move || kill_tree(Pid::from_raw(pid), is_concerned));
+        if let Err(error) = killing.await {
+            warn!(%error, "a command whose client has left may go on");
+        }
     }
 
     /// Connects to the streams of a container's own process.
