@@ -1,7 +1,7 @@
 //! Ownership of fields, as server-side apply records it in `metadata.managedFields`.
 //!
 //! The rules are those of Kubernetes (structured-merge-diff): lists and maps are atomic, sets, or merged by key, as the
-//! options of the fields say. Everything here is a pure function of JSON values.
+//! options of the fields say. Everything here is a pure function of JSON values or of the encodings of objects.
 
 mod atomics;
 mod compare;
