@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bollard::errors::Error;
-use bollard::models::{ContainerInspectResponse, NetworkCreateRequest, NetworkInspect};
+use bollard::models::{ContainerInspectResponse, Network, NetworkCreateRequest, NetworkInspect};
 use bollard::query_parameters::ListNetworksOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, Docker};
 use jiff::Timestamp;
@@ -226,16 +226,29 @@ async fn pods_network(client: &Docker, project: &str) -> Option<(String, Ipv4Add
 }
 
 /// Returns the id and the address of the network of this name; creates it if it does not exist.
+///
+/// Engines before version 25 let agents that start at the same time create several: all choose the oldest.
 async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Error> {
-    let id = match named(client, name).await? {
-        Some(id) => id,
+    let found = oldest(client, name).await?;
+    let created = match found {
+        Some(_) => None,
         None => create_network(client, name).await?,
     };
+    if found.is_none_or(|network| is_new(&network)) {
+        sleep(CONCURRENT_CREATION).await;
+    }
+    let chosen = oldest(client, name).await?;
+    let id = chosen.and_then(|network| network.id).unwrap_or_default();
+    if let Some(created) = created.filter(|created| *created != id)
+        && let Err(error) = client.remove_network(&created).await
+    {
+        tracing::warn!(%error, network = created, "could not remove a network that no agent uses");
+    }
     with_address(client, id).await
 }
 
-/// Creates the network of this name. Returns the id of the one that all agents use.
-async fn create_network(client: &Docker, name: &str) -> Result<String, Error> {
+/// Creates the network of this name. Returns its id; `None` if another agent did so and the engine enforces unique names.
+async fn create_network(client: &Docker, name: &str) -> Result<Option<String>, Error> {
     let request = NetworkCreateRequest {
         name: name.to_owned(),
         driver: Some("bridge".to_owned()),
@@ -245,23 +258,13 @@ async fn create_network(client: &Docker, name: &str) -> Result<String, Error> {
         )])),
         ..NetworkCreateRequest::default()
     };
-    let created = match client.create_network(request).await {
-        Ok(created) => created.id,
-        // Another agent created it meanwhile, and the engine enforces unique names.
+    match client.create_network(request).await {
+        Ok(created) => Ok(Some(created.id)),
         Err(Error::DockerResponseServerError {
             status_code: 409, ..
-        }) => String::new(),
-        Err(error) => return Err(error),
-    };
-    sleep(CONCURRENT_CREATION).await;
-    let id = named(client, name).await?.unwrap_or_default();
-    if !created.is_empty()
-        && created != id
-        && let Err(error) = client.remove_network(&created).await
-    {
-        tracing::warn!(%error, network = created, "could not remove a network that no agent uses");
+        }) => Ok(None),
+        Err(error) => Err(error),
     }
-    Ok(id)
 }
 
 /// Returns a network with this machine's address in it.
@@ -271,20 +274,30 @@ async fn with_address(client: &Docker, id: String) -> Result<(String, Ipv4Addr),
     Ok((id, address))
 }
 
-/// Returns the id of the network of this name. Engines before version 25 let agents that start at the same time create several:
-/// all choose the oldest.
-async fn named(client: &Docker, name: &str) -> Result<Option<String>, Error> {
+/// Returns the oldest network of this name.
+async fn oldest(client: &Docker, name: &str) -> Result<Option<Network>, Error> {
+    let all = all_named(client, name).await?;
+    Ok(all.min_by_key(|network| (creation(network), network.id.clone())))
+}
+
+fn creation(network: &Network) -> Option<Timestamp> {
+    network.created.as_deref()?.parse().ok()
+}
+
+/// Returns whether an older network that is being created may not be listed yet.
+fn is_new(network: &Network) -> bool {
+    let age = creation(network).map(|created| Timestamp::now().duration_since(created));
+    age.is_some_and(|age| age.as_millis() < CONCURRENT_CREATION.as_millis().cast_signed())
+}
+
+async fn all_named(client: &Docker, name: &str) -> Result<impl Iterator<Item = Network>, Error> {
     let filters = HashMap::from([("name", vec![name])]);
     let options = ListNetworksOptionsBuilder::default()
         .filters(&filters)
         .build();
     let found = client.list_networks(Some(options)).await?.into_iter();
-    let exact = found.filter(|network| network.name.as_deref() == Some(name));
-    let oldest = exact.min_by_key(|network| {
-        let created = network.created.as_deref().map(str::parse::<Timestamp>);
-        (created.and_then(Result::ok), network.id.clone())
-    });
-    Ok(oldest.and_then(|network| network.id))
+    // The engine finds parts of names.
+    Ok(found.filter(move |network| network.name.as_deref() == Some(name)))
 }
 
 fn gateway_address(network: &NetworkInspect) -> Option<Ipv4Addr> {
@@ -301,13 +314,6 @@ mod tests {
 
     use super::*;
 
-    async fn networks_named(client: &Docker, name: &str) -> Vec<String> {
-        let filters = HashMap::from([("name", vec![name])]);
-        let options = ListNetworksOptionsBuilder::default().filters(&filters);
-        let found = client.list_networks(Some(options.build())).await.unwrap();
-        found.into_iter().filter_map(|network| network.id).collect()
-    }
-
     #[tokio::test]
     async fn agents_that_start_at_the_same_time_put_pods_into_one_network() {
         let Ok(client) = client(&Settings::default()).await else {
@@ -317,15 +323,15 @@ mod tests {
         let name = format!("setpoint-test-start-{}", std::process::id());
         let found = join_all((0..6).map(|_| network(&client, &name))).await;
         let again = network(&client, &name).await;
-        for id in networks_named(&client, &name).await {
-            client.remove_network(&id).await.unwrap();
+        let left = all_named(&client, &name).await.unwrap();
+        let left: Vec<String> = left.filter_map(|network| network.id).collect();
+        for id in &left {
+            client.remove_network(id).await.unwrap();
         }
-        let ids = found
-            .into_iter()
-            .chain([again])
-            .map(|found| found.unwrap().0);
-        let ids: BTreeSet<String> = ids.collect();
+        let ids = found.into_iter().chain([again]);
+        let ids: BTreeSet<String> = ids.map(|found| found.unwrap().0).collect();
         assert_eq!(ids.len(), 1, "{ids:?}");
+        assert_eq!(Vec::from_iter(ids), left);
     }
 
     /// Checks F21: an agent puts Pods into a network that it is not in itself.
