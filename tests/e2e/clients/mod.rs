@@ -3,6 +3,7 @@
 mod grpcurl;
 mod helm;
 mod kube;
+mod kubectl_answers;
 mod kubectl_custom;
 mod kubectl_policies;
 mod kubectl_reads;
