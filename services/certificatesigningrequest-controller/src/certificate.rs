@@ -1,6 +1,6 @@
 //! Certificates (X.509, RFC 5280) for requests, as the authority signs them.
 //!
-//! The subject, the key and the alternative names are copied from the request, byte for byte.
+//! The subject and the alternative names are encoded from the fields of the request that the signer has checked.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use rcgen::{
 use yasna::models::ObjectIdentifier;
 use yasna::{DERWriter, DERWriterSeq, Tag, construct_der};
 
-use crate::{Authority, Request, pem};
+use crate::{Authority, Request, names, pem};
 
 /// The time by which clocks may differ: certificates are valid since then.
 const BACKDATE: Duration = Duration::from_secs(300);
@@ -96,7 +96,7 @@ impl Authority {
                     writer.next().write_der(&time(early(now)));
                     writer.next().write_der(&time(end.min(self.expires)));
                 });
-                writer.next().write_der(&request.subject);
+                writer.next().write_der(&names::subject(request));
                 writer.next().write_der(&request.public_key);
                 writer.next().write_tagged(Tag::context(3), |writer| {
                     writer.write_sequence(|writer| self.extensions(request, usages, writer));
@@ -153,8 +153,10 @@ impl Authority {
             });
             extension(writer.next(), AUTHORITY_KEY, false, &value);
         }
-        if let Some(names) = &request.alternative_names {
-            extension(writer.next(), ALTERNATIVE_NAMES, false, names);
+        if let Some(names) = names::alternatives(request) {
+            // Without a subject they are the only names (RFC 5280, 4.2.1.6).
+            let is_nameless = names::subject(request) == names::subject(&Request::default());
+            extension(writer.next(), ALTERNATIVE_NAMES, is_nameless, &names);
         }
     }
 }

@@ -13,6 +13,7 @@ mod act;
 mod authority;
 mod certificate;
 mod cleanup;
+mod names;
 mod pem;
 mod plan;
 mod reconciler;

@@ -1,40 +1,57 @@
 //! The certificate that a client asks for (PKCS #10).
 
+use std::net::IpAddr;
+
 use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::cri_attributes::ParsedCriAttribute;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
-use x509_parser::oid_registry::OID_X509_EXT_SUBJECT_ALT_NAME;
+use x509_parser::oid_registry::{OID_PKCS9_EXTENSION_REQUEST, OID_X509_EXT_SUBJECT_ALT_NAME};
 use x509_parser::prelude::FromDer as _;
+use x509_parser::x509::AttributeTypeAndValue;
 
 use crate::pem;
 
-/// The parts of a PKCS #10 request that decide whether a signer accepts it.
+/// The object identifier of common names.
+pub(crate) const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
+/// The object identifier of organizations.
+pub(crate) const ORGANIZATION: &[u64] = &[2, 5, 4, 10];
+/// The other attributes that a subject may have: serial number, country, locality, province, street, organizational unit, postal code.
+const OTHERS: [&[u64]; 7] = [
+    &[2, 5, 4, 5],
+    &[2, 5, 4, 6],
+    &[2, 5, 4, 7],
+    &[2, 5, 4, 8],
+    &[2, 5, 4, 9],
+    &[2, 5, 4, 11],
+    &[2, 5, 4, 17],
+];
+
+/// The parts of a PKCS #10 request. A certificate is made of these alone: what is not here was neither checked nor is it signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The common name of the subject.
     pub common_name: String,
     /// The organizations of the subject, which are the groups of a user.
     pub organizations: Vec<String>,
-    /// The number of DNS names.
-    pub dns_names: usize,
-    /// The number of IP addresses.
-    pub ips: usize,
-    /// The number of email addresses.
-    pub emails: usize,
-    /// The number of URIs.
-    pub uris: usize,
-    /// The subject in DER.
-    pub subject: Vec<u8>,
+    /// The other attributes of the subject: their object identifiers and values.
+    pub others: Vec<(&'static [u64], String)>,
+    /// The DNS names.
+    pub dns_names: Vec<String>,
+    /// The IP addresses.
+    pub ips: Vec<IpAddr>,
+    /// The email addresses.
+    pub emails: Vec<String>,
+    /// The URIs.
+    pub uris: Vec<String>,
     /// The public key in DER.
     pub public_key: Vec<u8>,
-    /// The value of the extension with the alternative names in DER.
-    pub alternative_names: Option<Vec<u8>>,
 }
 
 impl Request {
     /// Parses a request in PEM, and verifies its signature.
     ///
     /// # Errors
-    /// If it is malformed, or not signed with the key that it asks a certificate for.
+    /// If it is malformed, not signed with the key that it asks a certificate for, or asks for names that no signer knows how to check.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let der = pem::read("CERTIFICATE REQUEST", text);
         let der = der.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
@@ -43,54 +60,93 @@ impl Request {
         let signed = parsed.verify_signature();
         signed.map_err(|error| format!("x509: {error}"))?;
         let info = &parsed.certification_request_info;
-        let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| {
-            attribute.as_str().unwrap_or_default().to_owned()
-        };
         let mut request = Self {
-            common_name: info
-                .subject
-                .iter_common_name()
-                .last()
-                .map(text)
-                .unwrap_or_default(),
-            organizations: info.subject.iter_organization().map(text).collect(),
-            subject: info.subject.as_raw().to_owned(),
             public_key: info.subject_pki.raw.to_owned(),
             ..Self::default()
         };
-        request.read_alternative_names(&parsed);
+        for attribute in info.subject.iter_attributes() {
+            request.read_attribute(attribute)?;
+        }
+        request.read_extensions(&parsed)?;
         Ok(request)
     }
 
-    fn read_alternative_names(&mut self, parsed: &X509CertificationRequest<'_>) {
-        let info = &parsed.certification_request_info;
-        for attribute in info.iter_attributes() {
-            use x509_parser::cri_attributes::ParsedCriAttribute;
+    fn read_attribute(&mut self, attribute: &AttributeTypeAndValue<'_>) -> Result<(), String> {
+        let oid = attribute.attr_type();
+        let value = attribute.as_str();
+        let value = value.map_err(|_| format!("subject attribute {oid} is not a string"))?;
+        let is = |known: &[u64]| {
+            let parts = oid.iter();
+            parts.is_some_and(|parts| parts.eq(known.iter().copied()))
+        };
+        if is(COMMON_NAME) {
+            if !self.common_name.is_empty() {
+                return Err("subject has more than one common name".to_owned());
+            }
+            value.clone_into(&mut self.common_name);
+        } else if is(ORGANIZATION) {
+            self.organizations.push(value.to_owned());
+        } else {
+            let known = OTHERS.into_iter().find(|known| is(known));
+            let known = known.ok_or_else(|| format!("subject attribute {oid} is not allowed"))?;
+            self.others.push((known, value.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn read_extensions(&mut self, parsed: &X509CertificationRequest<'_>) -> Result<(), String> {
+        let mut is_named = false;
+        for attribute in parsed.certification_request_info.iter_attributes() {
+            if attribute.oid != OID_PKCS9_EXTENSION_REQUEST {
+                continue;
+            }
             let ParsedCriAttribute::ExtensionRequest(requested) = attribute.parsed_attribute()
             else {
-                continue;
+                return Err("the requested extensions are malformed".to_owned());
             };
             for extension in &requested.extensions {
                 if extension.oid != OID_X509_EXT_SUBJECT_ALT_NAME {
                     continue;
                 }
-                self.alternative_names = Some(extension.value.to_owned());
-                if let ParsedExtension::SubjectAlternativeName(names) = extension.parsed_extension()
-                {
-                    names.general_names.iter().for_each(|name| self.count(name));
+                let ParsedExtension::SubjectAlternativeName(names) = extension.parsed_extension()
+                else {
+                    return Err("subjectAltName extension is malformed".to_owned());
+                };
+                if is_named {
+                    return Err("more than one subjectAltName extension".to_owned());
+                }
+                is_named = true;
+                for name in &names.general_names {
+                    self.read_name(name)?;
                 }
             }
         }
+        Ok(())
     }
 
-    fn count(&mut self, name: &GeneralName<'_>) {
-        let count = match name {
-            GeneralName::DNSName(_) => &mut self.dns_names,
-            GeneralName::IPAddress(_) => &mut self.ips,
-            GeneralName::RFC822Name(_) => &mut self.emails,
-            GeneralName::URI(_) => &mut self.uris,
-            _ => return,
-        };
-        *count = count.saturating_add(1);
+    fn read_name(&mut self, name: &GeneralName<'_>) -> Result<(), String> {
+        match name {
+            GeneralName::DNSName(name) => self.dns_names.push((*name).to_owned()),
+            GeneralName::RFC822Name(email) => self.emails.push((*email).to_owned()),
+            GeneralName::URI(uri) => self.uris.push((*uri).to_owned()),
+            GeneralName::IPAddress(bytes) => {
+                let malformed = || {
+                    let length = bytes.len();
+                    format!("x509: cannot parse IP address of length {length}")
+                };
+                self.ips.push(address(bytes).ok_or_else(malformed)?);
+            }
+            _ => {
+                let problem = "subjectAltNames other than DNS names, IP addresses, emails and URIs are not allowed";
+                return Err(problem.to_owned());
+            }
+        }
+        Ok(())
     }
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let short: Option<[u8; 4]> = bytes.try_into().ok();
+    let long = || <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from);
+    short.map(IpAddr::from).or_else(long)
 }

@@ -40,13 +40,19 @@ impl Signer {
             Self::ApiClient => check_client_usages(usages),
             Self::KubeletClient => {
                 check_node(request)?;
-                refuse(request.dns_names > 0, "DNS subjectAltNames are not allowed")?;
-                refuse(request.ips > 0, "IP subjectAltNames are not allowed")?;
+                refuse(
+                    !request.dns_names.is_empty(),
+                    "DNS subjectAltNames are not allowed",
+                )?;
+                refuse(
+                    !request.ips.is_empty(),
+                    "IP subjectAltNames are not allowed",
+                )?;
                 check_node_usages(usages, "client auth")
             }
             Self::KubeletServing => {
                 check_node(request)?;
-                let named = request.dns_names > 0 || request.ips > 0;
+                let named = !request.dns_names.is_empty() || !request.ips.is_empty();
                 refuse(!named, "DNS or IP subjectAltName is required")?;
                 check_node_usages(usages, "server auth")
             }
@@ -76,8 +82,14 @@ fn check_node(request: &Request) -> Result<(), String> {
         !request.common_name.starts_with(NODE_PREFIX),
         "subject common name does not begin with system:node: ",
     )?;
-    refuse(request.emails > 0, "email subjectAltNames are not allowed")?;
-    refuse(request.uris > 0, "URI subjectAltNames are not allowed")
+    refuse(
+        !request.emails.is_empty(),
+        "email subjectAltNames are not allowed",
+    )?;
+    refuse(
+        !request.uris.is_empty(),
+        "URI subjectAltNames are not allowed",
+    )
 }
 
 fn check_client_usages(usages: &[String]) -> Result<(), String> {
@@ -142,19 +154,19 @@ mod tests {
                 "subject common name does not begin with system:node: ",
             ),
             (
-                |request| request.dns_names = 1,
+                |request| request.dns_names.push("one".into()),
                 "DNS subjectAltNames are not allowed",
             ),
             (
-                |request| request.ips = 1,
+                |request| request.ips.push([10, 0, 0, 1].into()),
                 "IP subjectAltNames are not allowed",
             ),
             (
-                |request| request.emails = 1,
+                |request| request.emails.push("a@example.com".into()),
                 "email subjectAltNames are not allowed",
             ),
             (
-                |request| request.uris = 1,
+                |request| request.uris.push("spiffe://a".into()),
                 "URI subjectAltNames are not allowed",
             ),
         ];
@@ -167,7 +179,7 @@ mod tests {
     fn usages_are_those_of_the_signer() {
         let serving = |list: &[&str]| {
             let mut request = node();
-            request.ips = 1;
+            request.ips.push([10, 0, 0, 1].into());
             Signer::KubeletServing.check(&request, &usages(list))
         };
         assert!(serving(&["digital signature", "server auth"]).is_ok());
@@ -175,7 +187,7 @@ mod tests {
         assert!(serving(&["server auth", "digital signature", "server auth"]).is_ok());
         assert!(serving(&["digital signature", "client auth"]).is_err());
         let mut named = node();
-        named.dns_names = 1;
+        named.dns_names.push("one".into());
         let allowed = usages(&["digital signature", "server auth"]);
         assert_eq!(Signer::KubeletServing.check(&named, &allowed), Ok(()));
         named.organizations.clear();

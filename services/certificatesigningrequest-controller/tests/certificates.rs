@@ -8,17 +8,20 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose,
-    PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256, SanType,
+    PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
+    PublicKeyData as _, SanType, SigningKey as _,
 };
 use setpoint_certificatesigningrequest_controller::{Authority, Request, RequestView};
 use setpoint_controller::View as _;
 use setpoint_proto::certificates::CertificateSigningRequest;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::ParsedExtension;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::oid_registry::OID_X509_EXT_EXTENDED_KEY_USAGE;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::X509Version;
+use yasna::models::ObjectIdentifier;
+use yasna::{DERWriter, Tag};
 
 const HOUR: u64 = 3_600;
 
@@ -238,7 +241,7 @@ fn two_certificates_of_an_authority_have_different_serial_numbers() {
 }
 
 #[test]
-fn the_alternative_names_of_a_request_are_counted_by_kind_and_copied() {
+fn the_alternative_names_of_a_request_are_read_by_kind_and_signed() {
     let text = |text: &str| text.try_into().unwrap();
     let names = vec![
         SanType::DnsName(text("one.example.com")),
@@ -253,21 +256,31 @@ fn the_alternative_names_of_a_request_are_counted_by_kind_and_copied() {
         SanType::URI(text("spiffe://d")),
     ];
     let parsed = Request::parse(request_with(names).as_bytes()).unwrap();
-    let counts = [parsed.dns_names, parsed.ips, parsed.emails, parsed.uris];
-    assert_eq!(counts, [1, 2, 3, 4]);
-    assert!(parsed.alternative_names.is_some());
+    let addresses: [std::net::IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
+    assert_eq!(parsed.dns_names, ["one.example.com"]);
+    assert_eq!(parsed.ips, addresses);
+    let emails = ["a@example.com", "b@example.com", "c@example.com"];
+    assert_eq!(parsed.emails, emails);
+    let uris = ["spiffe://a", "spiffe://b", "spiffe://c", "spiffe://d"];
+    assert_eq!(parsed.uris, uris);
+    let signed = authority(now())
+        .0
+        .sign(&parsed, &[], Duration::from_secs(600), now());
+    let signed = der(signed.unwrap().as_bytes());
+    let (_, signed) = X509Certificate::from_der(&signed).unwrap();
+    let signed = signed.subject_alternative_name().unwrap().unwrap();
+    assert!(!signed.critical);
+    let signed: Vec<_> = signed.value.general_names.iter().collect();
+    let mut expected = vec![GeneralName::DNSName("one.example.com")];
+    expected.extend(emails.map(GeneralName::RFC822Name));
+    expected.push(GeneralName::IPAddress(&[10, 0, 0, 1]));
+    expected.push(GeneralName::IPAddress(&[10, 0, 0, 2]));
+    expected.extend(uris.map(GeneralName::URI));
+    assert_eq!(signed, expected.iter().collect::<Vec<_>>());
     assert_eq!(
         (&*parsed.common_name, &*parsed.organizations),
         ("jane", &["developers".to_owned()][..])
     );
-    let nameless = request();
-    let counts = [
-        nameless.dns_names,
-        nameless.ips,
-        nameless.emails,
-        nameless.uris,
-    ];
-    assert_eq!((counts, nameless.alternative_names), ([0; 4], None));
 }
 
 #[test]
@@ -296,12 +309,9 @@ fn other_extensions_that_a_request_asks_for_are_not_its_alternative_names() {
         let request = params.serialize_request(&KeyPair::generate().unwrap());
         Request::parse(request.unwrap().pem().unwrap().as_bytes()).unwrap()
     };
-    assert_eq!(parse(&params).alternative_names, None);
+    assert!(parse(&params).ips.is_empty());
     params.subject_alt_names = vec![SanType::IpAddress([10, 0, 0, 1].into())];
-    let both = parse(&params);
-    params.key_usages.clear();
-    assert_eq!(both.alternative_names, parse(&params).alternative_names);
-    assert_eq!(both.ips, 1);
+    assert_eq!(parse(&params).ips.len(), 1);
 }
 
 #[test]
@@ -316,4 +326,161 @@ fn a_request_knows_when_its_certificate_expires() {
         (request.is_issued, request.expires),
         (true, Some(now() + valid))
     );
+}
+
+/// Returns a request whose subject has these attributes, and whose alternative names are these bytes of each kind.
+fn crafted(subject: &[(&[u64], &str)], names: &[(u64, &[u8])]) -> String {
+    let key = KeyPair::generate().unwrap();
+    let content = yasna::construct_der(|writer| {
+        writer.write_sequence(|writer| {
+            writer.next().write_u8(0);
+            writer.next().write_sequence(|writer| {
+                for (oid, value) in subject {
+                    writer.next().write_set(|writer| {
+                        writer.next().write_sequence(|writer| {
+                            writer.next().write_oid(&ObjectIdentifier::from_slice(oid));
+                            writer.next().write_utf8_string(value);
+                        });
+                    });
+                }
+            });
+            writer.next().write_der(&key.subject_public_key_info());
+            writer
+                .next()
+                .write_tagged_implicit(Tag::context(0), |writer| {
+                    writer.write_set(|writer| {
+                        if !names.is_empty() {
+                            requested(writer.next(), names);
+                        }
+                    });
+                });
+        });
+    });
+    let signature = key.sign(&content).unwrap();
+    let request = yasna::construct_der(|writer| {
+        writer.write_sequence(|writer| {
+            writer.next().write_der(&content);
+            writer.next().write_sequence(|writer| {
+                let ecdsa_with_sha256 = [1, 2, 840, 10_045, 4, 3, 2];
+                writer
+                    .next()
+                    .write_oid(&ObjectIdentifier::from_slice(&ecdsa_with_sha256));
+            });
+            writer
+                .next()
+                .write_bitvec_bytes(&signature, signature.len() * 8);
+        });
+    });
+    pem(&request)
+}
+
+/// Writes the attribute that asks for an extension with alternative names.
+fn requested(writer: DERWriter<'_>, names: &[(u64, &[u8])]) {
+    let value = yasna::construct_der(|writer| {
+        writer.write_sequence(|writer| {
+            for (kind, bytes) in names {
+                let writer = writer.next();
+                writer.write_tagged_implicit(Tag::context(*kind), |writer| {
+                    writer.write_bytes(bytes);
+                });
+            }
+        });
+    });
+    writer.write_sequence(|writer| {
+        let extension_request = [1, 2, 840, 113_549, 1, 9, 14];
+        writer
+            .next()
+            .write_oid(&ObjectIdentifier::from_slice(&extension_request));
+        writer.next().write_set(|writer| {
+            writer.next().write_sequence(|writer| {
+                writer.next().write_sequence(|writer| {
+                    let alternative_names = [2, 5, 29, 17];
+                    writer
+                        .next()
+                        .write_oid(&ObjectIdentifier::from_slice(&alternative_names));
+                    writer.next().write_bytes(&value);
+                });
+            });
+        });
+    });
+}
+
+/// Checks DG9: a name that no signer looks at is in no certificate.
+#[test]
+fn a_request_with_names_that_are_not_checked_is_refused() {
+    const NAME: &[u64] = &[2, 5, 4, 3];
+    let one: (&[u64], &str) = (NAME, "system:node:one");
+    let manager: (&[u64], &str) = (NAME, "system:kube-controller-manager");
+    let mail: (&[u64], &str) = (&[1, 2, 840, 113_549, 1, 9, 1], "a@example.com");
+    let others =
+        "subjectAltNames other than DNS names, IP addresses, emails and URIs are not allowed";
+    let length = "x509: cannot parse IP address of length 3";
+    // A user principal name, and the name of a directory, as OpenSSL writes them.
+    let principal: &[u8] = b"\x06\x0a\x2b\x06\x01\x04\x01\x82\x37\x14\x02\x03\xa0\x03\x0c\x01a";
+    let directory: &[u8] = b"\x30\x0d\x31\x0b\x30\x09\x06\x03\x55\x04\x03\x0c\x02ab";
+    let cases: [(&[(&[u64], &str)], &[(u64, &[u8])], &str); 8] = [
+        (
+            &[manager, one],
+            &[],
+            "subject has more than one common name",
+        ),
+        (
+            &[one, manager],
+            &[],
+            "subject has more than one common name",
+        ),
+        (
+            &[one, mail],
+            &[],
+            "subject attribute 1.2.840.113549.1.9.1 is not allowed",
+        ),
+        (&[one], &[(0, principal)], others),
+        (&[one], &[(4, directory)], others),
+        (&[one], &[(8, b"\x2a\x03")], others),
+        (&[one], &[(2, b"a"), (9, b"b")], others),
+        (&[one], &[(7, b"\x0a\x00\x01")], length),
+    ];
+    for (subject, names, problem) in cases {
+        let request = crafted(subject, names);
+        let parsed = Request::parse(request.as_bytes());
+        assert_eq!(
+            parsed.err().as_deref(),
+            Some(problem),
+            "{subject:?} {names:?}"
+        );
+    }
+    let allowed = crafted(&[one], &[(2, b"one"), (7, &[10, 0, 0, 1])]);
+    let parsed = Request::parse(allowed.as_bytes()).unwrap();
+    assert_eq!((parsed.dns_names.len(), parsed.ips.len()), (1, 1));
+}
+
+/// Checks DG9: a certificate has the subject that was checked, and its names are critical if it has no other.
+#[test]
+fn a_certificate_is_made_of_the_fields_that_were_checked() {
+    let attributes: [(&[u64], &str); 4] = [
+        (&[2, 5, 4, 6], "DE"),
+        (&[2, 5, 4, 10], "developers"),
+        (&[2, 5, 4, 3], "Jäne"),
+        (&[2, 5, 4, 10], "admins"),
+    ];
+    let sign = |subject: &[(&[u64], &str)]| {
+        let request = crafted(subject, &[(2, b"one")]);
+        let parsed = Request::parse(request.as_bytes()).unwrap();
+        let valid = Duration::from_secs(600);
+        let signed = authority(now()).0.sign(&parsed, &[], valid, now());
+        der(signed.unwrap().as_bytes())
+    };
+    let signed = sign(&attributes);
+    let (_, signed) = X509Certificate::from_der(&signed).unwrap();
+    assert_eq!(
+        signed.subject().to_string(),
+        "C=DE, O=developers, O=admins, CN=Jäne"
+    );
+    let names = signed.subject_alternative_name().unwrap().unwrap();
+    assert!(!names.critical);
+    let nameless = sign(&[]);
+    let (_, nameless) = X509Certificate::from_der(&nameless).unwrap();
+    assert_eq!(nameless.subject().to_string(), "");
+    let names = nameless.subject_alternative_name().unwrap().unwrap();
+    assert!(names.critical);
 }

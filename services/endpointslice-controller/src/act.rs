@@ -35,7 +35,6 @@ pub(crate) fn record(
     if !events::is_reported(error) {
         return;
     }
-    let about = events::reference::<Service>(&service.meta);
     let (key, error) = (&service.meta.key, &error.message);
     let endpoints = |endpoints: &Endpoints| events::reference_to(endpoints);
     match action {
@@ -47,9 +46,14 @@ pub(crate) fn record(
             let message = format!("Failed to update endpoint {key}: {error}");
             events.warning(&endpoints(new), "FailedToUpdateEndpoint", message);
         }
-        _ => {
-            let message = format!("Error updating Endpoint Slices for Service {key}: {error}");
-            events.warning(&about, "FailedToUpdateEndpointSlices", message);
-        }
+        _ => report(events, service, error),
     }
+}
+
+/// Records an Event about slices that lack endpoints.
+pub(crate) fn report(events: &Recorder, service: &Whole<Service>, problem: &str) {
+    let about = events::reference::<Service>(&service.meta);
+    let key = &service.meta.key;
+    let message = format!("Error updating Endpoint Slices for Service {key}: {problem}");
+    events.warning(&about, "FailedToUpdateEndpointSlices", message);
 }

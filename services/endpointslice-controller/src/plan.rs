@@ -33,6 +33,8 @@ pub struct World {
     pub slices: Vec<Arc<Whole<EndpointSlice>>>,
     /// The Endpoints of its name.
     pub endpoints: Option<Arc<Whole<Endpoints>>>,
+    /// Whether the user was told of addresses to which the Service may not forward.
+    pub is_reported: bool,
     /// A random number, for the names of new slices.
     pub seed: u64,
 }
@@ -65,6 +67,18 @@ pub fn plan(world: &World) -> Plan<Action> {
         false => follow_pods(world, &mut plan),
     }
     plan
+}
+
+/// Returns what the user has to be told: the first address to which the Service may not forward.
+pub fn report(world: &World) -> Option<String> {
+    let spec = &world.service.object.spec;
+    let follows = !spec.selector.is_empty() && spec.r#type != "ExternalName";
+    if world.is_reported || world.service.meta.deleting || !follows {
+        return None;
+    }
+    let mut selected: Vec<_> = world.pods.iter().map(|pod| &**pod).collect();
+    selected.sort_by(|a, b| a.meta.key.name.cmp(&b.meta.key.name));
+    pods::refused(selected)
 }
 
 fn follow_pods(world: &World, plan: &mut Plan<Action>) {

@@ -1,6 +1,7 @@
 //! The endpoints of a Service with a selector: its Pods.
 
 use setpoint_controller::View;
+use setpoint_model::ip::endpoint_problems;
 use setpoint_model::{Labels, Meta, pod};
 use setpoint_proto::core::{self, ContainerPort, ObjectReference, Service, ServicePort};
 use setpoint_proto::discovery::{Endpoint, EndpointConditions, EndpointPort};
@@ -89,8 +90,24 @@ fn named_ports(spec: &core::PodSpec) -> Box<[NamedPort]> {
     ports.filter_map(named).collect()
 }
 
+/// Returns the problem of the first address to which no Service may forward: validation would refuse a slice that has it.
+pub(crate) fn refused<'p>(pods: impl IntoIterator<Item = &'p PodView>) -> Option<String> {
+    pods.into_iter().find_map(|pod| {
+        let mut ips = pod.ips.iter().map(|ip| &**ip);
+        let (ip, problem) = ips.find_map(|ip| Some((ip, problems(ip).into_iter().next()?)))?;
+        let name = &pod.meta.key.name;
+        Some(format!("address {ip} of Pod {name} {problem}"))
+    })
+}
+
+fn problems(ip: &str) -> Vec<String> {
+    let address = ip.parse();
+    address.map_or_else(|_| Vec::new(), |address| endpoint_problems(ip, address))
+}
+
 /// Returns the groups of the Pods that a Service selects, for each family that it has. A Pod that is being deleted is an endpoint
-/// until it has ended; one that lacks a named port is none of that port.
+/// until it has ended; one that lacks a named port is none of that port, and one with an address to which no Service may forward
+/// is none.
 pub fn groups<'p>(
     service: &Service,
     pods: impl IntoIterator<Item = &'p PodView>,
@@ -112,6 +129,9 @@ pub fn groups<'p>(
             let Some(family) = Family::of(ip).filter(|family| wants(*family)) else {
                 continue;
             };
+            if !problems(ip).is_empty() {
+                continue;
+            }
             if !families.contains(&family) {
                 families.push(family);
                 let mut endpoint = endpoint(service, pod, ip);

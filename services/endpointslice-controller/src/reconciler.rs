@@ -1,12 +1,13 @@
 //! The controller: its informers, and its implementation of [`Reconciler`].
 
-use std::convert::Infallible;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
-    Client, Delta, Hosted, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
-    Whole,
+    Client, Delta, Hosted, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
+    Replica, Whole,
 };
 use setpoint_model::{Key, Meta, Selector};
 use setpoint_proto::core::{Endpoints, Service};
@@ -14,7 +15,7 @@ use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Resource as _};
 
 use crate::labels::SERVICE_NAME;
-use crate::{Action, NodeView, PodView, World, act, plan};
+use crate::{Action, NodeView, PodView, World, act, plan, report};
 
 /// The reconciler of Services.
 pub struct Services {
@@ -24,6 +25,8 @@ pub struct Services {
     slices: Reader<Whole<EndpointSlice>>,
     endpoints: Reader<Whole<Endpoints>>,
     events: Recorder,
+    /// The uids of the Services with an Event about addresses to which they may not forward: one Event for each.
+    reported: Mutex<HashMap<Key, String>>,
 }
 
 /// The controller, for processes that host it.
@@ -110,14 +113,28 @@ impl Services {
             slices,
             endpoints,
             events,
+            reported: Mutex::default(),
         }
+    }
+
+    fn is_reported(&self, service: &Meta) -> bool {
+        self.reported.lock().get(&service.key) == Some(&service.uid)
+    }
+
+    /// Keeps that a Service has its Event. Those of Services that are gone are forgotten once they are the most.
+    fn keep_reported(&self, service: &Meta) {
+        let mut reported = self.reported.lock();
+        if reported.len() > 2 * self.services.len() {
+            reported.retain(|key, _| self.services.get(key).is_some());
+        }
+        reported.insert(service.key.clone(), service.uid.clone());
     }
 }
 
 impl Reconciler for Services {
     type World = World;
     type Action = Action;
-    type Status = Infallible;
+    type Status = String;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         let service = self.services.get(key)?;
@@ -132,6 +149,7 @@ impl Reconciler for Services {
         });
         Some(World {
             zones: zones.collect(),
+            is_reported: self.is_reported(&service.meta),
             service,
             pods,
             slices,
@@ -169,6 +187,22 @@ impl Reconciler for Services {
         action: &Action,
     ) -> Result<Receipt, ApiError> {
         act::act(client, &world.service, action).await
+    }
+
+    fn status(world: &World, _: &Outcome<Action>) -> Option<String> {
+        report(world)
+    }
+
+    /// Records an Event: a Service has no field for it.
+    async fn update_status(
+        &self,
+        _: &Client,
+        world: &World,
+        problem: String,
+    ) -> Result<Receipt, ApiError> {
+        act::report(&self.events, &world.service, &problem);
+        self.keep_reported(&world.service.meta);
+        Ok(Receipt::none())
     }
 
     fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {

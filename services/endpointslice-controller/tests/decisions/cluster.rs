@@ -17,6 +17,7 @@ pub struct Cluster {
     pub slices: BTreeMap<String, EndpointSlice>,
     pub endpoints: Option<Endpoints>,
     pub zones: Zones,
+    pub is_reported: bool,
     seed: u64,
 }
 
@@ -60,13 +61,13 @@ impl Cluster {
             slices: BTreeMap::new(),
             endpoints: None,
             zones: Zones::new(),
+            is_reported: false,
             seed: 0,
         }
     }
 
-    pub fn actions(&mut self) -> Vec<Action> {
-        self.seed += 1;
-        let world = World {
+    pub fn world(&self) -> World {
+        World {
             zones: self.zones.clone(),
             service: Arc::new(Whole::of(self.service.clone())),
             pods: self
@@ -84,9 +85,14 @@ impl Cluster {
                 .map(Arc::new)
                 .collect(),
             endpoints: self.endpoints.clone().map(Whole::of).map(Arc::new),
+            is_reported: self.is_reported,
             seed: self.seed << 32,
-        };
-        plan(&world)
+        }
+    }
+
+    pub fn actions(&mut self) -> Vec<Action> {
+        self.seed += 1;
+        plan(&self.world())
             .steps
             .into_iter()
             .map(|step| step.action)

@@ -62,7 +62,7 @@ impl Certificate {
         let own = chain.first().ok_or("there is no certificate")?;
         let (_, own) =
             X509Certificate::from_der(own).map_err(|error| format!("the certificate: {error}"))?;
-        let name = own.subject().iter_common_name().next();
+        let name = own.subject().iter_common_name().last();
         let name = name.and_then(|name| name.as_str().ok());
         let name = name.unwrap_or_default().to_owned();
         let key =

@@ -8,6 +8,7 @@ pub mod cron;
 mod fence;
 pub mod hash;
 mod host_port;
+pub mod ip;
 mod key;
 pub mod labels;
 mod meta;

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use setpoint_model::ip::endpoint_problems;
+
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
@@ -85,35 +87,8 @@ pub fn validate_endpoint(text: &str, path: &FieldPath<'_>, errors: &mut FieldErr
     let Some(address) = parse(text) else {
         return errors.invalid(path, text, "must be a valid IP address");
     };
-    let address = address.to_canonical();
-    if address.is_unspecified() {
-        let detail = format!("may not be unspecified ({text})");
-        errors.invalid(path, text, detail);
-    }
-    let (local, multicast) = match address {
-        IpAddr::V4(v4) => (v4.is_link_local(), v4.octets().starts_with(&[224, 0, 0])),
-        IpAddr::V6(v6) => (
-            v6.is_unicast_link_local(),
-            v6.octets()[0] == 0xff && v6.octets()[1] & 0x0f == 2,
-        ),
-    };
-    for (wrong, detail) in [
-        (
-            address.is_loopback(),
-            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
-        ),
-        (
-            local,
-            "may not be in the link-local range (169.254.0.0/16, fe80::/10)",
-        ),
-        (
-            multicast,
-            "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)",
-        ),
-    ] {
-        if wrong {
-            errors.invalid(path, text, detail);
-        }
+    for problem in endpoint_problems(text, address) {
+        errors.invalid(path, text, problem);
     }
 }
 

@@ -22,12 +22,22 @@ impl Limiter {
     const LONGEST: Duration = Duration::from_secs(1000);
     const SLOW: Duration = Duration::from_secs(10);
     const QUICK_TRIES: u32 = 5;
+    const FIRST_REFUSED: Duration = Duration::from_secs(1);
 
     /// Returns the delay after one more failure than `failures`.
     pub fn delay(self, failures: u32) -> Duration {
         match self {
             Self::Exponential => exponential(Self::FIRST, failures, Self::LONGEST),
             Self::FastSlow if failures < Self::QUICK_TRIES => Self::FIRST,
+            Self::FastSlow => Self::SLOW,
+        }
+    }
+
+    /// Returns the delay after one more failure than `failures` if validation has refused the write: it succeeds no sooner than
+    /// the object changes, which queues the key at once.
+    pub fn delay_of_refused(self, failures: u32) -> Duration {
+        match self {
+            Self::Exponential => exponential(Self::FIRST_REFUSED, failures, Self::LONGEST),
             Self::FastSlow => Self::SLOW,
         }
     }
@@ -85,6 +95,13 @@ mod tests {
     fn fast_slow_is_quick_five_times() {
         let delays = [0, 4, 5, 1000].map(|n| Limiter::FastSlow.delay(n).as_millis());
         assert_eq!(delays, [5, 5, 10_000, 10_000]);
+    }
+
+    #[test]
+    fn what_validation_refuses_is_slow_from_the_start() {
+        let delays = [0, 1, 9, 10, 40].map(|n| Limiter::Exponential.delay_of_refused(n).as_secs());
+        assert_eq!(delays, [1, 2, 512, 1_000, 1_000]);
+        assert_eq!(Limiter::FastSlow.delay_of_refused(0).as_secs(), 10);
     }
 
     #[test]

@@ -210,10 +210,14 @@ impl<K: Item> State<K> {
         self.limiter.delay(self.failures(key))
     }
 
-    /// Ends the work on a key that failed.
-    pub(super) fn retry(&mut self, key: K, causes: Vec<Cause>, now: Instant) {
+    /// Ends the work on a key that failed; `refused`: by validation.
+    pub(super) fn retry(&mut self, key: K, causes: Vec<Cause>, refused: bool, now: Instant) {
         let failures = self.failures.entry(key.clone()).or_default();
-        let delay = self.limiter.delay(*failures).max(self.bucket.reserve(now));
+        let delay = match refused {
+            true => self.limiter.delay_of_refused(*failures),
+            false => self.limiter.delay(*failures),
+        };
+        let delay = delay.max(self.bucket.reserve(now));
         *failures = failures.saturating_add(1);
         self.release(&key);
         // Jitter, so that two writers that conflict do not retry at the same time.

@@ -23,6 +23,7 @@ pub struct Ticket<K: Item> {
     pub attempt: u32,
     queue: Queue<K>,
     settled: bool,
+    refused: bool,
 }
 
 impl<K: Item> Ticket<K> {
@@ -39,6 +40,7 @@ impl<K: Item> Ticket<K> {
             attempt: taken.failures.saturating_add(1),
             queue,
             settled: false,
+            refused: false,
         }
     }
 
@@ -83,6 +85,11 @@ impl<K: Item> Ticket<K> {
     pub fn retry(self) {
         drop(self);
     }
+
+    /// Ends the work as refused by validation: adds the key again as [`Self::retry`] does, after a longer delay.
+    pub fn refused(mut self) {
+        self.refused = true;
+    }
 }
 
 impl<K: Item> Drop for Ticket<K> {
@@ -94,8 +101,9 @@ impl<K: Item> Drop for Ticket<K> {
         }
         metrics.retried();
         let (key, causes) = (self.key.clone(), std::mem::take(&mut self.causes));
+        let refused = self.refused;
         self.queue
-            .change(|state, now| state.retry(key, causes, now));
+            .change(|state, now| state.retry(key, causes, refused, now));
     }
 }
 

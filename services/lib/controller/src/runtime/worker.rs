@@ -320,6 +320,7 @@ impl<R: Reconciler> Worker<R> {
             Some(error) if error.is_namespace_terminating() || R::retry_after(&error).is_some() => {
                 ticket.done(outcome.plan.again);
             }
+            Some(error) if is_refused(&error) => ticket.refused(),
             Some(_) => ticket.retry(),
         }
         if fenced { Err(Fenced) } else { Ok(()) }
@@ -356,6 +357,7 @@ fn verdict<A>(outcome: &Outcome<A>) -> &'static str {
     match &outcome.failed {
         None if outcome.plan.again.is_some() => "requeue_after",
         None => "success",
+        Some(error) if error.is_namespace_terminating() => "success",
         Some(_) => "error",
     }
 }
@@ -365,14 +367,59 @@ fn call(name: impl Into<Cow<'static, str>>) -> SpanBuilder {
     SpanBuilder::from_name(name).with_kind(SpanKind::Client)
 }
 
-/// Logs a failed action: at debug if the object has changed since it was observed, which the next reconcile repairs.
+/// Returns whether a write cannot succeed until an object changes: it is not a question of the state of the store.
+fn is_refused(error: &ApiError) -> bool {
+    let reasons = [
+        Reason::Invalid,
+        Reason::BadRequest,
+        Reason::RequestEntityTooLarge,
+    ];
+    reasons.contains(&error.reason)
+}
+
+/// Returns whether nothing needs to be done about a failure: the object has changed since it was observed, which the next
+/// reconcile repairs, or its namespace is being deleted.
+fn is_overtaken(error: &ApiError) -> bool {
+    let reasons = [Reason::Conflict, Reason::AlreadyExists, Reason::NotFound];
+    reasons.contains(&error.reason) || error.is_namespace_terminating()
+}
+
+/// Logs a failed action.
 fn failed(key: &Key, action: impl Debug, error: &ApiError) {
     Span::current().set_error(error.to_string());
-    let action = label(&action);
-    match error.reason {
-        Reason::Conflict | Reason::AlreadyExists | Reason::NotFound => {
-            debug!(%key, action, reason = error.reason.name(), %error, "overtaken");
-        }
-        reason => warn!(%key, action, reason = reason.name(), %error, "failed"),
+    let (action, reason) = (label(&action), error.reason.name());
+    match is_overtaken(error) {
+        true => debug!(%key, action, reason, %error, "overtaken"),
+        false => warn!(%key, action, reason, %error, "failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::NAMESPACE_TERMINATING;
+    use setpoint_proto::meta::{StatusCause, StatusDetails};
+
+    use super::*;
+
+    /// Checks E10: a create in a namespace that is being deleted is no warning.
+    #[test]
+    fn a_write_into_a_namespace_that_is_being_deleted_is_overtaken() {
+        let refusal = ApiError::new(Reason::Forbidden, "exceeded quota");
+        assert!(!is_overtaken(&refusal));
+        let cause = StatusCause {
+            reason: NAMESPACE_TERMINATING.into(),
+            ..StatusCause::default()
+        };
+        let details = StatusDetails {
+            causes: vec![cause],
+            ..StatusDetails::default()
+        };
+        let ending = refusal.with_details(details);
+        assert!(is_overtaken(&ending));
+        let outcome = Outcome::<()> {
+            failed: Some(ending),
+            ..Outcome::default()
+        };
+        assert_eq!(verdict(&outcome), "success");
     }
 }

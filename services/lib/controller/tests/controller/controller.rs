@@ -295,6 +295,31 @@ async fn a_plan_that_is_bound_to_fail_costs_one_call_per_round() {
     );
 }
 
+/// Checks RF9: a write that validation refuses is not repeated before the object changes, but for one a quarter of an hour.
+#[tokio::test(start_paused = true)]
+async fn what_validation_always_refuses_is_hardly_repeated() {
+    let server = server().await;
+    let process = Process::start(&server, "copies-0");
+    eventually("it leads", async || server.calls("Create") == 1).await;
+    let refusal = ApiError::new(Reason::Invalid, "the address is in the loopback range");
+    server.set_faults(Faults {
+        refuse: Some(("Create", refusal)),
+        ..Faults::default()
+    });
+    server.put(&origin("a", 1));
+    sleep(Duration::from_secs(3)).await;
+    let early = server.calls("Create") - 1;
+    assert!((1..=2).contains(&early), "{early} calls in 3 s");
+    sleep(Duration::from_secs(3600)).await;
+    let calls = server.calls("Create") - 1;
+    assert!((9..=25).contains(&calls), "{calls} calls in an hour");
+    // A change is tried at once.
+    server.put(&origin("a", 2));
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(server.calls("Create") - 1, calls + 1);
+    process.stop().await;
+}
+
 /// Checks K9: creates in a namespace that is being deleted are not retried.
 #[tokio::test(start_paused = true)]
 async fn in_a_namespace_that_is_being_deleted_no_create_is_repeated() {

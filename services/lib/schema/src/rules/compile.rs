@@ -64,7 +64,7 @@ pub(super) fn rule(rule: &Rule, node: &Node, is_resource: bool) -> Option<Compil
     })
 }
 
-fn program<'n>(
+pub(super) fn program<'n>(
     source: &str,
     node: &'n Node,
     is_resource: bool,

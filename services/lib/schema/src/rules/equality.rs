@@ -12,16 +12,13 @@ use crate::node::ListType;
 
 /// Whether two values are equal. Values of different types are not, but numbers are compared as numbers.
 pub(super) fn equal(a: &Val<'_>, b: &Val<'_>, meter: &mut Meter) -> Result<bool, Failure> {
-    meter.spend(1)?;
+    meter.spend(match (a, b) {
+        (Val::String(_), Val::String(_)) | (Val::Bytes(_), Val::Bytes(_)) => smaller(a, b),
+        _ => 1,
+    })?;
     Ok(match (a, b) {
-        (Val::String(a), Val::String(b)) => {
-            meter.spend(scan(a.len().min(b.len()) as u64))?;
-            **a == **b
-        }
-        (Val::Bytes(a), Val::Bytes(b)) => {
-            meter.spend(scan(a.len().min(b.len()) as u64))?;
-            a == b
-        }
+        (Val::String(a), Val::String(b)) => **a == **b,
+        (Val::Bytes(a), Val::Bytes(b)) => a == b,
         (Val::List(a), Val::List(b)) => return lists(a, b, meter),
         (Val::Map(a), Val::Map(b)) => return maps(a, b, meter),
         (Val::Struct(a), Val::Struct(b)) => return a.equals(b, meter),
@@ -249,9 +246,14 @@ fn against(whole: i128, double: f64) -> Option<Ordering> {
     })
 }
 
+/// Returns the cost of comparing two values without parts. A comparison is never free, or those of a list of empty strings were.
+fn smaller(a: &Val<'_>, b: &Val<'_>) -> u64 {
+    scan(a.size().min(b.size())).max(1)
+}
+
 /// Compares two values of a type that has an order.
 pub(super) fn compare(a: &Val<'_>, b: &Val<'_>, meter: &mut Meter) -> Result<Ordering, Failure> {
-    meter.spend(scan(a.size().min(b.size())))?;
+    meter.spend(smaller(a, b))?;
     match (a, b) {
         (Val::Bool(a), Val::Bool(b)) => Ok(a.cmp(b)),
         (Val::String(a), Val::String(b)) => Ok((**a).cmp(&**b)),

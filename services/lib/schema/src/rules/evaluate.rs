@@ -6,13 +6,12 @@ use std::sync::Arc;
 use super::computed::Computed;
 use super::expr::{Expr, Fold, Select, SelectKind};
 use super::library;
-use super::meter::{Failure, Meter};
+use super::library::cost::{LIST, STRUCT};
+use super::meter::{Failure, Meter, scan};
 use super::patch::Struct;
 use super::values::{Key, List, Map, Val};
 
-const LIST: u64 = 10;
 const MAP: u64 = 30;
-const STRUCT: u64 = 40;
 
 pub(super) type Outcome<'a> = Result<Val<'a>, Failure>;
 
@@ -52,11 +51,14 @@ impl<'a> Frame<'a, '_> {
                     _ => Err(Failure::NoOverload),
                 }
             }
-            Expr::NotFalse(inner) => match self.eval(inner) {
-                Ok(Val::Bool(flag)) => Ok(Val::Bool(flag)),
-                Err(failure) if failure.is_final() => Err(failure),
-                _ => Ok(Val::Bool(true)),
-            },
+            Expr::NotFalse(inner) => {
+                self.meter.spend(1)?;
+                match self.eval(inner) {
+                    Ok(Val::Bool(flag)) => Ok(Val::Bool(flag)),
+                    Err(failure) if failure.is_final() => Err(failure),
+                    _ => Ok(Val::Bool(true)),
+                }
+            }
             Expr::List(items) => self.list(items),
             Expr::Map(entries) => self.map(entries),
             Expr::Struct(name, fields) => self.structure(name, fields),
@@ -68,7 +70,10 @@ impl<'a> Frame<'a, '_> {
 
     fn select(&mut self, select: &Select) -> Outcome<'a> {
         let operand = self.eval(&select.operand)?;
-        self.meter.spend(1)?;
+        // As upstream, `has` costs what its operand does.
+        if select.kind != SelectKind::Presence {
+            self.meter.spend(1)?;
+        }
         let (operand, chained) = match operand {
             Val::Optional(None) => {
                 return Ok(match select.kind {
@@ -193,7 +198,7 @@ impl<'a> Frame<'a, '_> {
                 }
             }
             Val::Map(map) => {
-                self.meter.spend(map.len() as u64)?;
+                self.meter.spend(scan(map.len() as u64))?;
                 for key in map.keys() {
                     let value = || map.get(&key).map(|value| value.unwrap_or(Val::Null));
                     let value = fold.second.map(|_| value());
@@ -214,7 +219,6 @@ impl<'a> Frame<'a, '_> {
         first: Outcome<'a>,
         second: Option<Outcome<'a>>,
     ) -> Result<bool, Failure> {
-        self.meter.spend(1)?;
         self.set(fold.variable, first);
         if let (Some(slot), Some(value)) = (fold.second, second) {
             self.set(slot, value);

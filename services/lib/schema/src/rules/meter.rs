@@ -93,6 +93,12 @@ impl Meter {
         self.call_steps = PER_CALL * STEPS;
     }
 
+    /// Returns what was spent of the budget of one object.
+    #[cfg(test)]
+    pub(super) fn spent(&self) -> u64 {
+        PER_OBJECT - self.object
+    }
+
     /// Whether nothing is left for the rules of the object.
     pub(super) fn is_spent(&self) -> bool {
         self.object == 0

@@ -7,6 +7,8 @@
 mod check;
 mod compile;
 mod computed;
+#[cfg(test)]
+mod costs;
 mod defaults;
 mod environment;
 mod equality;

@@ -71,7 +71,7 @@ fn of(node: &Node) -> u64 {
         "object" => match node.values() {
             Some(values) => declared(bounds.max_properties)
                 .unwrap_or_else(|| (MAX_REQUEST - 2) / (smallest(values) + 6)),
-            None => 1,
+            None => 0,
         },
         "string" => match node.format.as_str() {
             "byte" => declared(bounds.max_length).unwrap_or(MAX_REQUEST - 2),
@@ -79,7 +79,8 @@ fn of(node: &Node) -> u64 {
             "date" => MAX_DATE,
             _ => text(bounds.max_length).unwrap_or_else(|| longest(node)),
         },
-        _ => 1,
+        // As upstream, values without a length are taken for nothing.
+        _ => 0,
     }
 }
 

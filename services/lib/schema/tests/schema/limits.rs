@@ -300,3 +300,40 @@ proptest! {
         prop_assert_eq!(lines(&schema, &json!({"n": a, "l": list}), None), [""; 0]);
     }
 }
+
+/// Checks RF1: conversions of strings without a limit are affordable in a list, as upstream has it; what reads the whole string is not.
+#[test]
+fn conversions_of_strings_without_a_limit_are_affordable() {
+    let refused = |rule: &str| {
+        let wait =
+            json!({"type": "string", "x-kubernetes-validations": [{"rule": rule, "message": "m"}]});
+        let item = json!({"type": "object", "properties": {"wait": wait}});
+        let steps = json!({"type": "array", "items": item});
+        let spec = json!({"type": "object", "properties": {"steps": steps}});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let found = validate_definition(&schema, "schema", false);
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for rule in [
+        "duration(self) >= duration('2ms')",
+        "duration(self).getSeconds() > 1",
+        "timestamp(self) > timestamp('2020-01-01T00:00:00Z')",
+        "int(self) > 1",
+        "double(self) > 1.5",
+        "self.charAt(0) == 'a'",
+        "isURL(self)",
+    ] {
+        assert_eq!(refused(rule), [""; 0], "{rule}");
+    }
+    for rule in [
+        "quantity(self).isInteger()",
+        "self.matches('^[a-z]+$')",
+        "bytes(self).size() > 1",
+    ] {
+        let found = refused(rule);
+        assert!(
+            matches!(found.as_slice(), [line, ..] if line.contains("exceeds budget")),
+            "{rule}: {found:?}"
+        );
+    }
+}

@@ -3,10 +3,11 @@
 use cel::common::ast::{ComprehensionExpr, Expr as Ast, IdedExpr};
 
 use super::super::expr::{Expr, Fold};
+use super::super::library::cost::LIST;
 use super::super::macros::{INSERT, RESULT};
 use super::super::size::Size;
 use super::super::types::Type;
-use super::{Checked, Checker, LIST, Outcome, Problem, Variable, undeclared};
+use super::{Checked, Checker, Outcome, Problem, Variable, undeclared};
 
 impl<'n> Checker<'n> {
     pub(super) fn fold(&mut self, fold: &ComprehensionExpr) -> Outcome<'n> {

@@ -1,6 +1,7 @@
 //! The checker: expressions get types, and the names that they use are found.
 
 mod calls;
+mod estimate;
 mod folds;
 mod structs;
 
@@ -11,6 +12,7 @@ use cel::common::ast::{
 
 use super::expr::{Expr, Select, SelectKind};
 use super::library;
+use super::library::cost::LIST;
 use super::macros::INSERT;
 use super::patch;
 use super::size::Size;
@@ -18,7 +20,6 @@ use super::types::Type;
 use super::values::Val;
 
 const SELECT: u64 = 1;
-const LIST: u64 = 10;
 const MAP: u64 = 30;
 
 /// An expression with what is known of its value, and the most that it may cost.
@@ -254,7 +255,8 @@ impl<'n> Checker<'n> {
         self.is_mixed = was_mixed;
         let mut args = args?;
         calls::literals(function, &mut args).map_err(|text| Problem::new(id, text))?;
-        calls::resolve(id, function, target.is_some(), args)
+        let root = self.scope.first().map_or(0, |root| root.size.max());
+        calls::resolve(id, function, target.is_some(), args, root)
     }
 
     /// Returns the type of the items of a list, with one more item.

@@ -6,13 +6,11 @@ use cel::common::ast::{EntryExpr, StructExpr, StructFieldExpr};
 
 use super::super::expr::Expr;
 use super::super::library::Function;
+use super::super::library::cost::STRUCT;
 use super::super::patch;
 use super::super::size::Size;
 use super::super::types::Type;
 use super::{Checked, Checker, Outcome, Problem, undeclared};
-
-/// The cost of a typed object without its fields.
-const STRUCT: u64 = 40;
 
 impl<'n> Checker<'n> {
     /// Whether expressions may call a function.

@@ -7,9 +7,6 @@ use super::super::meter::Failure;
 use super::super::values::Val;
 use super::{Cost, Entry};
 
-/// The cost of a decision, as upstream's: it may need a call over the network.
-const DECISION: u64 = 350_000;
-
 pub(in super::super) const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
 pub(in super::super) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 const PATH_CHECK: &str = "kubernetes.authorization.PathCheck";
@@ -133,7 +130,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             "resourceCheck::fieldSelector(string) resourceCheck",
             "resourceCheck::labelSelector(string) resourceCheck",
         ],
-        Cost::Unit,
+        Cost::Selector,
         |args, _| ask(args, RESOURCE_CHECK, |_, _| Ok(())),
     ),
     (
@@ -141,9 +138,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             "pathCheck::check(string) decision",
             "resourceCheck::check(string) decision",
         ],
-        Cost::Unit,
-        |args, meter| {
-            meter.spend(DECISION)?;
+        Cost::Decision,
+        |args, _| {
             let asked = ask(args, DECIDED, |question, verb| {
                 question.verb = verb.to_owned();
                 Ok(())

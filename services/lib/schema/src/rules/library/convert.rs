@@ -50,7 +50,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             "int(timestamp) int",
             "int(duration) int",
         ],
-        Cost::First,
+        Cost::Unit,
         int,
     ),
     (
@@ -60,7 +60,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             "uint(double) uint",
             "uint(string) uint",
         ],
-        Cost::First,
+        Cost::Unit,
         uint,
     ),
     (
@@ -70,7 +70,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             "double(uint) double",
             "double(string) double",
         ],
-        Cost::First,
+        Cost::Unit,
         double,
     ),
     (
@@ -80,35 +80,32 @@ pub(super) const ENTRIES: &[Entry] = &[
             "string(int) string",
             "string(uint) string",
             "string(double) string",
-            "string(bytes) string",
             "string(timestamp) string",
             "string(duration) string",
             "string(ip) string",
             "string(cidr) string",
         ],
-        Cost::First,
+        Cost::Unit,
         string,
     ),
-    (
-        &["bytes(bytes) bytes", "bytes(string) bytes"],
-        Cost::First,
-        |args, _| match args {
-            [Val::Bytes(bytes)] => Ok(Val::Bytes(bytes.clone())),
-            [Val::String(text)] => Ok(Val::Bytes(text.as_bytes().into())),
-            _ => Err(Failure::NoOverload),
-        },
-    ),
+    (&["string(bytes) string"], Cost::First, string),
+    (&["bytes(bytes) bytes"], Cost::Unit, bytes),
+    (&["bytes(string) bytes"], Cost::First, bytes),
 ];
 
 fn impossible(from: &str, to: &str) -> Failure {
     Failure::Error(format!("type conversion error from '{from}' to '{to}'"))
 }
 
+/// Pays for the characters of a long string in a function that costs one unit: upstream's unit has no bound.
+pub(super) fn count(text: &str, meter: &mut Meter) -> Result<(), Failure> {
+    meter.spend(text.len() as u64 / 100)
+}
+
 fn size<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
     let size = match args {
         [Val::String(text)] => {
-            // Characters are counted one by one.
-            meter.spend(text.len() as u64 / 100)?;
+            count(text, meter)?;
             text.chars().count()
         }
         [Val::Bytes(bytes)] => bytes.len(),
@@ -119,7 +116,7 @@ fn size<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
     Ok(Val::Int(size as i64))
 }
 
-fn int<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
+fn int<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
     let found = match args {
         [Val::Int(int)] => Some(*int),
         [Val::Uint(int)] => i64::try_from(*int).ok(),
@@ -129,6 +126,7 @@ fn int<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
             fits.then_some(*double as i64)
         }
         [Val::String(text)] => {
+            count(text, meter)?;
             return text
                 .parse()
                 .map(Val::Int)
@@ -141,7 +139,7 @@ fn int<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
     found.map(Val::Int).ok_or_else(super::operators::overflow)
 }
 
-fn uint<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
+fn uint<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
     let found = match args {
         [Val::Uint(int)] => Some(*int),
         [Val::Int(int)] => u64::try_from(*int).ok(),
@@ -150,6 +148,7 @@ fn uint<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
             fits.then_some(*double as u64)
         }
         [Val::String(text)] => {
+            count(text, meter)?;
             return text
                 .parse()
                 .map(Val::Uint)
@@ -161,15 +160,25 @@ fn uint<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
     found.map(Val::Uint).ok_or_else(overflow)
 }
 
-fn double<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
+fn double<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
     match args {
         [Val::Double(double)] => Ok(Val::Double(*double)),
         [Val::Int(int)] => Ok(Val::Double(*int as f64)),
         [Val::Uint(int)] => Ok(Val::Double(*int as f64)),
-        [Val::String(text)] => text
-            .parse()
-            .map(Val::Double)
-            .map_err(|_| impossible("string", "double")),
+        [Val::String(text)] => {
+            count(text, meter)?;
+            text.parse()
+                .map(Val::Double)
+                .map_err(|_| impossible("string", "double"))
+        }
+        _ => Err(Failure::NoOverload),
+    }
+}
+
+fn bytes<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
+    match args {
+        [Val::Bytes(bytes)] => Ok(Val::Bytes(bytes.clone())),
+        [Val::String(text)] => Ok(Val::Bytes(text.as_bytes().into())),
         _ => Err(Failure::NoOverload),
     }
 }

@@ -4,6 +4,7 @@ use setpoint_model::names;
 
 use super::super::meter::Failure;
 use super::super::values::Val;
+use super::cost::matching;
 use super::{Cost, Entry};
 use crate::{embedded, value};
 
@@ -61,9 +62,10 @@ pub(super) const ENTRIES: &[Entry] = &[
     named!("datetime", 12),
     (
         &["format::validate(string) optional(list(string))"],
-        Cost::Match,
-        |args, _| match args {
+        Cost::Format,
+        |args, meter| match args {
             [Val::Format(name), Val::String(text)] => {
+                meter.spend(matching(text.len() as u64, expression(name)))?;
                 let problems = problems(name, text);
                 if problems.is_empty() {
                     return Ok(Val::Optional(None));
@@ -75,6 +77,19 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     ),
 ];
+
+/// Returns the length of the regular expression that upstream assumes for a format.
+fn expression(format: &str) -> u64 {
+    match format {
+        "dns1123Subdomain" | "dns1123SubdomainPrefix" | "qualifiedName" => 60,
+        "labelValue" => 40,
+        "uri" => 1103,
+        "uuid" => 70,
+        "byte" => 84,
+        "date" | "datetime" => 71,
+        _ => 30,
+    }
+}
 
 fn problems(format: &str, text: &str) -> Vec<String> {
     let unless = |valid: bool, problem: &str| match valid {

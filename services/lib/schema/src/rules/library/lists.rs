@@ -41,13 +41,16 @@ pub(super) const ENTRIES: &[Entry] = &[
         ],
         Cost::Items,
         |args, meter| {
-            let items = items(args)?;
-            for pair in items.windows(2) {
-                if let [a, b] = pair
-                    && compare(a, b, meter)?.is_gt()
-                {
+            let mut items = iterate(args)?;
+            let Some(mut last) = items.next().transpose()? else {
+                return Ok(Val::Bool(true));
+            };
+            for item in items {
+                let item = item?;
+                if compare(&last, &item, meter)?.is_gt() {
                     return Ok(Val::Bool(false));
                 }
+                last = item;
             }
             Ok(Val::Bool(true))
         },
@@ -84,15 +87,15 @@ pub(super) const ENTRIES: &[Entry] = &[
             _ => Err(Failure::NoOverload),
         },
     ),
-    (&["list(A)::slice(int, int) list(A)"], Cost::Items, slice),
-    (&["list(A)::reverse() list(A)"], Cost::Items, |args, _| {
+    (&["list(A)::slice(int, int) list(A)"], Cost::Slice, slice),
+    (&["list(A)::reverse() list(A)"], Cost::Reverse, |args, _| {
         let mut items = items(args)?;
         items.reverse();
         Ok(Val::from(items))
     }),
     (
         &["list(A)::distinct() list(A)"],
-        Cost::Items,
+        Cost::Square,
         |args, meter| {
             let mut known: Vec<Val<'_>> = Vec::new();
             for item in items(args)? {
@@ -118,7 +121,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             "list(string)::sort() list(string)",
             "list(bytes)::sort() list(bytes)",
         ],
-        Cost::Items,
+        Cost::Square,
         sort,
     ),
     (
@@ -126,7 +129,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             "list(dyn)::flatten() list(dyn)",
             "list(dyn)::flatten(int) list(dyn)",
         ],
-        Cost::Items,
+        Cost::Flatten,
         |args, meter| {
             let depth = match args {
                 [_, Val::Int(depth)] if *depth < 0 => {
@@ -142,7 +145,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     (
         &["lists.range(int) list(int)"],
-        Cost::Unit,
+        Cost::Range,
         |args, meter| match args {
             [Val::Int(count)] if *count <= MAX_RANGE => {
                 meter.spend(count.unsigned_abs())?;
@@ -172,6 +175,15 @@ fn optional(found: Option<Val<'_>>) -> Val<'_> {
     found.map_or(Val::Optional(None), Val::some)
 }
 
+fn iterate<'r, 'a>(
+    args: &'r [Val<'a>],
+) -> Result<impl Iterator<Item = Result<Val<'a>, Failure>> + use<'r, 'a>, Failure> {
+    match args {
+        [Val::List(list), ..] => Ok(list.iter()),
+        _ => Err(Failure::NoOverload),
+    }
+}
+
 fn items<'a>(args: &[Val<'a>]) -> Result<Vec<Val<'a>>, Failure> {
     match args {
         [Val::List(list), ..] => list.iter().collect(),
@@ -185,10 +197,11 @@ fn extreme<'a>(
     name: &str,
     is_better: fn(Ordering) -> bool,
 ) -> Result<Val<'a>, Failure> {
-    let mut items = items(args)?.into_iter();
+    let mut items = iterate(args)?;
     let empty = || Failure::Error(format!("{name} called on empty list"));
-    let mut best = items.next().ok_or_else(empty)?;
+    let mut best = items.next().ok_or_else(empty)??;
     for item in items {
+        let item = item?;
         if is_better(compare(&item, &best, meter)?) {
             best = item;
         }
@@ -197,12 +210,13 @@ fn extreme<'a>(
 }
 
 fn sum<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
-    let mut items = items(args)?.into_iter();
-    let Some(mut sum) = items.next() else {
+    let mut items = iterate(args)?;
+    let Some(mut sum) = items.next().transpose()? else {
         return Ok(Val::Int(0));
     };
     for item in items {
-        sum = operators::add(&[sum, item], meter)?;
+        meter.spend(1)?;
+        sum = operators::add(&[sum, item?], meter)?;
     }
     Ok(sum)
 }
@@ -223,7 +237,7 @@ fn position<'a>(args: &[Val<'a>], meter: &mut Meter, last: bool) -> Result<Val<'
     Ok(Val::Int(found))
 }
 
-fn slice<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
+fn slice<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
     let [Val::List(list), Val::Int(start), Val::Int(end)] = args else {
         return Err(Failure::NoOverload);
     };
@@ -243,6 +257,7 @@ fn slice<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
         let detail = format!("cannot slice({start}, {end}), list is length {size}");
         return Err(Failure::Error(detail));
     }
+    meter.spend((to - from) as u64)?;
     let items = (from..to).filter_map(|index| list.get(index));
     items.collect::<Result<Vec<_>, _>>().map(Val::from)
 }
@@ -278,7 +293,6 @@ fn flatten<'a>(
         meter.spend(1)?;
         match item {
             Val::List(inner) if depth > 0 => {
-                meter.spend(inner.len() as u64)?;
                 let inner = List::iter(&inner).collect::<Result<Vec<_>, _>>()?;
                 flatten(inner, depth - 1, out, meter)?;
             }

@@ -2,6 +2,7 @@
 
 pub(super) mod authz;
 mod convert;
+pub(super) mod cost;
 mod format;
 mod jsonpatch;
 mod lists;
@@ -21,9 +22,10 @@ pub(super) mod url;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::meter::{Failure, Meter, scan};
+use super::meter::{Failure, Meter};
 use super::types::Type;
 use super::values::Val;
+pub(super) use cost::Cost;
 
 /// The implementation of a call, with the receiver as its first argument.
 type Run = for<'a> fn(&[Val<'a>], &mut Meter) -> Result<Val<'a>, Failure>;
@@ -48,57 +50,6 @@ pub(super) struct Overload {
     run: Run,
 }
 
-/// The cost of a call, by the sizes of its arguments.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Cost {
-    Unit,
-    /// The first argument is read.
-    First,
-    /// The first argument is read and a result of its size is written.
-    Copy,
-    /// The last argument is read.
-    Last,
-    /// All arguments are read.
-    All,
-    /// The first argument is searched for the second.
-    Search,
-    /// The first argument is matched against the second.
-    Match,
-    /// The arguments are compared; the steps are paid as they are made.
-    Compare,
-    /// Every item of the first argument is visited.
-    Items,
-    /// Every item of the last argument is visited.
-    LastItems,
-    /// Every item of the first argument is compared with every item of the second.
-    Pairs,
-}
-
-impl Cost {
-    /// Returns the cost for arguments of these sizes.
-    pub(super) fn of(self, sizes: &[u64]) -> u64 {
-        let first = sizes.first().copied().unwrap_or(1);
-        let last = sizes.last().copied().unwrap_or(1);
-        let second = sizes.get(1).copied().unwrap_or(1);
-        match self {
-            Cost::Unit => 1,
-            Cost::First => scan(first),
-            Cost::Copy => scan(first.saturating_mul(2)),
-            Cost::Last => scan(last),
-            Cost::All => sizes
-                .iter()
-                .fold(0, |sum, size| scan(*size).saturating_add(sum)),
-            Cost::Search => scan(first).saturating_mul(scan(second)),
-            Cost::Match => scan(first.saturating_add(1)).saturating_mul(second.div_ceil(4)),
-            Cost::Compare => scan(first.min(last)),
-            Cost::Items => first,
-            Cost::LastItems => last,
-            Cost::Pairs => first.saturating_mul(last),
-        }
-        .max(1)
-    }
-}
-
 impl Overload {
     /// Whether the overload is for these values. A list is not looked into.
     fn accepts(&self, args: &[Val<'_>]) -> bool {
@@ -115,18 +66,7 @@ pub(super) fn call<'a>(
 ) -> Result<Val<'a>, Failure> {
     let found = overloads.iter().find(|overload| overload.accepts(args));
     let overload = found.ok_or(Failure::NoOverload)?;
-    let cost = match overload.cost {
-        // Paid by what is done.
-        Cost::Compare | Cost::Match => 1,
-        cost => {
-            let mut sizes = [1; 5];
-            for (size, arg) in sizes.iter_mut().zip(args) {
-                *size = arg.size();
-            }
-            cost.of(sizes.get(..args.len()).unwrap_or(&sizes))
-        }
-    };
-    meter.spend(cost)?;
+    meter.spend(overload.cost.of(args))?;
     (overload.run)(args, meter)
 }
 
@@ -179,26 +119,5 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Function>> = LazyLock::new(|| {
     functions
 });
 
-/// Makes a string of computed length, which is paid first.
-fn text<'a>(
-    length: usize,
-    meter: &mut Meter,
-    make: impl FnOnce() -> String,
-) -> Result<Val<'a>, Failure> {
-    meter.spend(scan(length as u64))?;
-    Ok(Val::from(make()))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_signature_is_read() {
-        for (signatures, _, _) in ENTRIES.into_iter().flatten() {
-            for text in *signatures {
-                assert!(signature::parse(text).is_some(), "{text}");
-            }
-        }
-    }
-}
+mod tests;

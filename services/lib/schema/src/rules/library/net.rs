@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::super::meter::Failure;
+use super::super::meter::{Failure, scan};
 use super::super::values::{Cidr, Val};
 use super::{Cost, Entry};
 use crate::go::quote;
@@ -62,10 +62,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     (
         &["cidr::containsIP(ip) bool", "cidr::containsIP(string) bool"],
-        Cost::Last,
-        |args, _| match args {
-            [Val::Cidr(network), Val::Ip(address)] => Ok(Val::Bool(network.contains(*address))),
+        Cost::Address,
+        |args, meter| match args {
+            [Val::Cidr(network), Val::Ip(address)] => {
+                meter.spend(network.compared())?;
+                Ok(Val::Bool(network.contains(*address)))
+            }
             [Val::Cidr(network), Val::String(text)] => {
+                meter.spend(network.compared() + scan(text.len() as u64))?;
                 Ok(Val::Bool(network.contains(address(text)?)))
             }
             _ => Err(Failure::NoOverload),
@@ -76,13 +80,17 @@ pub(super) const ENTRIES: &[Entry] = &[
             "cidr::containsCIDR(cidr) bool",
             "cidr::containsCIDR(string) bool",
         ],
-        Cost::Last,
-        |args, _| {
+        Cost::Network,
+        |args, meter| {
             let (whole, part) = match args {
                 [Val::Cidr(whole), Val::Cidr(part)] => (whole, *part),
-                [Val::Cidr(whole), Val::String(text)] => (whole, network(text)?),
+                [Val::Cidr(whole), Val::String(text)] => {
+                    meter.spend(scan(text.len() as u64))?;
+                    (whole, network(text)?)
+                }
                 _ => return Err(Failure::NoOverload),
             };
+            meter.spend(whole.compared() + whole.masked() + 1)?;
             let contains = whole.prefix <= part.prefix && whole.contains(part.address);
             Ok(Val::Bool(contains))
         },
@@ -109,6 +117,21 @@ pub(super) const ENTRIES: &[Entry] = &[
 ];
 
 impl Cidr {
+    /// Returns the number of bytes that its prefix has.
+    fn bytes(&self) -> u64 {
+        u64::from(self.prefix).div_ceil(8)
+    }
+
+    /// Returns the cost of comparing its prefix with that of an address.
+    fn compared(&self) -> u64 {
+        scan(self.bytes() * 2)
+    }
+
+    /// Returns the cost of masking an address with its prefix.
+    fn masked(&self) -> u64 {
+        scan(self.bytes())
+    }
+
     fn contains(&self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4()
             && masked(self.address, self.prefix) == masked(address, self.prefix)

@@ -55,7 +55,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     (
         &["_+_(string, string) string", "_+_(bytes, bytes) bytes"],
-        Cost::All,
+        Cost::Sum,
         concat,
     ),
     (&["_+_(list(A), list(A)) list(A)"], Cost::Unit, join),
@@ -109,7 +109,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     }),
     (
         &["@in(A, list(A)) bool"],
-        Cost::LastItems,
+        Cost::Member,
         |args, meter| match args {
             [value, Val::List(list)] => contains(list, value, meter).map(Val::Bool),
             _ => Err(Failure::NoOverload),

@@ -25,9 +25,11 @@ pub(super) const ENTRIES: &[Entry] = &[
             _ => Err(Failure::NoOverload),
         },
     ),
-    (&["quantity::sign() int"], Cost::Unit, |args, _| {
-        one(args, |amount| Val::Int(amount.cmp(&Amount::ZERO) as i64))
-    }),
+    (
+        &["sign(quantity) int", "quantity::sign() int"],
+        Cost::Unit,
+        |args, _| one(args, |amount| Val::Int(amount.cmp(&Amount::ZERO) as i64)),
+    ),
     (&["quantity::isInteger() bool"], Cost::Unit, |args, _| {
         one(args, |amount| Val::Bool(whole(amount).is_some()))
     }),

@@ -54,18 +54,9 @@ impl Compiled {
 }
 
 pub(super) const ENTRIES: &[Entry] = &[
-    (
-        &[
-            "string::matches(string) bool",
-            "matches(string, string) bool",
-        ],
-        Cost::Match,
-        |args, meter| {
-            with(args, meter, |pattern, text, _| {
-                Ok(Val::Bool(pattern.is_match(text)))
-            })
-        },
-    ),
+    (&["string::matches(string) bool"], Cost::Match, matches),
+    // The table of upstream has the member alone.
+    (&["matches(string, string) bool"], Cost::Unit, matches),
     (
         &["string::find(string) string"],
         Cost::Match,
@@ -97,6 +88,12 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     ),
 ];
+
+fn matches<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
+    with(args, meter, |pattern, text, _| {
+        Ok(Val::Bool(pattern.is_match(text)))
+    })
+}
 
 fn with<'a>(
     args: &[Val<'a>],

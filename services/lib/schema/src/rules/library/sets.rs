@@ -8,12 +8,12 @@ use super::{Cost, Entry};
 pub(super) const ENTRIES: &[Entry] = &[
     (
         &["sets.contains(list(A), list(A)) bool"],
-        Cost::Pairs,
+        Cost::Pairs(1),
         |args, meter| sets(args, |a, b| includes(a, b, meter)),
     ),
     (
         &["sets.equivalent(list(A), list(A)) bool"],
-        Cost::Pairs,
+        Cost::Pairs(2),
         |args, meter| {
             sets(args, |a, b| {
                 Ok(includes(a, b, meter)? && includes(b, a, meter)?)
@@ -22,7 +22,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     (
         &["sets.intersects(list(A), list(A)) bool"],
-        Cost::Pairs,
+        Cost::Pairs(1),
         |args, meter| {
             sets(args, |a, b| {
                 for item in b.iter() {

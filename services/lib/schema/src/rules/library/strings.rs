@@ -1,8 +1,9 @@
 //! Functions of strings. Positions count characters.
 
 use super::super::meter::{Failure, Meter, scan};
-use super::super::values::{List, Val};
-use super::{Cost, Entry, template, text};
+use super::super::values::Val;
+use super::convert::count;
+use super::{Cost, Entry, template};
 
 pub(super) const ENTRIES: &[Entry] = &[
     (
@@ -12,19 +13,21 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     (
         &["string::startsWith(string) bool"],
-        Cost::Last,
+        Cost::Affix,
         |args, _| strings(args, |text, part| Val::Bool(text.starts_with(part))),
     ),
-    (&["string::endsWith(string) bool"], Cost::Last, |args, _| {
-        strings(args, |text, part| Val::Bool(text.ends_with(part)))
-    }),
-    (&["string::charAt(int) string"], Cost::First, char_at),
+    (
+        &["string::endsWith(string) bool"],
+        Cost::Affix,
+        |args, _| strings(args, |text, part| Val::Bool(text.ends_with(part))),
+    ),
+    (&["string::charAt(int) string"], Cost::Unit, char_at),
     (
         &[
             "string::indexOf(string) int",
             "string::indexOf(string, int) int",
         ],
-        Cost::Search,
+        Cost::Find,
         index_of,
     ),
     (
@@ -32,16 +35,16 @@ pub(super) const ENTRIES: &[Entry] = &[
             "string::lastIndexOf(string) int",
             "string::lastIndexOf(string, int) int",
         ],
-        Cost::Search,
+        Cost::Find,
         last_index_of,
     ),
-    (&["string::lowerAscii() string"], Cost::Copy, |args, _| {
+    (&["string::lowerAscii() string"], Cost::First, |args, _| {
         map(args, |text| text.to_ascii_lowercase())
     }),
-    (&["string::upperAscii() string"], Cost::Copy, |args, _| {
+    (&["string::upperAscii() string"], Cost::First, |args, _| {
         map(args, |text| text.to_ascii_uppercase())
     }),
-    (&["string::trim() string"], Cost::Copy, |args, _| {
+    (&["string::trim() string"], Cost::First, |args, _| {
         map(args, |text| text.trim().to_owned())
     }),
     (
@@ -65,7 +68,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             "string::substring(int) string",
             "string::substring(int, int) string",
         ],
-        Cost::Copy,
+        Cost::First,
         substring,
     ),
     (
@@ -73,18 +76,18 @@ pub(super) const ENTRIES: &[Entry] = &[
             "list(string)::join() string",
             "list(string)::join(string) string",
         ],
-        Cost::Items,
+        Cost::Join,
         join,
     ),
     (
         &["string::format(list(dyn)) string"],
-        Cost::Copy,
+        Cost::First,
         |args, meter| match args {
             [Val::String(text), Val::List(values)] => template::fill(text, values, meter),
             _ => Err(Failure::NoOverload),
         },
     ),
-    (&["strings.quote(string) string"], Cost::Copy, |args, _| {
+    (&["strings.quote(string) string"], Cost::First, |args, _| {
         map(args, template::quote)
     }),
 ];
@@ -122,10 +125,11 @@ fn offset(text: &str, position: i64) -> Result<usize, Failure> {
         .ok_or_else(|| out_of_range(position))
 }
 
-fn char_at<'a>(args: &[Val<'a>], _: &mut Meter) -> Result<Val<'a>, Failure> {
+fn char_at<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
     let [Val::String(text), Val::Int(position)] = args else {
         return Err(Failure::NoOverload);
     };
+    count(text, meter)?;
     let offset = offset(text, *position)?;
     let letter = text[offset..].chars().next();
     Ok(Val::from(letter.map(String::from).unwrap_or_default()))
@@ -180,9 +184,11 @@ fn replace<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> 
         _ => return Err(Failure::NoOverload),
     };
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let count = source.matches(&**from).take(limit).count();
-    let length = source.len().saturating_add(count.saturating_mul(to.len()));
-    text(length, meter, || source.replacen(&**from, to, limit))
+    let matches = source.matches(&**from).take(limit).count();
+    // A result that is no longer than the text is paid for already.
+    let growth = matches.saturating_mul(to.len().saturating_sub(from.len()));
+    meter.spend(scan(growth as u64))?;
+    Ok(Val::from(source.replacen(&**from, to, limit)))
 }
 
 fn split<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
@@ -197,8 +203,9 @@ fn split<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
         (limit, true) => letters(text, limit),
         (limit, false) => text.splitn(limit, &**separator).collect(),
     };
-    // A string of its own has an overhead.
-    meter.spend(parts.len() as u64)?;
+    // A string of its own has an overhead, which is more than the cost of the call if the strings are short.
+    let paid = Cost::Copy.of(args);
+    meter.spend((parts.len() as u64).saturating_sub(paid))?;
     Ok(Val::from(
         parts.into_iter().map(Val::from).collect::<Vec<_>>(),
     ))
@@ -247,20 +254,18 @@ fn join<'a>(args: &[Val<'a>], meter: &mut Meter) -> Result<Val<'a>, Failure> {
         [Val::List(list), Val::String(separator)] => (list, &**separator),
         _ => return Err(Failure::NoOverload),
     };
-    joined(list, separator, meter).map(Val::from)
-}
-
-fn joined(list: &List<'_>, separator: &str, meter: &mut Meter) -> Result<String, Failure> {
-    let mut out = String::new();
-    for (index, item) in list.iter().enumerate() {
+    let mut items = Vec::with_capacity(list.len());
+    let separators = list.len().saturating_sub(1);
+    let mut length = separators.saturating_mul(separator.len());
+    for item in list.iter() {
         let Val::String(item) = item? else {
             return Err(Failure::NoOverload);
         };
-        meter.spend(scan((item.len() + separator.len()) as u64))?;
-        if index > 0 {
-            out.push_str(separator);
-        }
-        out.push_str(&item);
+        length = length.saturating_add(item.len());
+        items.push(item);
     }
-    Ok(out)
+    // The result is written and read; items without characters are visited, too.
+    meter.spend(scan(length.saturating_mul(2).max(items.len()) as u64))?;
+    let items: Vec<&str> = items.iter().map(|item| &**item).collect();
+    Ok(Val::from(items.join(separator)))
 }

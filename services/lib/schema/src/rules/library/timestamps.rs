@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use super::super::meter::Failure;
 use super::super::time;
 use super::super::values::Val;
+use super::convert::count;
 use super::{Cost, Entry};
 
 macro_rules! part {
@@ -44,11 +45,14 @@ pub(super) const ENTRIES: &[Entry] = &[
             "timestamp(timestamp) timestamp",
             "timestamp(int) timestamp",
         ],
-        Cost::First,
-        |args, _| {
+        Cost::Unit,
+        |args, meter| {
             let found = match args {
                 [Val::Timestamp(at)] => Some(*at),
-                [Val::String(text)] => time::timestamp(text),
+                [Val::String(text)] => {
+                    count(text, meter)?;
+                    time::timestamp(text)
+                }
                 [Val::Int(seconds)] => jiff::Timestamp::from_second(*seconds)
                     .ok()
                     .and_then(time::in_range),
@@ -62,11 +66,14 @@ pub(super) const ENTRIES: &[Entry] = &[
     ),
     (
         &["duration(string) duration", "duration(duration) duration"],
-        Cost::First,
-        |args, _| {
+        Cost::Unit,
+        |args, meter| {
             let found = match args {
                 [Val::Duration(nanos)] => Some(*nanos),
-                [Val::String(text)] => time::go_duration(text),
+                [Val::String(text)] => {
+                    count(text, meter)?;
+                    time::go_duration(text)
+                }
                 _ => return Err(Failure::NoOverload),
             };
             let malformed = || {

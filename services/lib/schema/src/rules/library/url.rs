@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::super::meter::Failure;
 use super::super::values::{Key, Map, Val};
+use super::convert::count;
 use super::{Cost, Entry};
 use crate::value::is_request_uri;
 
@@ -31,10 +32,17 @@ pub(super) const ENTRIES: &[Entry] = &[
         }
         _ => Err(Failure::NoOverload),
     }),
-    (&["isURL(string) bool"], Cost::First, |args, _| match args {
-        [Val::String(text)] => Ok(Val::Bool(parse(text).is_some())),
-        _ => Err(Failure::NoOverload),
-    }),
+    (
+        &["isURL(string) bool"],
+        Cost::Unit,
+        |args, meter| match args {
+            [Val::String(text)] => {
+                count(text, meter)?;
+                Ok(Val::Bool(parse(text).is_some()))
+            }
+            _ => Err(Failure::NoOverload),
+        },
+    ),
     (&["url::getScheme() string"], Cost::Unit, |args, _| {
         part(args, |url| url.scheme.clone())
     }),
