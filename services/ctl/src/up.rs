@@ -26,9 +26,6 @@ pub struct Options {
     /// Client port of etcd on 127.0.0.1 [default: 2379]
     #[arg(long, value_name = "PORT")]
     etcd_port: Option<u16>,
-    /// Peer port of etcd on 127.0.0.1 [default: 2380]
-    #[arg(long, value_name = "PORT")]
-    etcd_peer_port: Option<u16>,
     /// Number of gateways; further ones listen on the free ports after the first [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=16))]
     gateways: Option<u8>,
@@ -52,7 +49,6 @@ impl Options {
             spec.gateways[0] = port;
         }
         spec.etcd = self.etcd_port.unwrap_or(spec.etcd);
-        spec.etcd_peer = self.etcd_peer_port.unwrap_or(spec.etcd_peer);
         spec.profile = self.profile.unwrap_or(spec.profile);
         spec.relays = self.relays.unwrap_or(spec.relays);
         spec.replicas = self.replicas.map_or(spec.replicas, usize::from);
@@ -82,7 +78,7 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
         return Ok(ExitCode::SUCCESS);
     }
     check_ports_kept(state_dir, &stages)?;
-    check_ports_free(&plan.missing, &spec)?;
+    check_ports_free(&plan.missing)?;
     announce(state_dir, &plan, stages.iter().map(Vec::len).sum());
     let begin = Instant::now();
     spec.save(state_dir)?;
@@ -143,13 +139,10 @@ fn check_ports_kept(state_dir: &StateDir, stages: &[Vec<ProcessSpec>]) -> anyhow
 }
 
 /// Fails if another process uses one of the required ports.
-fn check_ports_free(missing: &[Vec<ProcessSpec>], spec: &ClusterSpec) -> anyhow::Result<()> {
+fn check_ports_free(missing: &[Vec<ProcessSpec>]) -> anyhow::Result<()> {
     for process in missing.iter().flatten() {
         if let Some(port) = process.port {
             port::check(port, &process.name)?;
-        }
-        if process.service == "etcd" {
-            port::check(spec.etcd_peer, "etcd-0's peers")?;
         }
     }
     Ok(())

@@ -15,14 +15,14 @@ use tempfile::TempDir;
 /// A `setpoint` program in a directory whose services are shell scripts.
 struct Fixture {
     root: TempDir,
-    ports: [u16; 3],
+    ports: [u16; 2],
 }
 
 impl Fixture {
     fn new() -> Self {
         let fixture = Self {
             root: tempfile::tempdir().unwrap(),
-            ports: [(); 3].map(|()| free_port()),
+            ports: [(); 2].map(|()| free_port()),
         };
         fs::create_dir_all(fixture.bin()).unwrap();
         fs::copy(
@@ -61,16 +61,8 @@ impl Fixture {
     }
 
     fn up(&self) -> Output {
-        let [port, etcd, peer] = self.ports.map(|port| port.to_string());
-        self.run(&[
-            "up",
-            "--port",
-            &port,
-            "--etcd-port",
-            &etcd,
-            "--etcd-peer-port",
-            &peer,
-        ])
+        let [port, etcd] = self.ports.map(|port| port.to_string());
+        self.run(&["up", "--port", &port, "--etcd-port", &etcd])
     }
 
     fn is_stopped(&self) -> bool {
@@ -101,7 +93,7 @@ fn error_line(output: &Output) -> String {
 
 #[test]
 fn a_port_that_is_taken_is_named() {
-    for taken in 0..3 {
+    for taken in 0..2 {
         let fixture = Fixture::new();
         let port = fixture.ports[taken];
         let _held = TcpListener::bind(("127.0.0.1", port)).unwrap();

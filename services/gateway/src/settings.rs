@@ -97,7 +97,7 @@ impl host::Settings for Settings {
             ),
             (
                 "agent_secret_file",
-                "File with the secret that agents of nodes require, which they make if it does not exist; empty for agents without one",
+                "File with the key by which gateways and agents of nodes prove themselves to each other, which agents make if it does not exist; empty to connect to no agent",
             ),
             (
                 "front_proxy.ca",
@@ -193,7 +193,7 @@ impl Settings {
         self.event_ttl
     }
 
-    /// Returns the file with the CA certificates; empty if there is none.
+    /// Returns the file with the key of agents; empty if there is none.
     pub(crate) fn agent_secret_file(&self) -> PathBuf {
         self.agent_secret_file.clone()
     }

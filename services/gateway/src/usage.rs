@@ -1,6 +1,7 @@
 //! The resource usage of all Pods, read from the agents of their nodes when it is requested.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::agents;
+use crate::agents::{Agent, AgentAddress};
 use crate::peers::Peers;
 use crate::registry::{Registry, readable};
 
@@ -47,8 +48,7 @@ impl Usage {
         }
         let agents = agents(registry).await?.into_values();
         let peers = registry.peers();
-        let answers =
-            agents.map(|node| async move { read(peers, &node).await.unwrap_or_default() });
+        let answers = agents.map(|at| async move { read(peers, &at).await.unwrap_or_default() });
         let answers = futures::stream::iter(answers).buffer_unordered(CONCURRENCY);
         let answers: Vec<_> = answers.collect().await;
         let usage = Arc::new(answers.into_iter().flatten().collect::<Vec<_>>());
@@ -57,25 +57,33 @@ impl Usage {
     }
 }
 
-/// Returns a node of each agent, by the address of the agent. One agent may serve many nodes.
-async fn agents(registry: &Registry) -> Result<BTreeMap<(String, i32), Node>, ApiError> {
+/// Returns the address of each agent, as one of its nodes declares it: one agent may serve many.
+async fn agents(registry: &Registry) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
     let filter = Filter::all(kind_of::<Node>(), "");
     let snapshot = registry.cache().list(&filter, AtLeast::Any).await?;
     let mut agents = BTreeMap::new();
+    let key = match registry.peers().agent_key() {
+        Ok(key) => key,
+        Err(error) => {
+            debug!(error, "the usage of Pods is unknown");
+            return Ok(agents);
+        }
+    };
     for item in snapshot.items {
         let node = readable(item.decode())?;
         if let Some(node) = node.downcast_ref::<Node>() {
-            let (host, port) = agents::address(node);
-            agents.insert((host.to_owned(), port), node.clone());
+            let declared = AgentAddress::declared(node, &key);
+            let proven = declared.filter(|at| at.is_proven(registry.peers()));
+            agents.extend(proven.map(|at| (at.socket(), at)));
         }
     }
     Ok(agents)
 }
 
 /// Returns what an agent answers. Failures are those of one node: its Pods have no metrics until it answers again.
-async fn read(peers: &Peers, node: &Node) -> Result<Vec<PodUsage>, ApiError> {
+async fn read(peers: &Peers, at: &AgentAddress) -> Result<Vec<PodUsage>, ApiError> {
     let call = async {
-        let mut agent = NodeClient::new(agents::connect(peers, node).await?);
+        let mut agent = NodeClient::new(Agent::connect_to(peers, at).await?);
         Ok(agent.usage(UsageRequest {}).await?.into_inner().pods)
     };
     let answer = timeout(TIMEOUT, call).await;
@@ -84,6 +92,6 @@ async fn read(peers: &Peers, node: &Node) -> Result<Vec<PodUsage>, ApiError> {
         Err(ApiError::new(Reason::Timeout, message))
     });
     answer.inspect_err(|error| {
-        debug!(node = node.metadata.name, %error, "the usage of Pods is unknown");
+        debug!(node = at.node(), %error, "the usage of Pods is unknown");
     })
 }

@@ -27,8 +27,7 @@ pub struct Settings {
     pub runtime: Kind,
     /// Name of the node; empty for the name of the instance. Several nodes are named `<name>-0`, `<name>-1` and so on.
     pub node_name: String,
-    /// File with the secret that gateways send with each call, made if there is none; empty to serve only processes of this
-    /// machine.
+    /// File with the key by which gateways and agents prove themselves to each other, made if there is none; empty to serve nobody.
     pub agent_secret_file: PathBuf,
     /// Number of nodes in this process. More than one requires the simulated runtime.
     pub nodes: usize,
@@ -293,7 +292,7 @@ impl setpoint_host::Settings for Settings {
             ),
             (
                 "agent_secret_file",
-                "File with the secret that gateways send with each call, made if it does not exist; empty to serve only processes of this machine",
+                "File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty to serve nobody",
             ),
             (
                 "nodes",

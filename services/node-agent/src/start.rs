@@ -12,6 +12,7 @@ use setpoint_controller::{
     Client, Controller, Informer, QueueHandle, Recorder, Replica, View as _, reachable, runtime,
 };
 use setpoint_host::Host;
+use setpoint_host::agent_auth::{Guard, Key as AgentKey};
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
@@ -35,7 +36,7 @@ use crate::runtime::docker::{Docker, Engine, Fallback};
 use crate::runtime::process::Processes;
 use crate::runtime::simulated::Simulated;
 use crate::runtime::{Runtime, Wake};
-use crate::service::{Guard, NodeService};
+use crate::service::NodeService;
 use crate::settings::{Kind, Settings};
 use crate::shutdown::end_pods;
 use crate::stats::Stats;
@@ -167,9 +168,7 @@ async fn serve<R: Runtime>(
     gateway: Client,
     runtime: R,
 ) -> anyhow::Result<()> {
-    let secret = &settings.agent_secret_file;
-    let guard = Guard::of(secret);
-    let guard = guard.with_context(|| format!("agent_secret_file {}", secret.display()))?;
+    let key = agent_key(&settings.agent_secret_file)?;
     let recorder = match settings.writes_events() {
         true => Recorder::on_node(gateway.clone(), "kubelet", &nodes[0].name),
         false => Recorder::silent(),
@@ -198,12 +197,14 @@ async fn serve<R: Runtime>(
         Arc::clone(&agent),
         &settings,
     );
-    let names = nodes.iter().map(|node| node.name.clone()).collect();
+    let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
     let address = reachable(gateway, host.advertised()).await;
+    let guard = Guard::new(key.clone(), &address, names.clone());
     let state = agent.state.subscribe();
     let signals = (state, wakes);
+    let identity = (address, key);
     let heartbeats = heartbeats(
-        &replica, &settings, &machine, nodes, address, images, signals,
+        &replica, &settings, &machine, nodes, identity, images, signals,
     );
     let decision_log = replica.decision_log.routes().into_axum_router();
     let meter = Arc::new(Meter::new(Arc::clone(&agent)));
@@ -215,9 +216,10 @@ async fn serve<R: Runtime>(
         Arc::clone(&meter),
     );
     let idle = settings.streaming_connection_idle_timeout;
+    let identity = guard.router();
     let stats = Stats::router(Arc::clone(&agent), Arc::clone(&meter), guard.clone());
     let service = NodeService::router(agent, Arc::clone(&meter), guard, idle, shutdown.clone());
-    host.offer(decision_log.merge(service).merge(stats));
+    host.offer(decision_log.merge(identity).merge(service).merge(stats));
     let tasks = gateway.tasks().clone();
     let measured = tasks.supervise("usage", "", || meter.run());
     tokio::select! {
@@ -237,6 +239,19 @@ async fn serve<R: Runtime>(
     };
     tokio::join!(reported, replica.leave());
     Ok(())
+}
+
+/// Returns the key that the agent shares with gateways, made if there is no file; `None` without a path.
+///
+/// # Errors
+/// If the file can neither be read nor made.
+fn agent_key(path: &Path) -> anyhow::Result<Option<AgentKey>> {
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let key = AgentKey::read_or_create(path);
+    key.map(Some)
+        .with_context(|| format!("agent_secret_file {}", path.display()))
 }
 
 /// Cancels `stop` at a shutdown, once the Pods have ended if the settings ask for that. Does not return.
@@ -396,7 +411,7 @@ async fn heartbeats(
     settings: &Settings,
     machine: &Machine,
     nodes: Vec<Node>,
-    address: String,
+    (address, key): (String, Option<AgentKey>),
     images: Images,
     (state, wakes): (watch::Receiver<NodeState>, Arc<Wakes>),
 ) {
@@ -408,6 +423,7 @@ async fn heartbeats(
             outdated: wakes.get(&node.name).cloned().unwrap_or_default(),
             node,
             address: address.clone(),
+            key: key.clone(),
             machine: machine.clone(),
             images: Arc::clone(&images),
             state: state.clone(),

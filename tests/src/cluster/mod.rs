@@ -150,7 +150,6 @@ impl Cluster {
         let spec = ClusterSpec {
             gateways: vec![free_port()],
             etcd: free_port(),
-            etcd_peer: free_port(),
             ..ClusterSpec::default()
         };
         state.create().expect("it is writable");

@@ -44,9 +44,9 @@ pub fn election(lease_duration: &str, renew_deadline: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// The parameters of a local cluster, stored as `cluster.json`.
+/// The parameters of a local cluster, stored as `cluster.json`. Those of other versions are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct ClusterSpec {
     /// The port of each gateway; kubeconfig names the first.
     pub gateways: Vec<u16>,
@@ -58,8 +58,6 @@ pub struct ClusterSpec {
     pub relays: bool,
     /// etcd's client port.
     pub etcd: u16,
-    /// etcd's peer port.
-    pub etcd_peer: u16,
 }
 
 impl Default for ClusterSpec {
@@ -70,7 +68,6 @@ impl Default for ClusterSpec {
             profile: Profile::Standard,
             relays: false,
             etcd: 2379,
-            etcd_peer: 2380,
         }
     }
 }
@@ -108,8 +105,7 @@ impl ClusterSpec {
         while self.gateways.len() < count {
             let port = next.and_then(|port| port.checked_add(1));
             let port = port.context("no free port is left for another gateway")?;
-            let ours = port == self.etcd || port == self.etcd_peer;
-            if !ours && port::check(port, "a gateway").is_ok() {
+            if port != self.etcd && port::check(port, "a gateway").is_ok() {
                 self.gateways.push(port);
             }
             next = Some(port);

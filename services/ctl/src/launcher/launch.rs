@@ -14,6 +14,7 @@ use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster_spec::LOOPBACK;
+use super::private;
 use super::process::{MARKER_VARIABLE, marker};
 use super::state_dir::StateDir;
 use super::topology::{ProcessSpec, health_path};
@@ -89,12 +90,15 @@ pub fn start<'a>(
 /// Returns the command that runs `process`, listening on `port` (0 for any free port) and appending to its log.
 pub fn command(state_dir: &StateDir, process: &ProcessSpec, port: u16) -> anyhow::Result<Command> {
     let path = state_dir.log(&process.name);
-    let log = File::options().create(true).append(true).open(&path);
+    let log = private::open(File::options().create(true).append(true), &path);
     let log = log.with_context(|| format!("cannot write {}", path.display()))?;
     let mut command = Command::new(program(process.service)?);
     command
         .args(&process.args)
-        .current_dir(state_dir.root())
+        .current_dir(match process.service {
+            "etcd" => state_dir.state(),
+            _ => state_dir.root(),
+        })
         .env(MARKER_VARIABLE, marker(state_dir, &process.name))
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)

@@ -7,6 +7,7 @@
 mod cluster_spec;
 mod launch;
 pub mod port;
+mod private;
 mod process;
 mod state_dir;
 pub mod topology;

@@ -1,12 +1,14 @@
 //! The paths of a cluster's state directory, and its lock.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::Context;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+
+use super::private;
 
 /// The state directory of a cluster and the repository that it belongs to.
 #[derive(Clone, Debug)]
@@ -79,7 +81,10 @@ impl StateDir {
              users:\n\
              - name: admin\n  user: {{}}\n"
         );
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        let mut options = File::options();
+        let file = private::open(options.write(true).create(true).truncate(true), &path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// The file that records the size and the ports of the running cluster.
@@ -143,14 +148,16 @@ impl StateDir {
         })
     }
 
-    /// Creates the directory.
+    /// Creates the directory, which only its user may enter.
     ///
     /// # Errors
     /// The file system refuses it.
     pub fn create(&self) -> anyhow::Result<()> {
-        for part in ["run", "log"] {
-            let path = self.state.join(part);
-            fs::create_dir_all(&path)
+        let is_ours = !self.state.exists() || self.state.join("run").is_dir();
+        let own = is_ours.then(|| self.state.clone());
+        let parts = ["run", "log"].map(|part| self.state.join(part));
+        for path in own.into_iter().chain(parts) {
+            private::create_dir(&path)
                 .with_context(|| format!("cannot create {}", path.display()))?;
         }
         Ok(())
@@ -167,7 +174,7 @@ impl StateDir {
                 _ => {}
             }
         }
-        fs::create_dir_all(logs).context("cannot create the log directory")
+        private::create_dir(&logs).context("cannot create the log directory")
     }
 
     fn all_nodes(&self) -> PathBuf {
@@ -181,6 +188,9 @@ impl StateDir {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -211,6 +221,35 @@ mod tests {
         );
         drop(held);
         state_dir.lock().unwrap();
+    }
+
+    /// Checks DG19, also for what an earlier version has left. A directory that is not of a cluster keeps its permissions.
+    #[test]
+    fn others_can_read_neither_the_kubeconfig_nor_the_state_directory() {
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let allow = |path: &Path, mode| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        };
+        let root = tempfile::tempdir().unwrap();
+        let state_dir = StateDir::find(root.path(), None);
+        let private = |state_dir: &StateDir| {
+            state_dir.create().unwrap();
+            state_dir.write_kubeconfig(6443).unwrap();
+            let state = state_dir.state();
+            let dirs = [state.to_owned(), state.join("log"), state.join("run")];
+            assert_eq!(dirs.each_ref().map(|dir| mode(dir)), [0o700; 3]);
+            assert_eq!(mode(&state_dir.kubeconfig()), 0o600);
+        };
+        private(&state_dir);
+        allow(&state_dir.kubeconfig(), 0o644);
+        allow(state_dir.state(), 0o755);
+        private(&state_dir);
+        let shared = tempfile::tempdir().unwrap();
+        allow(shared.path(), 0o755);
+        let state_dir = StateDir::find(root.path(), Some(shared.path().to_owned()));
+        state_dir.create().unwrap();
+        assert_eq!(mode(shared.path()), 0o755);
+        assert_eq!(mode(&shared.path().join("log")), 0o700);
     }
 
     #[test]

@@ -32,6 +32,9 @@ const RELAY_OCTET: usize = 100;
 const NODES: [&str; 2] = ["node-0", "node-1"];
 /// Number of simulated nodes; one agent serves all of them.
 const SIMULATED: usize = 10;
+/// The socket of etcd's only member for others, in its working directory. A port would take raft messages, which are writes to
+/// the store, from any process of this machine.
+const ETCD_PEERS: &str = "unix://etcd-peers:0";
 /// Size limit of etcd's database in bytes (4 GiB): half of the maximum that etcd recommends.
 const QUOTA: &str = "4294967296";
 /// Number of old revisions that etcd keeps, for continued lists and resumed watches.
@@ -165,17 +168,17 @@ fn relay_for(client: &ProcessSpec, spec: &ClusterSpec) -> ProcessSpec {
     relay.arg("--at", ip)
 }
 
-/// Returns etcd with the ports of `spec`.
+/// Returns etcd with the port of `spec`.
 pub fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
-    let (client, peer) = (address(spec.etcd), address(spec.etcd_peer));
+    let (client, peer) = (address(spec.etcd), ETCD_PEERS);
     ProcessSpec::new("etcd", 0)
         .with_port(spec.etcd)
         .arg("--name", "setpoint")
         .arg("--data-dir", state_dir.etcd().display())
         .arg("--listen-client-urls", &client)
         .arg("--advertise-client-urls", &client)
-        .arg("--listen-peer-urls", &peer)
-        .arg("--initial-advertise-peer-urls", &peer)
+        .arg("--listen-peer-urls", peer)
+        .arg("--initial-advertise-peer-urls", peer)
         .arg("--initial-cluster", format!("setpoint={peer}"))
         .arg("--quota-backend-bytes", QUOTA)
         .arg("--auto-compaction-mode", "revision")
@@ -243,7 +246,6 @@ mod tests {
             profile,
             relays: false,
             etcd: 7379,
-            etcd_peer: 7380,
         }
     }
 
@@ -315,6 +317,16 @@ mod tests {
                 .any(|arg| arg == "http://127.0.0.1:7443,http://127.0.0.1:7444");
             assert!(has_addresses, "{}", process.name);
         }
+    }
+
+    /// Checks DG5: with a port, whoever reaches it can write to the store.
+    #[test]
+    fn the_peers_of_etcd_have_no_port() {
+        let [etcd, _, _] = topology(Profile::Standard);
+        let mut args = etcd[0].args.iter();
+        args.find(|arg| *arg == "--listen-peer-urls");
+        assert_eq!(args.next().unwrap(), ETCD_PEERS);
+        assert!(ETCD_PEERS.starts_with("unix://"));
     }
 
     /// Checks F21.

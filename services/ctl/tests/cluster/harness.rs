@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 /// A cluster in a directory of its own. It is stopped when dropped.
 pub struct Cluster {
     pub root: TempDir,
-    pub ports: [u16; 3],
+    pub ports: [u16; 2],
 }
 
 impl Cluster {
@@ -31,7 +31,7 @@ impl Cluster {
         );
         Self {
             root: tempfile::tempdir().unwrap(),
-            ports: [(); 3].map(|()| free_port()),
+            ports: [(); 2].map(|()| free_port()),
         }
     }
 
@@ -72,16 +72,8 @@ impl Cluster {
     }
 
     pub fn up(&self, more: &[&str]) -> String {
-        let [port, etcd, peer] = self.ports.map(|port| port.to_string());
-        let ports = [
-            "up",
-            "--port",
-            &port,
-            "--etcd-port",
-            &etcd,
-            "--etcd-peer-port",
-            &peer,
-        ];
+        let [port, etcd] = self.ports.map(|port| port.to_string());
+        let ports = ["up", "--port", &port, "--etcd-port", &etcd];
         stdout_of(&self.run(&[&ports, more].concat()))
     }
 

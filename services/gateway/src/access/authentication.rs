@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use setpoint_proto::{ApiError, Reason};
 
 use super::service_account::{self, ISSUER};
-use super::{AUTHENTICATED, Identity, UNAUTHENTICATED};
+use super::{AUTHENTICATED, Identity, UNAUTHENTICATED, websocket_token};
 use crate::registry::{AtLeast, Registry};
 
 /// The start of the names of all headers of impersonation.
@@ -18,7 +18,7 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Sets the user of a request as an extension.
+/// Sets the user of a request as an extension, and removes the token of a WebSocket.
 ///
 /// # Errors
 /// `Unauthorized` if the credentials are not a valid token.
@@ -26,39 +26,42 @@ pub(crate) async fn identify<Body>(
     registry: &Registry,
     request: &mut Request<Body>,
 ) -> Result<(), ApiError> {
-    let user = authenticate(registry, request.headers()).await?;
+    let user = authenticate(registry, request.headers_mut()).await?;
     request.extensions_mut().insert(user);
     Ok(())
 }
 
 /// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
 /// the administrator.
-async fn authenticate(registry: &Registry, headers: &HeaderMap) -> Result<Identity, ApiError> {
-    let user = match headers.get(AUTHORIZATION) {
-        None => Identity::default(),
-        Some(value) => of_token(registry, value).await?,
+async fn authenticate(registry: &Registry, headers: &mut HeaderMap) -> Result<Identity, ApiError> {
+    let of_websocket = websocket_token::take(headers);
+    let user = match (headers.get(AUTHORIZATION), of_websocket) {
+        (Some(value), _) => match bearer(value) {
+            Some(token) => of_token(registry, token).await?,
+            None => return Err(unauthorized("it is no bearer token")),
+        },
+        (None, Ok(Some(token))) => of_token(registry, &token).await?,
+        (None, Err(why)) => return Err(unauthorized(why)),
+        (None, Ok(None)) => Identity::default(),
     };
     Ok(impersonated(headers)?.unwrap_or(user))
 }
 
-async fn of_token(registry: &Registry, header: &HeaderValue) -> Result<Identity, ApiError> {
-    let unauthorized = || ApiError::new(Reason::Unauthorized, "Unauthorized");
-    let text = header.to_str().map_err(|_| unauthorized())?;
-    let (scheme, token) = text.trim().split_once(' ').ok_or_else(unauthorized)?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return Err(unauthorized());
-    }
+fn bearer(header: &HeaderValue) -> Option<&str> {
+    let (scheme, token) = header.to_str().ok()?.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+async fn of_token(registry: &Registry, token: &str) -> Result<Identity, ApiError> {
     let audiences = [ISSUER.into()];
-    let verified = registry
-        .verify_token(token.trim(), &audiences, AtLeast::Any)
-        .await;
-    match verified {
-        Ok(verified) => Ok(verified.user),
-        Err(why) => {
-            tracing::debug!(why, "a token was refused");
-            Err(unauthorized())
-        }
-    }
+    let verified = registry.verify_token(token, &audiences, AtLeast::Any).await;
+    let verified = verified.map_err(|why| unauthorized(&why.to_string()))?;
+    Ok(verified.user)
+}
+
+fn unauthorized(why: &str) -> ApiError {
+    tracing::debug!(why, "a token was refused");
+    ApiError::new(Reason::Unauthorized, "Unauthorized")
 }
 
 /// Returns the user that the request acts as, which anybody may choose.

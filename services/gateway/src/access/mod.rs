@@ -7,6 +7,7 @@
 pub(crate) mod authentication;
 mod jwt;
 pub(crate) mod service_account;
+mod websocket_token;
 
 use std::collections::BTreeMap;
 

@@ -73,10 +73,20 @@ impl Aggregator {
             .get(kind_of::<ApiService>(), &key, AtLeast::Any);
         // Without a cache, the request fails by itself.
         let source = found.await.ok()??;
-        self.read(registry, &source)
+        self.read(registry, &source).filter(|remote| remote.is_used())
     }
 
-    /// Returns the versions of groups that other servers serve, in the order of their names.
+    /// Returns the versions of groups whose requests go to other servers, in the order of their names.
+    ///
+    /// # Errors
+    /// Those of [`Self::all`].
+    pub(crate) async fn used(&self, registry: &Registry) -> Result<Vec<Arc<Remote>>, ApiError> {
+        let mut remotes = self.all(registry).await?;
+        remotes.retain(|remote| remote.is_used());
+        Ok(remotes)
+    }
+
+    /// Returns the versions of groups that APIServices give to other servers, in the order of their names.
     ///
     /// # Errors
     /// If the cache is not loaded in time.

@@ -2,14 +2,21 @@
 
 use std::sync::Arc;
 
-use setpoint_model::{Key, condition};
+use setpoint_model::Key;
+use setpoint_model::condition::{self, TRUE};
 use setpoint_proto::apiregistration::ApiService;
 
 use super::Server;
 use super::server::Endpoint;
-use crate::kinds::apiservice::{AVAILABLE, HTTPS};
+use crate::kinds::apiservice::{AVAILABLE, HTTPS, LOCAL, is_resource_metrics};
 use crate::outbound::ServiceAddress;
 use crate::registry::Registry;
+
+/// Returns what the status says since the version is that of another server.
+fn is_available(service: &ApiService) -> bool {
+    let condition = condition::get(&service.status.conditions, AVAILABLE);
+    condition.is_some_and(|condition| condition.status == TRUE && condition.reason != LOCAL)
+}
 
 /// A version of a group that another server serves.
 pub(crate) struct Remote {
@@ -48,9 +55,15 @@ impl Remote {
             group: spec.group.clone(),
             version: spec.version.clone(),
             priorities: (spec.group_priority_minimum, spec.version_priority),
-            is_available: condition::is_true(&service.status.conditions, AVAILABLE),
+            is_available: is_available(service),
             server: server.unwrap_or_else(|| Arc::new(Server::new(endpoint, registry))),
         })
+    }
+
+    /// Returns whether requests go to it. Those for resource metrics, which the gateway has and upstream's does not, go to a server of
+    /// an add-on while it is available.
+    pub(crate) fn is_used(&self) -> bool {
+        self.is_available || !is_resource_metrics(&self.group, &self.version)
     }
 
     /// Returns the path of its resources.

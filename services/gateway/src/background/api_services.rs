@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use prost::Message as _;
+use setpoint_codec::fields::{self, FieldSet};
 use setpoint_codec::{Kind, kind_of};
 use setpoint_model::Key;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
@@ -17,9 +18,10 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::time::sleep;
 
 use crate::http::priorities;
-use crate::kinds::apiservice::AUTOMANAGED;
+use crate::kinds::apiservice::{AUTOMANAGED, is_resource_metrics};
+use crate::registry::write::field_manager;
 use crate::registry::{
-    AtLeast, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
+    AtLeast, Filter, Owner, Registry, RequestContext, Start, Subresource, Target, WatchSpec, errors,
 };
 
 /// The delay before the watches are restarted.
@@ -102,11 +104,29 @@ fn service(kind: &Kind) -> ApiService {
 async fn create(registry: &Registry, service: ApiService) -> Result<(), ApiError> {
     let context = RequestContext::default().by("gateway");
     let target = Target::new(kind_of::<ApiService>(), "", "", "")?;
-    let created = registry.create(&context, &target, Box::new(service)).await;
+    let mut service = service;
+    let owner = match is_resource_metrics(&service.spec.group, &service.spec.version) {
+        true => {
+            disown_spec(&context, &mut service);
+            Owner::Recorded
+        }
+        false => Owner::Creator,
+    };
+    let created = registry.create_by(&context, &target, Box::new(service), owner);
+    let created = created.await;
     match created {
         Err(error) if error.reason != Reason::AlreadyExists => Err(error),
         _ => Ok(()),
     }
+}
+
+/// Records the gateway as the owner of everything but the spec. Where upstream has no such object, an add-on applies its own without a
+/// conflict.
+fn disown_spec(context: &RequestContext, service: &mut ApiService) {
+    let spec = FieldSet::of_fields(&[&["spec"], &["status"]]);
+    let kind = kind_of::<ApiService>();
+    let edit = field_manager::edit(context, kind, Subresource::None, &spec);
+    fields::create(&edit, service);
 }
 
 async fn delete(registry: &Registry, service: &ApiService) -> Result<(), ApiError> {

@@ -4,11 +4,13 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use setpoint_codec::kind_of;
 use setpoint_model::condition::{self, TRUE};
 use setpoint_model::names;
 use setpoint_proto::apiregistration::{
     ApiService, ApiServiceCondition, ApiServiceSpec, ServiceReference,
 };
+use setpoint_proto::metrics::PodMetrics;
 
 use super::StoredKind;
 use super::admission::validate_dns_1035_label;
@@ -17,6 +19,8 @@ use crate::registry::validation::field_path::FieldPath;
 
 /// The condition of one whose requests are served.
 pub(crate) const AVAILABLE: &str = "Available";
+/// The reason of the condition of one that the gateway serves itself.
+pub(crate) const LOCAL: &str = "Local";
 /// The port of a Service by default.
 pub(crate) const HTTPS: i32 = 443;
 /// The label of those that the gateway keeps (upstream: the registration controllers).
@@ -69,6 +73,15 @@ impl StoredKind for ApiService {
         }
     }
 
+    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
+        let spec = &self.spec;
+        let replaces = spec.service.is_some() && is_resource_metrics(&spec.group, &spec.version);
+        let warning = replaces.then_some(
+            "the gateway has these metrics itself: its clients get those of this server while it is available, and autoscalers keep those of the gateway",
+        );
+        warning.map(str::to_owned).into_iter().collect()
+    }
+
     fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
         let status = FieldPath::root("status");
         let path = status.field("conditions");
@@ -100,9 +113,15 @@ fn local() -> ApiServiceCondition {
         r#type: AVAILABLE.into(),
         status: TRUE.into(),
         last_transition_time: Timestamp::now().into(),
-        reason: "Local".into(),
+        reason: LOCAL.into(),
         message: "Local APIServices are always available".into(),
     }
+}
+
+/// Returns whether a version is that of the metrics of Pods and nodes. The gateway has them itself, upstream by an add-on.
+pub(crate) fn is_resource_metrics(group: &str, version: &str) -> bool {
+    let kind = kind_of::<PodMetrics>();
+    (group, version) == (kind.group.as_str(), kind.version.as_str())
 }
 
 fn available(conditions: &[ApiServiceCondition]) -> String {

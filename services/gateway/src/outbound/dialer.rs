@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -13,15 +12,12 @@ use hyper_util::rt::TokioIo;
 use setpoint_model::Key;
 use setpoint_store::cache::Cache;
 use tokio::net::{TcpStream, lookup_host};
-use tokio::time::timeout;
 use tower::Service;
 
 use super::cause::of_io;
 use super::service;
-use crate::peers::Peers;
+use crate::peers::{Peers, Rule};
 
-/// The timeout of connecting to one address.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const HTTPS: u16 = 443;
 
 /// A port of a Service.
@@ -119,15 +115,15 @@ impl Route {
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<TcpStream, String> {
-        match self.is_private {
-            true => self.peers.check(address)?,
-            false => self.peers.check_webhook(address)?,
-        }
-        let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address));
-        let stream = connecting.await.map_err(|_| "i/o timeout".to_owned())?;
-        let stream = stream.map_err(|error| format!("connect: {}", of_io(&error)))?;
-        // Without it, small requests may wait for acknowledgements.
-        stream.set_nodelay(true).map_err(|error| of_io(&error))?;
-        Ok(stream)
+        let rule = match self.is_private {
+            true => Rule::Unverified,
+            false => Rule::Verified,
+        };
+        let connected = self.peers.connect(rule, address).await;
+        connected.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => error.to_string(),
+            io::ErrorKind::TimedOut => "i/o timeout".to_owned(),
+            _ => format!("connect: {}", of_io(&error)),
+        })
     }
 }

@@ -41,6 +41,7 @@ pub use request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub use target::{Subresource, Target};
+pub(crate) use verbs::create::Owner;
 pub use verbs::delete::Deleted;
 pub(crate) use verbs::patch::resets_managers;
 pub use verbs::patch::{Check, Patch};

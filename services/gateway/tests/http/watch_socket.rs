@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use futures::StreamExt as _;
 use http::HeaderName;
 use http::header::{ACCEPT, ORIGIN, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
@@ -51,6 +53,36 @@ async fn closes(client: &mut Client) {
         Message::Close(Some(frame)) => assert_eq!(frame.code, CloseCode::Normal),
         other => panic!("{other:?}"),
     }
+}
+
+/// Checks DG16.
+#[tokio::test]
+async fn a_token_among_the_subprotocols_is_verified_and_not_echoed() {
+    let api = Api::start().await;
+    let server = api.listen().await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let made = api
+        .post(&format!("{accounts}/default/token"), json!({}))
+        .await
+        .ok();
+    let genuine = made["status"]["token"].as_str().unwrap();
+    let open = async |token: &str, others: &str| {
+        let token = BASE64_URL_SAFE_NO_PAD.encode(token);
+        let offered = format!("base64url.bearer.authorization.k8s.io.{token}{others}");
+        let path = format!("{CONFIGMAPS}?watch=true");
+        let headers = [(SEC_WEBSOCKET_PROTOCOL, offered.as_str())];
+        let opened = Client::open(server.address, &path, headers).await;
+        opened.map(|client| client.protocol)
+    };
+    let refused = async |token: &str, others: &str| {
+        let refused = open(token, others).await.unwrap_err();
+        let body = String::from_utf8(refused.body().clone().unwrap()).unwrap();
+        assert!(body.contains("Unauthorized"), "{body}");
+        refused.status().as_u16()
+    };
+    assert_eq!(open(genuine, ", mine").await.unwrap(), "mine");
+    assert_eq!(refused(genuine, "").await, 401);
+    assert_eq!(refused("not-a-token", ", mine").await, 401);
 }
 
 #[tokio::test]

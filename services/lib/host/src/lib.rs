@@ -36,8 +36,10 @@
 //! The process serves health, metrics and grpc.health at the address of the `listen` setting from its start. A service
 //! with an API passes its router to [`Host::serve`], which serves it on the same port.
 
+pub mod agent_auth;
 mod body;
 mod chunked_body;
+mod connection_info;
 mod debug;
 mod grpc;
 mod health;

@@ -17,7 +17,7 @@ pub struct Limits {
     pub body: Duration,
     /// The time in which a request must be answered. A stream must have started by then.
     pub request: Duration,
-    /// The maximum number of open connections; at most three quarters of the file descriptors that the process may open.
+    /// The maximum number of open connections, upgraded ones included; at most three quarters of the file descriptors that the process may open.
     pub connections: usize,
     /// The number of bytes of request bodies in memory beyond which bodies above 64 KiB are rejected. Smaller bodies are
     /// rejected beyond twice of it.

@@ -13,6 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use nix::sys::resource::{Resource, getrlimit};
 use setpoint_task::Panicked;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
@@ -20,6 +21,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+pub use crate::connection_info::ConnectionInfo;
 pub use crate::limits::Limits;
 pub use crate::origin::Hosts;
 use crate::request::{OpenRequests, RequestHandler};
@@ -33,6 +35,11 @@ const MAX_STREAMS: u32 = 16_384;
 /// A dead peer is detected after interval + timeout, which is less than the lease duration.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time for which nothing may come on a connection, the interval of the probes that follow, and their number. Upgraded
+/// connections have no other sign that their client has vanished.
+const PROBE_IDLE: Duration = Duration::from_secs(30);
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+const PROBES: u32 = 3;
 /// The time in which an idle connection must close, and for which a new one waits for a slot.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The delay after a failed accept. Without it the loop would spin while no file descriptor is free.
@@ -59,6 +66,9 @@ pub async fn serve(
     limits: Limits,
     shutdown: CancellationToken,
 ) {
+    if let Err(error) = keep_alive(&listener) {
+        warn!(%error, "connections of vanished clients are kept");
+    }
     let slots = ConnectionSlots::new(&limits);
     let limits = Arc::new(limits);
     let handler = RequestHandler::new(router, Arc::clone(&limits));
@@ -93,6 +103,15 @@ pub async fn serve(
     }
 }
 
+/// Lets the connections of a listener end whose clients no longer answer. They inherit its options.
+fn keep_alive(listener: &TcpListener) -> io::Result<()> {
+    let keepalive = TcpKeepalive::new()
+        .with_time(PROBE_IDLE)
+        .with_interval(PROBE_INTERVAL)
+        .with_retries(PROBES);
+    SockRef::from(listener).set_tcp_keepalive(&keepalive)
+}
+
 /// Logs and counts the panic of a connection; other connections are not affected.
 fn record(ended: Result<(), JoinError>) {
     if let Err(error) = ended
@@ -116,21 +135,26 @@ impl Connection {
     /// Serves the connection until it is closed.
     async fn run(self, stream: TcpStream) {
         let peer = self.peer;
-        let Some(_slot) = self.slots.take().await else {
+        let Some(slot) = self.slots.take().await else {
             count_cut("limit");
             return;
         };
         // With Nagle's algorithm small responses wait for the peer's delayed acknowledgement, some 40 ms.
-        if let Err(error) = stream.set_nodelay(true) {
-            debug!(%peer, %error, "connection closed before its first request");
-            return;
-        }
+        let local = stream.set_nodelay(true).and_then(|()| stream.local_addr());
+        let info = match local {
+            Ok(local) => ConnectionInfo::new(local),
+            Err(error) => {
+                debug!(%peer, %error, "connection closed before its first request");
+                return;
+            }
+        };
         let (handler, requests) = (self.handler.clone(), self.requests.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
+            request.extensions_mut().insert(info.clone());
             handler.clone().handle(request, requests.open())
         });
-        let stream = TokioIo::new(StallTimeout::new(stream, self.limits.stall));
+        let stream = TokioIo::new(StallTimeout::new(stream, slot, self.limits.stall));
         let builder = connection_builder(&self.limits);
         let connection = builder.serve_connection_with_upgrades(stream, service);
         tokio::pin!(connection);
@@ -221,4 +245,23 @@ fn connection_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_concurrent_streams(MAX_STREAMS);
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks DG8.
+    #[tokio::test]
+    async fn accepted_connections_end_when_their_client_no_longer_answers() {
+        let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        keep_alive(&listener).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await;
+        let (accepted, _) = listener.accept().await.unwrap();
+        let socket = SockRef::from(&accepted);
+        assert!(socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), PROBE_IDLE);
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), PROBE_INTERVAL);
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), PROBES);
+    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use prometheus::{IntCounterVec, register_int_counter_vec};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 
 static CUT_CONNECTIONS: LazyLock<IntCounterVec> = LazyLock::new(|| {
@@ -22,17 +23,20 @@ pub(crate) fn count_cut(reason: &str) {
     CUT_CONNECTIONS.with_label_values(&[reason]).inc();
 }
 
-/// A stream whose writes fail once nothing could be written for `limit`.
+/// A stream whose writes fail once nothing could be written for `limit`. It keeps the slot of its connection until it is closed,
+/// also after an upgrade.
 pub(crate) struct StallTimeout {
     stream: TcpStream,
+    _slot: OwnedSemaphorePermit,
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl StallTimeout {
-    pub fn new(stream: TcpStream, limit: Duration) -> Self {
+    pub fn new(stream: TcpStream, slot: OwnedSemaphorePermit, limit: Duration) -> Self {
         Self {
             stream,
+            _slot: slot,
             limit,
             timer: None,
         }

@@ -10,11 +10,11 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::{any, get, post};
 use futures::{StreamExt as _, stream};
-use http::{HeaderMap, Request, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 use hyper_util::client::legacy::{Client, connect::HttpConnector};
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use setpoint_host::serve::{self, Limits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -203,6 +203,47 @@ async fn a_connection_beyond_the_limit_takes_the_slot_of_an_idle_one() {
         b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     );
     assert!(answer.await.starts_with(b"HTTP/1.1 200"));
+}
+
+/// Upgrades the connection, and reads it until the client closes it.
+async fn upgrade(mut request: Request<Body>) -> Response<Body> {
+    let upgraded = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let mut connection = TokioIo::new(upgraded.await.unwrap());
+        let _ = connection.read_to_end(&mut Vec::new()).await;
+    });
+    let response = Response::builder()
+        .status(StatusCode::SWITCHING_PROTOCOLS)
+        .header("connection", "upgrade")
+        .header("upgrade", "test");
+    response.body(Body::empty()).unwrap()
+}
+
+/// Checks DG8.
+#[tokio::test]
+async fn an_upgraded_connection_keeps_its_slot_until_it_is_closed() {
+    let limits = Limits {
+        connections: 2,
+        ..Limits::default()
+    };
+    let (address, _stop) = serve_router(Router::new().route("/", any(upgrade)), limits).await;
+    let ask = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: test\r\n\r\n";
+    let open = async || {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(ask.as_bytes()).await.unwrap();
+        let mut answer = [0; 12];
+        // Closed or reset beyond the limit.
+        let answered = stream.read_exact(&mut answer).await.is_ok();
+        answered.then(|| {
+            assert_eq!(&answer, b"HTTP/1.1 101");
+            stream
+        })
+    };
+    let upgraded = [open().await.unwrap(), open().await.unwrap()];
+    assert!(open().await.is_none(), "both slots are taken");
+    drop(upgraded);
+    let again = timeout(SOON, async { while open().await.is_none() {} });
+    again.await.expect("the slots are free again");
 }
 
 /// Checks F4.

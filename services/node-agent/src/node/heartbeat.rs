@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client};
+use setpoint_host::agent_auth::{ANNOTATION, Claim, Key as AgentKey};
 use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::core::{self, ContainerImage, Namespace, NodeCondition, NodeSpec};
@@ -39,6 +40,8 @@ pub struct Heartbeat {
     pub node: Node,
     /// Address of the agent's listener, as `host:port`.
     pub address: String,
+    /// The key by which the agent proves to gateways that the address is its own.
+    pub key: Option<AgentKey>,
     /// The machine that the process runs on.
     pub machine: Machine,
     /// Returns the images that are present on the node.
@@ -136,7 +139,7 @@ impl Heartbeat {
         let metadata = ObjectMeta {
             name: self.node.name.clone(),
             labels: labels(&self.node),
-            annotations: annotations(&self.node),
+            annotations: self.annotations(),
             ..ObjectMeta::default()
         };
         let spec = NodeSpec {
@@ -151,9 +154,20 @@ impl Heartbeat {
         self.gateway.create(&node).await?.object()
     }
 
+    /// Returns the node's own annotations, with the proof of the agent's address.
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let mut annotations = annotations(&self.node);
+        if let (Some(key), Ok(address)) = (&self.key, self.address.parse()) {
+            let node = &self.node.name;
+            let proof = key.prove(Claim::Registration { node, address });
+            annotations.insert(ANNOTATION.to_owned(), proof);
+        }
+        annotations
+    }
+
     /// Sets the node's own labels and annotations; others are kept.
     async fn update_metadata(&self, known: core::Node) -> Result<core::Node, ApiError> {
-        let (labels, annotations) = (labels(&self.node), annotations(&self.node));
+        let (labels, annotations) = (labels(&self.node), self.annotations());
         let has = |all: &BTreeMap<String, String>, own: &BTreeMap<String, String>| {
             own.iter().all(|(name, value)| all.get(name) == Some(value))
         };

@@ -1,6 +1,5 @@
 //! The gRPC service `setpoint.v1.Node`: logs, streams and resource usage of containers.
 
-mod guard;
 mod idle;
 mod port_forward;
 mod streams;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
+use setpoint_host::agent_auth::Guard;
 use setpoint_model::Key;
 use setpoint_proto::core::{ContainerStatus, Pod};
 use setpoint_proto::setpoint::node_server::{Node, NodeServer};
@@ -22,7 +22,6 @@ use setpoint_proto::{ApiError, Reason};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-pub use self::guard::Guard;
 use self::idle::Idle;
 use crate::agent::Agent;
 use crate::runtime::log::limited;

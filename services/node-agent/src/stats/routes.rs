@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde::Serialize;
+use setpoint_host::agent_auth::Guard;
 use setpoint_proto::{AGENT_PAGES, NODE_HEADER};
 
 use super::summary::Host;
@@ -16,7 +17,6 @@ use super::{Summary, metrics};
 use crate::agent::Agent;
 use crate::node::Node;
 use crate::runtime::Runtime;
-use crate::service::Guard;
 use crate::usage::{Meter, Report};
 
 /// The format of the metrics.

@@ -5,7 +5,7 @@ use setpoint_proto::core::{Container, EphemeralContainer, Node, Pod};
 use setpoint_proto::{ApiError, Reason, Resource};
 use setpoint_store::cache::AtLeast;
 
-use crate::agents::{self, Agent};
+use crate::agents::Agent;
 use crate::registry::{Registry, RequestContext, Target, errors};
 
 /// Reads an object.
@@ -27,7 +27,7 @@ pub(super) async fn read<T: Resource + prost::Message + Default>(
 /// Connects to the agent of a Pod's node.
 ///
 /// # Errors
-/// `BadRequest` if the Pod has no node, or if the agent cannot be reached.
+/// `BadRequest` if the Pod has no node; those of [`Agent::connect`].
 pub(super) async fn agent_of(
     registry: &Registry,
     context: &RequestContext,
@@ -40,7 +40,7 @@ pub(super) async fn agent_of(
         return Err(ApiError::new(Reason::BadRequest, message));
     }
     let node: Node = read(registry, context, "", node).await?;
-    agents::connect(registry.peers(), &node).await
+    Agent::connect(registry.peers(), &node).await
 }
 
 /// Returns the name of the container to connect to, by default the only one.

@@ -40,7 +40,7 @@ impl Catalog {
     /// # Errors
     /// If the cache is not loaded in time.
     pub(super) async fn of(registry: &Registry) -> Result<Self, ApiError> {
-        let remotes = registry.aggregator().all(registry).await?;
+        let remotes = registry.aggregator().used(registry).await?;
         Ok(Self::with(registry, remotes))
     }
 

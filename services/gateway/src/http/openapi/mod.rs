@@ -59,7 +59,7 @@ pub(super) fn router() -> Router<Arc<Registry>> {
 }
 
 async fn published(documents: &Documents, registry: &Registry) -> Result<Arc<Published>, ApiError> {
-    let mut remotes = registry.aggregator().all(registry).await?;
+    let mut remotes = registry.aggregator().used(registry).await?;
     merge::sort(&mut remotes);
     let others = remotes
         .iter()
@@ -88,7 +88,7 @@ async fn index(
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let published = published(&documents, &registry).await?;
-    let remotes = registry.aggregator().all(&registry).await?;
+    let remotes = registry.aggregator().used(&registry).await?;
     let remotes = remotes.iter().map(|remote| {
         let path = remote.path().trim_start_matches('/').to_owned();
         (path, remote.server.documents().openapi.clone())

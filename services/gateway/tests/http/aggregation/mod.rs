@@ -2,6 +2,7 @@
 
 mod availability;
 mod discovery;
+mod metrics;
 mod requests;
 mod server;
 mod swagger;

@@ -1,11 +1,16 @@
 //! An agent whose containers do what their commands say.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use axum::Router;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
+use setpoint_host::agent_auth::{ANNOTATION, Claim, Guard, Key};
+use setpoint_host::serve::{Limits, bind, serve};
 use setpoint_proto::setpoint::container_input::Input;
 use setpoint_proto::setpoint::container_output::Output;
 use setpoint_proto::setpoint::node_server::{Node, NodeServer};
@@ -15,18 +20,16 @@ use setpoint_proto::setpoint::{
     ContainerInput, ContainerOutput, Exit, HalfClose, LogsPiece, LogsRequest, OpenContainer,
     Opened, PortForwardInput, PortForwardOutput, UsageRequest, UsageResponse,
 };
-use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
 type Responses<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 /// An agent on a loopback port. It stops when dropped.
 pub struct Agent {
-    pub port: u16,
+    pub address: SocketAddr,
     seen: Seen,
     _stop: DropGuard,
 }
@@ -39,22 +42,22 @@ struct Seen {
 }
 
 impl Agent {
-    pub async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+    /// Starts the agent of the node `n`, which has these pages, too.
+    pub async fn start(key: &Key, pages: Router) -> Self {
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let address = listener.local_addr().unwrap();
         let seen = Seen {
             opened: Arc::default(),
             open: watch::Sender::new(0),
         };
         let service = NodeServer::new(seen.clone());
+        let service = Router::new().route_service("/setpoint.v1.Node/{method}", service);
+        let guard = Guard::new(Some(key.clone()), "", ["n"]);
+        let router = guard.router().merge(guard.protect(service)).merge(pages);
         let stop = CancellationToken::new();
-        let serving = Server::builder()
-            .add_service(service)
-            .serve_with_incoming(TcpListenerStream::new(listener));
-        let stopped = stop.clone();
-        tokio::spawn(async move { stopped.run_until_cancelled(serving).await });
+        tokio::spawn(serve(listener, router, Limits::default(), stop.clone()));
         Self {
-            port,
+            address,
             seen,
             _stop: stop.drop_guard(),
         }
@@ -70,6 +73,21 @@ impl Agent {
         let mut open = self.seen.open.subscribe();
         open.wait_for(|open| *open == 0).await.unwrap();
     }
+}
+
+/// Returns a node whose agent has proven this address.
+pub fn node(key: &Key, name: &str, address: SocketAddr) -> Value {
+    let proof = key.prove(Claim::Registration {
+        node: name,
+        address,
+    });
+    json!({
+        "metadata": { "name": name, "annotations": { ANNOTATION: proof } },
+        "status": {
+            "addresses": [{ "type": "InternalIP", "address": address.ip() }],
+            "daemonEndpoints": { "kubeletEndpoint": { "Port": address.port() } },
+        },
+    })
 }
 
 /// Counts as an open call until it is dropped.

@@ -7,12 +7,19 @@ mod proxy;
 mod refused;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
+use axum::Router;
 use futures::{SinkExt as _, StreamExt as _};
 use http::header::SEC_WEBSOCKET_PROTOCOL;
 use http::{HeaderName, Request};
 use serde_json::json;
-use setpoint_gateway::in_process::InProcess;
+use setpoint_gateway::Peers;
+use setpoint_gateway::in_process::{self, InProcess};
+use setpoint_gateway::registry::Registry;
+use setpoint_host::agent_auth::Key;
+use setpoint_store::{Memory, cache};
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -30,18 +37,28 @@ pub struct Plane {
     pub api: Api,
     pub server: InProcess,
     pub agent: Agent,
+    /// The key of agents.
+    pub key: Key,
+    _folder: TempDir,
 }
 
 impl Plane {
     pub async fn start() -> Self {
-        let (api, agent) = (Api::start().await, Agent::start().await);
-        let node = json!({
-            "metadata": { "name": "n" },
-            "status": {
-                "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
-                "daemonEndpoints": { "kubeletEndpoint": { "Port": agent.port } },
-            },
-        });
+        Self::with_pages(Router::new()).await
+    }
+
+    /// Like [`Self::start`], with these pages of the agent.
+    pub async fn with_pages(pages: Router) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let key = Key::read_or_create(&path).unwrap();
+        let peers = Peers::default().with_agent_secret(path);
+        let (store, settings) = (Arc::new(Memory::default()), cache::Settings::default());
+        let with = |registry: Registry| registry.with_peers(peers);
+        let registry = in_process::registry_with(store, settings, with).await;
+        let api = Api::over(registry).await;
+        let agent = Agent::start(&key, pages).await;
+        let node = agent::node(&key, "n", agent.address);
         api.post("/api/v1/nodes", node).await.ok();
         let container =
             |name: &str| json!({ "name": name, "image": "i", "ports": [{ "containerPort": 80 }] });
@@ -58,7 +75,13 @@ impl Plane {
             api.post(pods, pod).await.ok();
         }
         let server = api.listen().await;
-        Self { api, server, agent }
+        Self {
+            api,
+            server,
+            agent,
+            key,
+            _folder: folder,
+        }
     }
 
     /// Opens a WebSocket.

@@ -1,15 +1,20 @@
 //! `proxy`: HTTP to Pods and Services.
 
-use http::header::LOCATION;
-use http::{Method, Request};
+use axum::Router;
+use axum::routing::any;
+use futures::FutureExt as _;
+use http::header::{CONTENT_SECURITY_POLICY, LOCATION};
+use http::{HeaderMap, Method, Request};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::agent::node;
 use super::{POD, Plane};
-use crate::api::Api;
+use crate::api::Reply;
 
+/// Checks DG14 and DG16, too.
 #[tokio::test]
 async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
     let plane = Plane::start().await;
@@ -24,6 +29,7 @@ async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
             .method(method.clone())
             .uri(format!("{POD}/proxy/a%2Fb//c/?d=e&f"))
             .header("x-mine", "1")
+            .header("sec-websocket-protocol", TOKEN)
             .header("impersonate-user", "mary");
         let reply = plane.api.send(request, "").await;
         assert_eq!(reply.code, 200, "{reply:?}");
@@ -41,54 +47,164 @@ async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
             sent.contains("x-mine: 1") && !sent.contains("impersonate"),
             "{sent}"
         );
+        let protocols = sent.lines().filter(|line| line.starts_with("sec-"));
+        let protocols: Vec<_> = protocols.collect();
+        assert_eq!(protocols, ["sec-websocket-protocol: a, b"], "DG16");
+        let sandbox = reply.headers.get_all(CONTENT_SECURITY_POLICY).iter();
+        let sandbox: Vec<_> = sandbox.collect();
+        assert_eq!(sandbox, ["sandbox"], "DG14");
     }
 }
 
-/// Answers each request with its headers that name a node.
-async fn name_headers(listener: TcpListener) {
-    loop {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut buffer = vec![0; 8192];
-        let read = stream.read(&mut buffer).await.unwrap();
-        let request = String::from_utf8_lossy(&buffer[..read]).to_lowercase();
-        let named = request
-            .lines()
-            .filter_map(|line| line.strip_prefix("setpoint-node: "));
-        let body = named.collect::<Vec<_>>().join(",");
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        );
-        stream.write_all((head + &body).as_bytes()).await.unwrap();
-    }
+/// Subprotocols of a WebSocket, of which one is a bearer token.
+const TOKEN: &str = "a, base64url.bearer.authorization.k8s.io.bm90LWEtdG9rZW4,b";
+
+/// Checks DG14: a page cannot lift the restriction by a policy of its own, and a redirect has it, too.
+#[tokio::test]
+async fn a_proxied_page_is_in_a_sandbox_beside_its_own_policy() {
+    let page = any(async || {
+        let own = (CONTENT_SECURITY_POLICY, "sandbox allow-same-origin");
+        ([own], "page")
+    });
+    let plane = Plane::with_pages(Router::new().route("/metrics", page)).await;
+    let policies = |reply: &Reply| {
+        let policies = reply.headers.get_all(CONTENT_SECURITY_POLICY).iter();
+        let policies = policies.map(|policy| policy.to_str().unwrap().to_owned());
+        policies.collect::<Vec<_>>()
+    };
+    let page = plane.api.get("/api/v1/nodes/n/proxy/metrics").await;
+    assert_eq!(policies(&page), ["sandbox allow-same-origin", "sandbox"]);
+    let moved = plane.api.get(&format!("{POD}/proxy/moved")).await;
+    assert_eq!(
+        (moved.code.as_u16(), policies(&moved)),
+        (302, vec!["sandbox".to_owned()])
+    );
 }
 
 /// One agent may serve many nodes, and must not be told another one by a client.
 #[tokio::test]
 async fn the_pages_of_an_agent_are_told_the_node() {
-    let api = Api::start().await;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let serving = AbortOnDropHandle::new(tokio::spawn(name_headers(listener)));
-    let node = json!({
-        "metadata": { "name": "n" },
-        "status": {
-            "addresses": [{ "type": "InternalIP", "address": "127.0.0.1" }],
-            "daemonEndpoints": { "kubeletEndpoint": { "Port": port } },
-        },
+    let page = any(async |headers: HeaderMap| {
+        let named = headers.get_all("setpoint-node").into_iter();
+        let named = named.map(|name| name.to_str().unwrap().to_owned());
+        named.collect::<Vec<_>>().join(",")
     });
-    api.post("/api/v1/nodes", node).await.ok();
-    for (path, expected) in [
-        ("stats/summary?only_cpu_and_memory=true", "n"),
-        ("metrics/resource", "n"),
-        ("metrics", "other"),
+    let pages = Router::new().route("/{*path}", page);
+    let plane = Plane::with_pages(pages).await;
+    for path in [
+        "stats/summary?only_cpu_and_memory=true",
+        "metrics/resource",
+        "metrics",
     ] {
         let request = Request::get(format!("/api/v1/nodes/n/proxy/{path}"));
-        let reply = api.send(request.header("setpoint-node", "other"), "").await;
+        let request = request.header("setpoint-node", "other");
+        let reply = plane.api.send(request, "").await;
         assert_eq!(reply.code, 200, "{reply:?}");
-        assert_eq!(reply.body, expected, "{path}");
+        assert_eq!(reply.body, "n", "{path}");
     }
-    drop(serving);
+}
+
+/// Checks DG5: neither another port of the host of an agent, nor another page of an agent is reached.
+#[tokio::test]
+async fn of_a_node_only_the_pages_of_its_agent_are_reached() {
+    let pages = Router::new().route("/{*path}", any(async || "reached"));
+    let plane = Plane::with_pages(pages).await;
+    let etcd = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (etcd, own) = (
+        etcd.local_addr().unwrap().port(),
+        plane.agent.address.port(),
+    );
+    let send = async |method: Method, path: &str| {
+        let path = format!("/api/v1/nodes/{path}");
+        let request = Request::builder().method(method).uri(path);
+        plane.api.send(request, "").await
+    };
+    let reached = send(Method::GET, &format!("n:{own}/proxy/metrics")).await;
+    assert_eq!(reached.body, "reached");
+    let refused = send(Method::POST, &format!("n:{etcd}/proxy/metrics")).await;
+    assert_eq!(
+        refused.refused(503, "ServiceUnavailable"),
+        format!("error trying to reach service: port {etcd} is not that of the node's agent")
+    );
+    for path in [
+        "raft",
+        "debug/flags/log",
+        "metrics/../debug/flags/log",
+        "%64ebug/flags/log",
+    ] {
+        let refused = send(Method::PUT, &format!("n/proxy/{path}")).await;
+        assert_eq!(refused.refused(404, "NotFound"), "404 page not found");
+    }
+}
+
+/// Checks DG5 and DG6: the gateway does not even connect to what is not an agent.
+#[tokio::test]
+async fn a_node_without_a_proven_agent_is_not_connected_to() {
+    let plane = Plane::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut forged = node(&plane.key, "forged", plane.agent.address);
+    forged["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] = address.port().into();
+    let mut copied = node(&plane.key, "n", address);
+    copied["metadata"]["name"] = "copied".into();
+    let mut bare = node(&plane.key, "bare", address);
+    bare["metadata"]["annotations"] = json!({});
+    for (name, node) in [("forged", forged), ("copied", copied), ("bare", bare)] {
+        plane.api.post("/api/v1/nodes", node).await.ok();
+        let page = format!("/api/v1/nodes/{name}/proxy/stats/summary");
+        let refused = plane.api.get(&page).await;
+        let refused = refused.refused(503, "ServiceUnavailable");
+        let why = format!(
+            "the gateway does not connect to the agent of node {name:?}: {address}: no agent has proven that the address is its own"
+        );
+        assert!(refused.ends_with(&why), "{refused}");
+        let pod = json!({
+            "metadata": { "name": name },
+            "spec": { "nodeName": name, "containers": [{ "name": "main", "image": "i" }] },
+        });
+        let pods = "/api/v1/namespaces/default/pods";
+        plane.api.post(pods, pod).await.ok();
+        let log = plane.api.get(&format!("{pods}/{name}/log")).await;
+        assert_eq!(log.refused(503, "ServiceUnavailable"), why);
+    }
+    let metrics = plane.api.get("/apis/metrics.k8s.io/v1beta1/pods").await;
+    metrics.ok();
+    assert!(listener.accept().now_or_never().is_none());
+}
+
+/// Checks DG6: what has taken the place of an agent is sent nothing but a challenge.
+#[tokio::test]
+async fn an_impostor_at_the_address_of_an_agent_gets_neither_the_key_nor_a_request() {
+    let plane = Plane::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = AbortOnDropHandle::new(tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = vec![0; 8192];
+        let read = stream.read(&mut buffer).await.unwrap();
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(answer).await.unwrap();
+        let more = stream.read(&mut buffer[read..]).await.unwrap();
+        String::from_utf8_lossy(&buffer[..read + more]).to_lowercase()
+    }));
+    let node = node(&plane.key, "m", address);
+    plane.api.post("/api/v1/nodes", node).await.ok();
+    let refused = plane
+        .api
+        .get("/api/v1/nodes/m/proxy/stats/summary?mine")
+        .await;
+    assert_eq!(
+        refused.refused(503, "ServiceUnavailable"),
+        "error trying to reach service: what answers there has not proven to be the agent of node \"m\" (200 OK)"
+    );
+    let sent = serving.await.unwrap();
+    assert!(
+        sent.starts_with("get /setpoint/agent http/1.1\r\n"),
+        "{sent}"
+    );
+    for secret in ["authorization", "proof", "summary", "mine"] {
+        assert!(!sent.contains(secret), "{sent}");
+    }
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use tracing::debug;
 
 use super::super::{ConnectRequest, target};
 use super::name::Name;
-use crate::agents::{self, PortCall, Sink, Source, forward};
+use crate::agents::{AgentAddress, PortCall, Sink, Source, forward};
 use crate::registry::{Filter, ListParams, RequestContext, RevisionMatch, errors};
 
 /// The label of EndpointSlices with the name of their Service.
@@ -35,8 +35,8 @@ pub(super) struct Backend {
     pub connection: Box<dyn Connection>,
     /// Its name in links of its pages.
     pub host: String,
-    /// The node whose agent it is.
-    pub node: Option<String>,
+    /// The agent that it is, which has yet to prove itself.
+    pub agent: Option<AgentAddress>,
 }
 
 /// A byte stream.
@@ -63,7 +63,7 @@ pub(super) async fn find(
     Ok(Backend {
         connection: Box::new(secured),
         host: backend.host,
-        node: backend.node,
+        agent: backend.agent,
     })
 }
 
@@ -164,25 +164,27 @@ impl Search<'_> {
         Ok(Backend {
             connection: Box::new(near),
             host,
-            node: None,
+            agent: None,
         })
     }
 
-    /// Connects to the agent of a node, which has its metrics and health checks at the same port as its calls.
+    /// Connects to the agent of a node, which has its pages at the same port as its calls. No other port of a node is connected to.
     async fn node(&self, name: &Name) -> Result<Backend, ApiError> {
         let registry = &self.request.registry;
         let node: Node = target::read(registry, self.context, "", &name.name).await?;
-        let (host, own) = agents::address(&node);
-        let port = match name.port.as_str() {
-            "" => u16::try_from(own).unwrap_or_default(),
-            port => number(port)?,
-        };
-        let connection = registry.peers().connect(host, port).await;
-        let connection = connection.map_err(|error| unreachable(&error))?;
+        let peers = registry.peers();
+        let unreachable = |error: ApiError| unreachable(&error.message);
+        let agent = AgentAddress::of(peers, &node).map_err(unreachable)?;
+        let address = agent.socket();
+        if !name.port.is_empty() && number(&name.port)? != address.port() {
+            let why = format!("port {} is not that of the node's agent", name.port);
+            return Err(self::unreachable(&why));
+        }
+        let connection = agent.dial(peers).await.map_err(unreachable)?;
         Ok(Backend {
             connection: Box::new(connection),
-            host: format!("{host}:{port}"),
-            node: (i32::from(port) == own).then_some(name.name.clone()),
+            host: address.to_string(),
+            agent: Some(agent),
         })
     }
 }

@@ -2,19 +2,22 @@
 
 use axum::body::Body;
 use axum::response::Response;
-use http::header::{HOST, LOCATION};
+use http::header::{CONTENT_SECURITY_POLICY, HOST, LOCATION};
 use http::{HeaderValue, Request, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use setpoint_proto::{AGENT_PAGES, ApiError, Reason};
+use setpoint_proto::{ApiError, Reason};
 
 use super::super::super::forwarding;
 use super::super::ConnectRequest;
 use super::backend::{Backend, unreachable};
 use super::{links, location};
 use crate::agents;
+
+/// The policy of pages: scripts do not run, and their origin is none.
+const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox");
 
 /// Sends a request to a backend, and returns its response. An upgrade is passed on, too.
 ///
@@ -29,13 +32,7 @@ pub(super) async fn exchange(
     let source = request.parts.uri.clone();
     let own = request.parts.headers.get(HOST).cloned();
     let streams = request.streams.clone();
-    let registry = request.registry.clone();
     let mut outgoing = outgoing(request, body, path)?;
-    if let Some(node) = backend.node.filter(|_| AGENT_PAGES.contains(&path)) {
-        let own = agents::page_headers(registry.peers(), &node);
-        let own = own.map_err(|error| unreachable(&error))?;
-        outgoing.headers_mut().extend(own);
-    }
     let client = outgoing.extensions_mut().remove::<OnUpgrade>();
     let handshake = http1::handshake(TokioIo::new(backend.connection)).await;
     let broken = |error: hyper::Error| unreachable(&error.to_string());
@@ -50,6 +47,10 @@ pub(super) async fn exchange(
             () = stop.cancelled() => {}
         }
     });
+    if let Some(agent) = &backend.agent {
+        let proven = agents::prove(agent, &mut sender, &mut outgoing).await;
+        proven.map_err(|error| unreachable(&error))?;
+    }
     let response = sender.send_request(outgoing).await.map_err(broken)?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let switched = forwarding::switch(&streams, client, response, ());
@@ -69,6 +70,9 @@ pub(super) async fn exchange(
     if let Some(to) = to {
         headers.insert(LOCATION, to);
     }
+    // Pages share the origin of the API: without a sandbox, their scripts could do whatever the user who looks at them may. Of
+    // several policies each restricts, so that one of the page is kept beside it.
+    headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
     // As a stream of unknown length it is neither kept in memory nor compressed.
     let body = Body::from_stream(body.into_data_stream());
     let body = links::rewrite(headers, body, place);

@@ -10,9 +10,12 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::LOCATION;
 use http::{HeaderValue, Method, StatusCode, Uri};
+use setpoint_codec::kind_of;
+use setpoint_proto::core::Node;
 use setpoint_proto::{ApiError, Reason};
 
 use super::{ConnectRequest, options};
+use crate::agents;
 use name::Name;
 
 /// Passes a request on.
@@ -30,6 +33,9 @@ pub(super) async fn proxy(request: ConnectRequest, body: Body) -> Result<Respons
         let message = format!("invalid {kind} request {:?}", request.route.name);
         ApiError::new(Reason::BadRequest, message)
     })?;
+    if *request.route.kind == *kind_of::<Node>() && !path.is_none_or(agents::is_page) {
+        return Err(ApiError::new(Reason::NotFound, "404 page not found"));
+    }
     let backend = backend::find(&request, &context, &name).await?;
     let Some(path) = path else {
         return match [Method::GET, Method::HEAD].contains(&request.parts.method) {
