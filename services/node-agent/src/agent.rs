@@ -20,6 +20,7 @@ use crate::metrics;
 use crate::node::{Node, NodeState};
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
+use crate::rejection;
 use crate::resize::{self, Allocation};
 use crate::runtime::Runtime;
 use crate::status::status;
@@ -201,6 +202,7 @@ impl<R: Runtime> Agent<R> {
     /// Checks a Pod against the rules and the state of its node. An admitted Pod stays, whatever becomes of the node.
     fn check(&self, key: &Key, uid: &str, node: &Node, pod: &Pod, demand: &Demand) -> AdmitResult {
         sysctls::check(&pod.spec)?;
+        rejection::check_os(pod)?;
         let checked = self.admission.check(key, uid, &node.name, demand);
         match checked {
             Ok(Some(_)) => checked,

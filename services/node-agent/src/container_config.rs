@@ -142,6 +142,14 @@ fn capability(name: &str) -> String {
     upper.strip_prefix("CAP_").unwrap_or(&upper).to_owned()
 }
 
+/// Returns whether the container requests a capability.
+pub fn requests(container: &Container, wanted: &str) -> bool {
+    let context = container.security_context.as_ref();
+    let asked = context.and_then(|context| context.capabilities.as_ref());
+    let mut add = asked.into_iter().flat_map(|asked| &asked.add);
+    add.any(|name| capability(name) == wanted)
+}
+
 fn is_denied(name: &str) -> bool {
     DENIED.contains(&name)
 }

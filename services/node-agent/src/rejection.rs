@@ -1,6 +1,11 @@
 //! The reasons for which a node rejects a Pod that is bound to it, in the kubelet's words.
 
+use setpoint_proto::core::Pod;
+
 use crate::eviction::EVICTED;
+
+/// The label of the operating system, and that of nodes.
+pub const OS: (&str, &str) = ("kubernetes.io/os", "linux");
 
 /// A reason for which a node rejects a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +16,10 @@ pub enum Rejection {
     HostPort,
     /// The Pod sets a kernel parameter that it may not set; with the message.
     Sysctl(String),
+    /// The label of the Pod names another operating system than that of the node.
+    OsLabel,
+    /// The Pod is for another operating system than that of the node.
+    Os,
     /// The node has these conditions.
     Pressure(Vec<&'static str>),
     /// The node shuts down.
@@ -37,6 +46,8 @@ impl Rejection {
             Self::Insufficient(lack) => format!("OutOf{}", lack.resource),
             Self::HostPort => "NodePorts".to_owned(),
             Self::Sysctl(_) => "SysctlForbidden".to_owned(),
+            Self::OsLabel => "PodOSSelectorNodeLabelDoesNotMatch".to_owned(),
+            Self::Os => "PodOSNotSupported".to_owned(),
             Self::Pressure(_) => EVICTED.to_owned(),
             Self::Shutdown => "NodeShutdown".to_owned(),
         }
@@ -47,6 +58,10 @@ impl Rejection {
         match self {
             Self::Insufficient(lack) => lack.message(),
             Self::Sysctl(message) => message.clone(),
+            Self::OsLabel => {
+                "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label".to_owned()
+            }
+            Self::Os => "Failed to admit pod as the OS field doesn't match node OS".to_owned(),
             Self::Pressure(conditions) => {
                 format!("The node had condition: [{}]. ", conditions.join(" "))
             }
@@ -56,6 +71,21 @@ impl Rejection {
                     .to_owned()
             }
         }
+    }
+}
+
+/// Checks that a Pod is for the operating system of nodes.
+///
+/// # Errors
+/// If its label or its spec names another.
+pub fn check_os(pod: &Pod) -> Result<(), Rejection> {
+    let (label, own) = OS;
+    if pod.metadata.labels.get(label).is_some_and(|os| os != own) {
+        return Err(Rejection::OsLabel);
+    }
+    match pod.spec.os.as_ref().is_none_or(|os| os.name == own) {
+        true => Ok(()),
+        false => Err(Rejection::Os),
     }
 }
 
@@ -71,5 +101,37 @@ impl InsufficientResource {
         format!(
             "Node didn't have enough resource: {resource}, requested: {requested}, used: {used}, capacity: {capacity}"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_proto::core::PodOs;
+
+    use super::*;
+
+    /// Checks E7.
+    #[test]
+    fn a_pod_for_another_operating_system_is_rejected_in_the_words_of_the_kubelet() {
+        let verdict = |os: Option<&str>, label: Option<&str>| {
+            let mut pod = Pod::default();
+            pod.spec.os = os.map(|name| PodOs { name: name.into() });
+            let label = label.map(|os| (OS.0.to_owned(), os.to_owned()));
+            pod.metadata.labels.extend(label);
+            let rejection = check_os(&pod).err()?;
+            Some((rejection.reason(), rejection.message()))
+        };
+        assert_eq!(
+            [verdict(None, None), verdict(Some("linux"), Some("linux"))],
+            [None, None]
+        );
+        let (reason, message) = verdict(Some("windows"), None).unwrap();
+        assert_eq!(reason, "PodOSNotSupported");
+        assert_eq!(
+            message,
+            "Failed to admit pod as the OS field doesn't match node OS"
+        );
+        let (reason, _) = verdict(Some("windows"), Some("windows")).unwrap();
+        assert_eq!(reason, "PodOSSelectorNodeLabelDoesNotMatch");
     }
 }

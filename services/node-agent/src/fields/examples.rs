@@ -78,11 +78,6 @@ fn rows_of_a_pod_match_their_fields() {
                 r#"{"hostUsers":true}"#,
             ],
             [
-                "os",
-                r#"{"os":{"name":"windows"}}"#,
-                r#"{"os":{"name":"linux"}}"#,
-            ],
-            [
                 "runtimeClassName",
                 r#"{"runtimeClassName":"a"}"#,
                 r#"{"runtimeClassName":""}"#,

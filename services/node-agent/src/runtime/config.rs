@@ -114,6 +114,18 @@ pub struct ContainerConfig {
 }
 
 impl ContainerConfig {
+    /// Returns the configuration without what may contain secrets: the environment, and the command line, in which variables
+    /// are expanded.
+    #[must_use]
+    pub fn without_secrets(&self) -> Self {
+        Self {
+            command: Vec::new(),
+            args: Vec::new(),
+            env: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     /// Returns the whole command line; empty if only the image defines it.
     pub fn line(&self) -> Vec<String> {
         match self.command.as_slice() {
@@ -374,10 +386,12 @@ pub enum VolumeKind {
 }
 
 /// A path of the machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPath {
     /// The path.
     pub path: String,
+    /// The allowed directory that the path is below, or the path itself. Links below it do not lead out of it.
+    pub root: String,
     /// Whether to create a directory there if there is nothing.
     pub create: bool,
 }

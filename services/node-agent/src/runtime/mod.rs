@@ -5,6 +5,7 @@ mod config;
 mod descendants;
 mod dns;
 pub mod docker;
+mod host_path;
 mod layout;
 pub mod log;
 pub mod process;

@@ -8,12 +8,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::AtFlags;
 use rustix::fs::{
-    Dir, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, mkdirat, open as open_path, openat2,
+    Dir, FileType, Mode, OFlags, ResolveFlags, fchmod, fstat, mkdirat, open as open_path, openat,
+    openat2,
 };
 use rustix::io::Errno;
-use rustix::mount::{UnmountFlags, mount_bind, unmount};
+use rustix::mount::{UnmountFlags, mount_bind, mount_bind_recursive, unmount};
 
 /// Number of attempts to resolve a path while others rename parts of it.
 const ATTEMPTS: usize = 16;
@@ -23,34 +23,47 @@ const ATTEMPTS: usize = 16;
 ///
 /// # Errors
 /// If the path leaves the volume, or cannot be created.
-pub fn open(volume: &Path, sub_path: &str) -> io::Result<OwnedFd> {
-    let root = open_root(volume)?;
-    let parts = parts(sub_path)?;
-    let mut path = PathBuf::new();
-    let mut last = resolve(&root, Path::new("."))?;
-    for part in parts {
-        path.push(part);
-        last = match resolve(&root, &path) {
-            Err(Errno::NOENT) => {
-                create(&root, &last, Path::new(part))?;
-                resolve(&root, &path).map_err(explained)?
-            }
-            opened => opened.map_err(explained)?,
-        };
-    }
-    Ok(last)
+pub fn open(volume: &OwnedFd, sub_path: &str) -> io::Result<OwnedFd> {
+    let path: PathBuf = parts(sub_path)?.into_iter().collect();
+    let mode = Mode::from_raw_mode(fstat(volume)?.st_mode & 0o7777);
+    open_beneath(volume, &path, Some(mode)).map_err(explained)
 }
 
 /// Opens a path of a volume that must exist.
 ///
 /// # Errors
 /// If there is nothing, or the path leaves the volume.
-pub fn open_existing(volume: &Path, sub_path: &str) -> io::Result<OwnedFd> {
+pub fn open_existing(volume: &OwnedFd, sub_path: &str) -> io::Result<OwnedFd> {
     let path: PathBuf = parts(sub_path)?.into_iter().collect();
-    resolve(&open_root(volume)?, &path).map_err(explained)
+    open_beneath(volume, &path, None).map_err(explained)
 }
 
-fn open_root(volume: &Path) -> io::Result<OwnedFd> {
+/// Opens a path below a directory, which has only names and may be empty. With `mode`, creates what there is not as
+/// directories of that mode.
+///
+/// # Errors
+/// `XDEV` if a link leads out of the directory, and those of the system.
+pub fn open_beneath(root: &OwnedFd, path: &Path, mode: Option<Mode>) -> Result<OwnedFd, Errno> {
+    let Some(mode) = mode else {
+        return resolve(root, path);
+    };
+    let mut resolved = PathBuf::new();
+    let mut last = resolve(root, &resolved)?;
+    for part in path.components() {
+        resolved.push(part);
+        last = match resolve(root, &resolved) {
+            Err(Errno::NOENT) => {
+                create(&last, Path::new(&part), mode)?;
+                resolve(root, &resolved)?
+            }
+            opened => opened?,
+        };
+    }
+    Ok(last)
+}
+
+/// Opens the directory of a volume.
+pub fn open_volume(volume: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(open_path(volume, flags, Mode::empty())?)
 }
@@ -69,6 +82,11 @@ fn parts(sub_path: &str) -> io::Result<Vec<&std::ffi::OsStr>> {
 }
 
 fn resolve(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let mut attempts = 1..ATTEMPTS;
@@ -80,14 +98,17 @@ fn resolve(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-fn create(root: &OwnedFd, parent: &OwnedFd, name: &Path) -> io::Result<()> {
-    let mode = Mode::from_raw_mode(fstat(root)?.st_mode & 0o7777);
+fn create(parent: &OwnedFd, name: &Path, mode: Mode) -> Result<(), Errno> {
     match mkdirat(parent, name, mode) {
         // Another container of the Pod may have been faster.
         Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
-        // The umask of this process does not apply to volumes.
-        Ok(()) => Ok(chmodat(parent, name, mode, AtFlags::empty())?),
+        Err(error) => Err(error),
+        // The umask of this process does not apply to volumes. Opened again, because the directory may have been replaced
+        // by a link meanwhile.
+        Ok(()) => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            fchmod(openat(parent, name, flags, Mode::empty())?, mode)
+        }
     }
 }
 
@@ -115,10 +136,19 @@ pub fn is_directory(file: impl AsFd) -> io::Result<bool> {
 /// # Errors
 /// If there is something at the path that is of another kind, or this process may not mount.
 pub fn bind(opened: &OwnedFd, target: &Path) -> io::Result<()> {
-    Ok(mount_bind(
-        format!("/proc/self/fd/{}", opened.as_raw_fd()),
-        target,
-    )?)
+    Ok(mount_bind(path_of(opened), target)?)
+}
+
+/// As [`bind`], with all that is mounted below.
+///
+/// # Errors
+/// As [`bind`].
+pub fn bind_recursive(opened: &OwnedFd, target: &Path) -> io::Result<()> {
+    Ok(mount_bind_recursive(path_of(opened), target)?)
+}
+
+fn path_of(opened: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", opened.as_raw_fd())
 }
 
 /// A part of a volume, mounted at a path of this machine until it is dropped.
@@ -128,11 +158,16 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Mounts an open part of a volume below `folder`.
+    /// Mounts an open part of a volume below `folder`, by [`bind`] or [`bind_recursive`].
     ///
     /// # Errors
     /// As [`bind`].
-    pub fn new(opened: &OwnedFd, folder: &Path, name: &str) -> io::Result<Self> {
+    pub fn new(
+        opened: &OwnedFd,
+        folder: &Path,
+        name: &str,
+        bind: fn(&OwnedFd, &Path) -> io::Result<()>,
+    ) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let target = folder.join(name);
         match is_directory(opened)? {
@@ -209,13 +244,14 @@ mod tests {
     fn a_directory_that_does_not_exist_is_made_with_the_mode_of_the_volume() {
         let volume = tempfile::tempdir().unwrap();
         fs::set_permissions(volume.path(), fs::Permissions::from_mode(0o2777)).unwrap();
+        let root = open_volume(volume.path()).unwrap();
         for path in ["a/b", "./a//b/"] {
-            let opened = open(volume.path(), path).unwrap();
+            let opened = open(&root, path).unwrap();
             let made = fs::metadata(volume.path().join("a/b")).unwrap();
             assert_eq!(inode(&opened), made.ino());
             assert_eq!(made.mode() & 0o7777, 0o2777);
         }
-        assert!(is_directory(open(volume.path(), "").unwrap()).unwrap());
+        assert!(is_directory(open(&root, "").unwrap()).unwrap());
     }
 
     /// Checks K14.
@@ -228,6 +264,7 @@ mod tests {
         symlink("../..", volume.join("up")).unwrap();
         symlink("inner", volume.join("within")).unwrap();
         symlink("missing", volume.join("dangling")).unwrap();
+        let root = open_volume(&volume).unwrap();
         for path in [
             "absolute",
             "absolute/ssl",
@@ -237,12 +274,12 @@ mod tests {
             "inner/../..",
             "/etc",
         ] {
-            let refused = open(&volume, path).unwrap_err().to_string();
+            let refused = open(&root, path).unwrap_err().to_string();
             assert_eq!(refused, "the path is not within the volume", "{path}");
         }
-        assert!(open(&volume, "dangling").is_err());
+        assert!(open(&root, "dangling").is_err());
         assert!(!outside.path().join("new").exists());
-        let within = open(&volume, "within/new").unwrap();
+        let within = open(&root, "within/new").unwrap();
         let made = fs::metadata(volume.join("inner/new")).unwrap();
         assert_eq!(inode(&within), made.ino(), "a link within the volume");
     }
@@ -251,9 +288,10 @@ mod tests {
     fn a_path_that_must_exist_is_never_made() {
         let volume = tempfile::tempdir().unwrap();
         fs::create_dir_all(volume.path().join("a/b")).unwrap();
-        assert!(open_existing(volume.path(), "a/./b").is_ok());
+        let root = open_volume(volume.path()).unwrap();
+        assert!(open_existing(&root, "a/./b").is_ok());
         for path in ["a/c", "../a", "/a"] {
-            assert!(open_existing(volume.path(), path).is_err(), "{path}");
+            assert!(open_existing(&root, path).is_err(), "{path}");
         }
         assert!(!volume.path().join("a/c").exists());
     }
@@ -262,9 +300,10 @@ mod tests {
     fn a_file_is_opened_as_it_is() {
         let volume = tempfile::tempdir().unwrap();
         fs::write(volume.path().join("key"), "1").unwrap();
-        let opened = open(volume.path(), "key").unwrap();
+        let root = open_volume(volume.path()).unwrap();
+        let opened = open(&root, "key").unwrap();
         assert!(!is_directory(&opened).unwrap());
-        assert!(open(volume.path(), "key/below").is_err());
+        assert!(open(&root, "key/below").is_err());
     }
 
     #[test]
@@ -274,17 +313,18 @@ mod tests {
         fs::create_dir_all(volume.join("sub")).unwrap();
         fs::write(volume.join("sub/data"), "kept").unwrap();
         let mounts = folder.path().join("mounts/uid");
-        let bind = |part: &str| Bound::new(&open(&volume, part).unwrap(), &mounts, "0");
-        let bound = match bind("sub") {
-            Ok(bound) => bound,
+        let root = open_volume(&volume).unwrap();
+        let bound = |part: &str| Bound::new(&open(&root, part).unwrap(), &mounts, "0", bind);
+        let first = match bound("sub") {
+            Ok(first) => first,
             Err(error) => return eprintln!("SKIPPED: this process may not mount: {error}"),
         };
-        assert!(bound.path().join("data").exists());
+        assert!(first.path().join("data").exists());
         // An agent that was killed.
-        std::mem::forget(bound);
+        std::mem::forget(first);
         clean(&folder.path().join("mounts")).unwrap();
         assert!(!mounts.exists() && volume.join("sub/data").exists());
-        drop(bind("sub/data").unwrap());
+        drop(bound("sub/data").unwrap());
         assert!(!mounts.exists() && volume.join("sub/data").exists());
     }
 }

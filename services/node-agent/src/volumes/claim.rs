@@ -11,7 +11,7 @@ use setpoint_proto::core::{
     PersistentVolumeSpec,
 };
 
-use super::{Sources, config_error, is_below};
+use super::{Sources, allowed_root, config_error};
 use crate::environment::{Error, optional_object};
 use crate::runtime::HostPath;
 
@@ -57,17 +57,26 @@ impl Sources<'_> {
         let own = self.local_path.map(|folder| folder.join(volume));
         let (path, create) = path(&found.spec)
             .ok_or_else(|| refused("the type of its volume is not supported on this node"))?;
-        if own.as_deref() == Some(Path::new(path)) && is_name(volume) {
-            let made = make(own.clone().unwrap_or_default()).await;
+        let allowed = allowed_root(self.host_paths, path);
+        let is_own = own.as_deref() == Some(Path::new(path)) && is_name(volume);
+        let root = match allowed {
+            Some(root) => root,
+            // Pods write below it, but do not replace it.
+            None if is_own => path.to_owned(),
+            None => {
+                return Err(refused(&format!(
+                    "path {path:?} of PV {volume:?} is not allowed on this node: the setting docker.host_paths names the paths that are"
+                )));
+            }
+        };
+        if is_own {
+            let made = make(own.unwrap_or_default()).await;
             made.map_err(|error| refused(&format!("cannot create {path:?}: {error}")))?;
-        } else if !is_below(self.host_paths, path) {
-            return Err(refused(&format!(
-                "path {path:?} of PV {volume:?} is not allowed on this node: the setting docker.host_paths names the paths that are"
-            )));
         }
         Ok(HostPath {
             path: path.to_owned(),
-            create: create && own.as_deref() != Some(Path::new(path)),
+            root,
+            create: create && !is_own,
         })
     }
 

@@ -148,25 +148,35 @@ impl Sources<'_> {
         source: &HostPathVolumeSource,
     ) -> Result<HostPath, Error> {
         let path = &source.path;
-        if !is_below(self.host_paths, path) {
-            return Err(config_error(format!(
+        let root = allowed_root(self.host_paths, path).ok_or_else(|| {
+            config_error(format!(
                 "hostPath {path:?} of volume {:?} is not allowed on this node: the setting docker.host_paths names the paths that are",
                 declared.name
-            )));
-        }
+            ))
+        })?;
         let kind = source.r#type.as_deref().unwrap_or_default();
         Ok(HostPath {
             path: path.clone(),
+            root,
             create: ["", "DirectoryOrCreate"].contains(&kind),
         })
     }
 }
 
-/// Returns whether a path is one of `allowed` or below one. A path with `..` never is.
-fn is_below(allowed: &[String], path: &str) -> bool {
-    let path = Path::new(path);
+/// Returns the path of `allowed` that a path is or is below; `None` for one with `..`. Of several it is the shortest, because a
+/// Pod may replace the others by links.
+fn allowed_root(allowed: &[String], path: &str) -> Option<String> {
+    let absolute = Path::new(path).is_absolute();
+    let path = Some(Path::new(path)).filter(|_| absolute)?;
     let climbs = path.components().any(|part| part == Component::ParentDir);
-    path.is_absolute() && !climbs && allowed.iter().any(|allowed| path.starts_with(allowed))
+    let roots = allowed.iter().filter(|root| path.starts_with(root));
+    let shortest = roots.min_by_key(|root| Path::new(root).components().count());
+    let root = shortest.filter(|_| !climbs)?;
+    // Written alike, if they are the same path.
+    Some(match path == Path::new(root) {
+        true => path.display().to_string(),
+        false => root.clone(),
+    })
 }
 
 /// Returns whether a Pod has volumes whose files follow objects.
@@ -268,10 +278,20 @@ mod tests {
     #[test]
     fn a_path_of_the_machine_is_mounted_only_where_the_settings_allow_it() {
         let allowed = ["/srv".to_owned()];
-        assert!(is_below(&allowed, "/srv") && is_below(&allowed, "/srv/a/b"));
+        let root = |path: &str| allowed_root(&allowed, path);
+        assert_eq!(root("/srv").as_deref(), Some("/srv"));
+        assert_eq!(root("/srv/a/b").as_deref(), Some("/srv"));
         for denied in ["/", "/srvx", "/srv/../etc", "srv/a", "/etc"] {
-            assert!(!is_below(&allowed, denied), "{denied}");
+            assert_eq!(root(denied), None, "{denied}");
         }
-        assert!(!is_below(&[], "/srv"));
+        assert_eq!(allowed_root(&[], "/srv"), None);
+    }
+
+    /// Checks DG18: of two allowed paths, a Pod may replace the one that is below the other.
+    #[test]
+    fn a_path_is_resolved_beneath_the_shortest_allowed_path() {
+        let allowed = ["/srv/a".to_owned(), "/srv".to_owned()];
+        assert_eq!(allowed_root(&allowed, "/srv/a/b").as_deref(), Some("/srv"));
+        assert_eq!(allowed_root(&allowed, "/srv/").as_deref(), Some("/srv/"));
     }
 }

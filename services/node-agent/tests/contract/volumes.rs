@@ -15,6 +15,7 @@ on_every_runtime_that_runs! {
     a_part_of_a_volume_is_made_and_mounted_and_never_leads_out_of_it
     the_files_of_a_volume_change_at_once_while_a_container_reads_them
     a_volume_of_the_machine_outlives_its_pod
+    a_link_in_a_path_of_the_machine_gives_no_other
     the_group_of_a_volume_may_read_and_write_it
     a_container_works_in_a_volume
     the_space_that_a_pod_holds_is_measured
@@ -225,6 +226,7 @@ async fn a_volume_of_the_machine_outlives_its_pod<R: Runtime>(fixture: Fixture<R
     let mut data = part("data", "data", "");
     data.host = Some(HostPath {
         path: path.display().to_string(),
+        root: folder.path().display().to_string(),
         create: true,
     });
     let mut inner = part("data", "inner", "sub");
@@ -239,6 +241,39 @@ async fn a_volume_of_the_machine_outlives_its_pod<R: Runtime>(fixture: Fixture<R
     fixture.runtime.remove_sandbox(&uid()).await.unwrap();
     let read = |name: &str| std::fs::read_to_string(path.join(name)).unwrap();
     assert_eq!([read("new"), read("sub/new")], ["kept\n", "part\n"]);
+    end(fixture).await;
+}
+
+/// Checks DG18.
+async fn a_link_in_a_path_of_the_machine_gives_no_other<R: Runtime>(fixture: Fixture<R>) {
+    if !mounts(&fixture) {
+        return;
+    }
+    let machine = tempfile::tempdir().unwrap();
+    let allowed = machine.path().join("allowed");
+    std::fs::create_dir_all(allowed.join("inner")).unwrap();
+    std::os::unix::fs::symlink("/", allowed.join("out")).unwrap();
+    std::os::unix::fs::symlink("inner", allowed.join("in")).unwrap();
+    let data = |below: &str| Mount {
+        host: Some(HostPath {
+            path: allowed.join(below).display().to_string(),
+            root: allowed.display().to_string(),
+            create: true,
+        }),
+        ..mount("data")
+    };
+    fixture.runtime.run_sandbox(sandbox_with([])).await.unwrap();
+    for below in ["out", "out/made"] {
+        let escaping = script(0, "ls data", vec![data(below)]);
+        let refused = fixture.runtime.start(escaping).await.unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.contains("a link leads out of"), "{refused}");
+    }
+    assert!(!std::path::Path::new("/made").exists());
+    let within = script(1, "echo kept >data/new", vec![data("in/made")]);
+    assert_eq!(fixture.output(within).await, "");
+    let read = std::fs::read_to_string(allowed.join("inner/made/new"));
+    assert_eq!(read.unwrap(), "kept\n");
     end(fixture).await;
 }
 

@@ -7,11 +7,11 @@ use bollard::models::ContainerInspectResponse;
 use futures::StreamExt as _;
 use setpoint_node_agent::runtime::{
     Console, ContainerConfig, Dns, Error, Hosts, Input, LogOptions, Output, Processes,
-    Runtime as _, SandboxConfig, Security, Streams, TerminationMessage,
+    Runtime as _, SandboxConfig, Security, Streams, TerminationMessage, VolumeKind,
 };
 
 use crate::support::docker::{IMAGE, client, fixture};
-use crate::support::{ALL_OUTPUT, TIMEOUT, container, id, resources, sandbox, uid};
+use crate::support::{ALL_OUTPUT, TIMEOUT, container, id, resources, sandbox, sandbox_with, uid};
 
 #[tokio::test]
 async fn a_container_runs_as_its_pod_describes_it() {
@@ -375,6 +375,38 @@ async fn a_container_is_stopped_with_the_signal_that_its_pod_names() {
     }
     fixture.runtime.stop(&id(0), TIMEOUT).await.unwrap();
     assert_eq!(fixture.exited(0).await.code, 7);
+}
+
+/// Checks DG15: with the pause image of these tests, whose user is root.
+#[tokio::test]
+async fn a_pause_container_has_no_rights_and_opens_itself_to_no_container_of_its_pod() {
+    let Some(client) = client().await else { return };
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    let script = "grep -E 'Uid|CapBnd|NoNewPrivs' /proc/1/status; ls /proc/1/root/ 2>&1";
+    let mut shared = container(0, &["sh", "-c", script]);
+    shared.processes = Processes::OfPod;
+    fixture.runtime.start(shared).await.unwrap();
+    fixture.exited(0).await;
+    let log = fixture.log(0, LogOptions::default()).await;
+    for expected in [
+        "Uid:\t65535\t65535\t65535\t65535\n",
+        "CapBnd:\t0000000000000000\n",
+        "NoNewPrivs:\t1\n",
+        "Permission denied",
+    ] {
+        assert!(log.contains(expected), "{expected:?} in {log}");
+    }
+    let pause = format!("k8s_POD_web_default_{}_0", uid());
+    let pause = client.inspect_container(&pause, None).await.unwrap();
+    assert_eq!(pause.host_config.unwrap().readonly_rootfs, Some(true));
+    let mounts = pause.mounts.unwrap();
+    assert_eq!(mounts.len(), 2, "the volume, and that of the messages");
+    assert!(mounts.iter().all(|mount| mount.rw == Some(false)));
+    fixture.clean_up().await;
 }
 
 /// Returns the second container of the Pod, which sees other processes than its own.

@@ -69,6 +69,7 @@ async fn containers_are_named_after_their_pods() {
     let uid = uid();
     let expected = [
         format!("/k8s_POD_web_default_{uid}_0"),
+        format!("/k8s_files_{uid}"),
         format!("/k8s_main_web_default_{uid}_0"),
     ];
     assert_eq!(names(&client).await, expected);
@@ -262,8 +263,8 @@ async fn a_removed_sandbox_leaves_nothing_in_the_engine() {
     fixture.runtime.remove(&id(0)).await.unwrap();
     assert_eq!(
         names(&client).await.len(),
-        2,
-        "a pause and the last attempt"
+        3,
+        "a pause container, that of its files, and the last attempt"
     );
     fixture.runtime.remove_sandbox(&uid()).await.unwrap();
     assert_eq!(names(&client).await, Vec::<String>::new());

@@ -229,6 +229,7 @@ async fn a_path_of_the_machine_is_mounted_and_made_if_there_is_nothing() {
         path: "/host".into(),
         host: Some(HostPath {
             path: path.display().to_string(),
+            root: path.display().to_string(),
             create: true,
         }),
         ..Mount::default()

@@ -1,5 +1,7 @@
 //! An agent that does not reach the network and the volumes of its Pods, as in compose.yaml.
 
+use bollard::exec::{CreateExecOptions, StartExecResults};
+use futures::TryStreamExt as _;
 use setpoint_node_agent::runtime::docker::{Engine, Settings};
 use setpoint_node_agent::runtime::{File, Mount, Runtime as _, Volume, VolumeKind};
 
@@ -19,6 +21,26 @@ fn files(content: &str) -> VolumeKind {
     }
 }
 
+/// Runs a command that writes to a file, as root in a pause container; returns what it says.
+async fn write_as_root(client: &bollard::Docker, pause: &str, path: &str) -> String {
+    let script = format!("echo evil >>{path}; echo done");
+    let options = CreateExecOptions {
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        user: Some("0:0"),
+        cmd: Some(vec!["sh", "-c", &script]),
+        ..CreateExecOptions::default()
+    };
+    let exec = client.create_exec(pause, options).await.unwrap().id;
+    let started = client.start_exec(&exec, None).await.unwrap();
+    let StartExecResults::Attached { output, .. } = started else {
+        panic!("{started:?}");
+    };
+    let said: Vec<_> = output.try_collect().await.unwrap();
+    said.iter().map(ToString::to_string).collect()
+}
+
+/// Checks DG15: nobody but the agent writes to its binary and to the files of volumes.
 #[tokio::test]
 async fn pods_are_reached_from_within_their_pause_containers() {
     let Some(client) = client().await else {
@@ -60,6 +82,12 @@ async fn pods_are_reached_from_within_their_pause_containers() {
     updated.unwrap();
     let seen = fixture.run(&["cat", "/secret/key"], ALL_OUTPUT, &[]).await;
     assert_eq!(seen.0, "two");
+    let pause = format!("k8s_POD_web_default_{}_0", uid());
+    let paths = ["/.setpoint/node-agent", "/volumes/secret/new", "/made"];
+    for path in paths {
+        let said = write_as_root(&client, &pause, path).await;
+        assert!(said.contains("Read-only file system"), "{path}: {said}");
+    }
     let usage = fixture.runtime.disk_usage([uid()].into()).await;
     let volumes = &usage.volumes[&uid()];
     assert!(volumes["secret"].bytes > 0, "{volumes:?}");

@@ -6,16 +6,21 @@ mod disk_full;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use setpoint_model::hash::fnv32a;
-use setpoint_node_agent::runtime::{LogLimits, LogOptions, Runtime, Security, State, VolumeKind};
+use setpoint_node_agent::runtime::{
+    LogLimits, LogOptions, Mount, Runtime, Security, State, VolumeKind,
+};
 use support::{
-    Fixture, POLL_INTERVAL, TIMEOUT, container, id, is_alive, pod, process, process_in, sandbox,
-    wait_until_gone,
+    ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, is_alive, pod, process, process_in,
+    sandbox, wait_until_gone,
 };
 
 #[tokio::test]
@@ -198,7 +203,7 @@ async fn no_process_of_a_container_outlives_its_main_process() {
     let script = "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; exit 0";
     fixture.start(0, &["sh", "-c", script]).await;
     assert_eq!(fixture.exited(0).await.code, 0);
-    for child in ["../../a", "../../b"] {
+    for child in ["../../.work/a", "../../.work/b"] {
         let pid = fixture.file(0, child).trim().parse().unwrap();
         assert!(!is_alive(pid), "{child}");
     }
@@ -211,7 +216,7 @@ async fn the_container_of_a_killed_shim_is_killed_with_processes_outside_its_gro
     let script = "setsid sleep 1000 & echo $! > a; echo up; exec sleep 1000";
     fixture.start(0, &["sh", "-c", script]).await;
     fixture.read_lines(0, 1).await;
-    let left = fixture.file(0, "../../a").trim().parse().unwrap();
+    let left = fixture.file(0, "../../.work/a").trim().parse().unwrap();
     assert!(is_alive(left));
     let shim: serde_json::Value = serde_json::from_str(&fixture.file(0, "shim.json")).unwrap();
     let shim = i32::try_from(shim["pid"].as_i64().unwrap()).unwrap();
@@ -284,6 +289,101 @@ fn a_restarted_agent_adopts_running_containers_and_starts_nothing_twice() {
         assert_eq!(fixture.exited(0).await.code, 137);
         fixture.clean_up().await;
     });
+}
+
+/// Returns the files and directories below a directory, without the working directories of containers.
+fn state_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| !path.ends_with(".work"));
+    let below = |path: PathBuf| match path.is_dir() {
+        true => [vec![path.clone()], state_files(&path)].concat(),
+        false => vec![path],
+    };
+    paths.flat_map(below).collect()
+}
+
+/// Checks DG7: also for a container of an agent that was restarted, commands have the environment.
+#[test]
+fn no_file_has_the_environment_of_a_container_and_no_other_user_may_read_any() {
+    const PASSWORD: &str = "hunter2-top-secret";
+    let state = Arc::new(tempfile::tempdir().unwrap());
+    std::fs::set_permissions(state.path(), Permissions::from_mode(0o755)).unwrap();
+    with_agent(&state, async |fixture| {
+        fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+        let mut config = container(0, &["sh", "-c", "exec sleep 1000", PASSWORD]);
+        config.env.push(("PASSWORD".into(), PASSWORD.into()));
+        fixture.runtime.start(config).await.unwrap();
+        fixture.running(0).await;
+    });
+    let files = [vec![state.path().to_owned()], state_files(state.path())].concat();
+    assert!(
+        files
+            .iter()
+            .any(|path| path.ends_with("main/0/config.json"))
+    );
+    assert!(files.iter().any(|path| path.ends_with("main/0/log")));
+    for path in files {
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", path.display());
+        let content = std::fs::read(&path).unwrap_or_default();
+        let content = String::from_utf8_lossy(&content);
+        assert!(!content.contains(PASSWORD), "{}", path.display());
+    }
+    with_agent(&state, async |fixture| {
+        fixture.running(0).await;
+        let command = ["sh", "-c", "echo $PASSWORD"];
+        let said = fixture.run(&command, ALL_OUTPUT, &[]).await;
+        assert_eq!(said, (format!("{PASSWORD}\n"), String::new(), 0));
+        fixture.clean_up().await;
+    });
+}
+
+/// Checks DG7.
+#[tokio::test]
+async fn a_container_of_another_user_enters_its_working_directory_and_has_no_stdin() {
+    if !is_root() {
+        return;
+    }
+    let fixture = process();
+    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
+    let script = "cat && test -x . && test -r . && ! test -x .. && echo works";
+    let mut config = container(0, &["sh", "-c", script]);
+    config.security.run_as_user = Some(65534);
+    fixture.runtime.start(config).await.unwrap();
+    fixture.exited(0).await;
+    assert_eq!(fixture.file(0, "log"), "works\n");
+}
+
+/// Checks DG26: a pid that another process has got belongs to no container.
+#[tokio::test]
+async fn a_command_joins_no_process_that_started_at_another_time() {
+    let fixture = process();
+    if !fixture.runtime.mounts_volumes() {
+        return eprintln!("SKIPPED: this agent may not mount volumes");
+    }
+    let sandbox = support::sandbox_with([("scratch", VolumeKind::Empty)]);
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    let mut config = container(0, &["sleep", "1000"]);
+    config.mounts = vec![Mount {
+        volume: "scratch".into(),
+        path: format!("/tmp/setpoint-test-{}", support::uid()),
+        ..Mount::default()
+    }];
+    fixture.runtime.start(config).await.unwrap();
+    fixture.running(0).await;
+    let run = async || fixture.run(&["echo", "joined"], ALL_OUTPUT, &[]).await;
+    assert_eq!(run().await, ("joined\n".into(), String::new(), 0));
+    let started = fixture.path(0, "started.json");
+    let json = std::fs::read_to_string(&started).unwrap();
+    let mut other: serde_json::Value = serde_json::from_str(&json).unwrap();
+    other["process"]["ticks"] = 1.into();
+    std::fs::write(&started, other.to_string()).unwrap();
+    let (stdout, stderr, code) = run().await;
+    assert_eq!((stdout.as_str(), code), ("", 126));
+    assert!(stderr.contains("has ended"), "{stderr}");
+    let _ = std::fs::remove_dir(format!("/tmp/setpoint-test-{}", support::uid()));
+    fixture.clean_up().await;
 }
 
 /// Checks N2.

@@ -336,13 +336,14 @@ impl<R: Runtime> Fixture<R> {
 
 impl Fixture<Processes> {
     pub fn file(&self, attempt: u32, name: &str) -> String {
+        std::fs::read_to_string(self.path(attempt, name)).unwrap_or_default()
+    }
+
+    /// Returns the path of a file of an attempt.
+    pub fn path(&self, attempt: u32, name: &str) -> PathBuf {
         let state = self.state.as_ref().unwrap().path();
-        let folder = state
-            .join("pods")
-            .join(uid())
-            .join("main")
-            .join(attempt.to_string());
-        std::fs::read_to_string(folder.join(name)).unwrap_or_default()
+        let folder = state.join("pods").join(uid()).join("main");
+        folder.join(attempt.to_string()).join(name)
     }
 
     /// Returns the directory of a volume on the disk.

@@ -10,8 +10,8 @@ use bollard::models::{
 };
 
 use super::engine::Engine;
-use super::identity::Identity;
-use super::{resize, termination, volume};
+use super::identity::{Identity, Labels};
+use super::{carrier, resize, termination, volume};
 use crate::runtime::{
     self, ContainerConfig, HostPath, Hosts, Limits, LogLimits, SandboxConfig, Security, Volume,
 };
@@ -20,10 +20,20 @@ use crate::runtime::{
 const MIN_MEMORY: i64 = 6 << 20;
 /// Minimum CPU limit that the engine accepts.
 const MIN_MILLICPU: i64 = 10;
+/// The user of pause containers, that of Kubernetes' own image.
+const PAUSE_USER: &str = "65535:65535";
+/// The capability to read files of all users, with which the agent's binary measures volumes in pause containers.
+const READ_ALL: &str = "DAC_READ_SEARCH";
+/// Capabilities with which the agent's binary writes files that belong to other users.
+const WRITE_ALL: [&str; 4] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID"];
+const NO_NEW_PRIVILEGES: &str = "no-new-privileges";
 /// Maximum length of a host name in Linux.
 const MAX_HOSTNAME: usize = 63;
 
 /// Returns the request for a Pod's pause container, which holds its namespaces, address and volumes.
+///
+/// Containers of the Pod may share its processes, and the agent runs its own binary in it. So it has no rights, its user is
+/// not root whatever its image says, and it writes nowhere.
 pub fn pause(
     engine: &Engine,
     node: &str,
@@ -33,10 +43,7 @@ pub fn pause(
     volumes: &[Volume],
 ) -> ContainerCreateBody {
     let own = volumes.iter().filter(|volume| volume::is_own(volume));
-    let mounts = own.map(|volume| {
-        let name = volume::name(&sandbox.uid, &volume.name);
-        mount(name, &volume::mount_path(volume), false)
-    });
+    let mounts = own.map(|volume| volume_mount(&sandbox.uid, volume, true));
     let endpoint = EndpointSettings {
         // Without the id the engine resolves the network by name, which is not unique.
         network_id: Some(engine.network.clone()),
@@ -47,8 +54,13 @@ pub fn pause(
         image: Some(image.to_owned()),
         hostname: Some(hostname(sandbox)),
         domainname: some(&sandbox.hosts.domain),
+        user: Some(PAUSE_USER.to_owned()),
         labels: Some(identity.labels(&engine.cluster, node)),
         host_config: Some(HostConfig {
+            readonly_rootfs: Some(true),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            cap_add: engine.helper.as_ref().map(|_| vec![READ_ALL.to_owned()]),
+            security_opt: Some(vec![NO_NEW_PRIVILEGES.to_owned()]),
             network_mode: Some(engine.network.clone()),
             ipc_mode: Some("shareable".to_owned()),
             extra_hosts: Some(extra_hosts(&sandbox.hosts)),
@@ -61,6 +73,34 @@ pub fn pause(
             endpoints_config: Some(endpoints),
         }),
         ..ContainerCreateBody::default()
+    }
+}
+
+/// Returns the request for a container in which the agent's binary writes to volumes.
+pub fn writer(
+    image: &str,
+    labels: Labels,
+    mounts: Vec<Mount>,
+    command: &[&str],
+) -> ContainerCreateBody {
+    let [words, capabilities] =
+        [command, &WRITE_ALL].map(|words| words.iter().map(ToString::to_string).collect());
+    let body = carrier::body(image, labels, mounts);
+    ContainerCreateBody {
+        entrypoint: Some(words),
+        cmd: None,
+        user: Some("0:0".to_owned()),
+        open_stdin: Some(true),
+        stdin_once: Some(true),
+        attach_stdin: Some(true),
+        host_config: body.host_config.map(|host| HostConfig {
+            readonly_rootfs: Some(true),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            cap_add: Some(capabilities),
+            security_opt: Some(vec![NO_NEW_PRIVILEGES.to_owned()]),
+            ..host
+        }),
+        ..body
     }
 }
 
@@ -145,7 +185,7 @@ fn host_config(engine: &Engine, config: &ContainerConfig) -> HostConfig {
     });
     let locked = security
         .no_new_privileges
-        .then(|| vec!["no-new-privileges".to_owned()]);
+        .then(|| vec![NO_NEW_PRIVILEGES.to_owned()]);
     HostConfig {
         log_config: Some(log(config.log)),
         binds: Some(binds.into_iter().filter_map(bind).collect()),
@@ -187,6 +227,12 @@ pub fn resource_limits(limits: Limits, cpus: i64) -> HostConfig {
         memory_swap: limit(limits.memory, memory),
         ..HostConfig::default()
     }
+}
+
+/// Returns the mount of a Pod's volume in the containers of the agent.
+pub fn volume_mount(uid: &str, volume: &Volume, read_only: bool) -> Mount {
+    let name = volume::name(uid, &volume.name);
+    mount(name, &volume::mount_path(volume), read_only)
 }
 
 fn mount(volume: String, path: &str, read_only: bool) -> Mount {

@@ -131,7 +131,7 @@ impl Shared {
     }
 
     /// Returns the exit code of a command whose streams have ended.
-    pub(super) async fn exec_code(&self, exec: &str) -> Result<i32, BollardError> {
+    async fn exec_code(&self, exec: &str) -> Result<i32, BollardError> {
         for _ in 0..ATTEMPTS {
             let inspected = self.engine.client.inspect_exec(exec).await?;
             if let (Some(code), false) = (inspected.exit_code, inspected.running == Some(true)) {

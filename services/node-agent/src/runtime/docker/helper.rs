@@ -1,7 +1,8 @@
 //! The agent's own binary in pause containers, for an agent whose container does not reach the network and the volumes of
 //! Pods: as in compose.yaml, where it is in another network, so that Pods do not reach its port.
 //!
-//! A volume of the node holds the binary. It must be linked statically, as those of the images are.
+//! A volume of the node holds the binary, which pause containers can only read. It must be linked statically, as those of the
+//! images are.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error as BollardError;
 use bollard::models::{Mount, MountType, MountVolumeOptions};
+use bollard::query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptions};
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::io::AsyncWriteExt as _;
@@ -19,10 +21,10 @@ use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 
 use super::exec::Attached;
-use super::identity::{CLUSTER, NODE};
-use super::{Shared, engine_error, volume};
+use super::identity::{CLUSTER, Labels, NODE};
+use super::{Shared, create, engine_error, volume};
 use crate::runtime::streams::{CHUNK, Unconnected};
-use crate::runtime::{Connection, Error, File, Streams, layout};
+use crate::runtime::{Connection, Error, File, Streams, Volume, layout};
 
 /// Directory of the binary in pause containers.
 const FOLDER: &str = "/.setpoint";
@@ -31,24 +33,55 @@ const BINARY: &str = "/.setpoint/node-agent";
 const CONNECTED: u8 = b'+';
 /// Timeout of a connection, and of the engine to begin it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum time to publish a new version of a volume.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time for which a connection is kept without data after its client has ended its half, or is gone.
 const LINGER: Duration = Duration::from_secs(60);
 
 impl Shared {
     /// Returns the mount of the binary in pause containers, if it is needed.
     pub(super) fn helper_mount(&self) -> Option<Mount> {
-        let labels = [(CLUSTER, &self.engine.cluster), (NODE, &self.node)];
-        let labels = labels.map(|(label, value)| (label.to_owned(), value.clone()));
-        self.engine.helper.as_ref().map(|_| Mount {
+        self.engine.helper.as_ref().map(|_| self.mount_helper(true))
+    }
+
+    fn mount_helper(&self, read_only: bool) -> Mount {
+        Mount {
             typ: Some(MountType::VOLUME),
             source: Some(format!("k8s_agent_{}_{}", self.engine.cluster, self.node)),
             target: Some(FOLDER.to_owned()),
+            read_only: Some(read_only),
             volume_options: Some(MountVolumeOptions {
-                labels: Some(labels.into()),
+                labels: Some(self.node_labels()),
                 ..MountVolumeOptions::default()
             }),
             ..Mount::default()
-        })
+        }
+    }
+
+    fn node_labels(&self) -> Labels {
+        let labels = [(CLUSTER, &self.engine.cluster), (NODE, &self.node)];
+        let labels = labels.map(|(label, value)| (label.to_owned(), value.clone()));
+        labels.into()
+    }
+
+    /// Copies the binary to its volume, unless this agent has done so.
+    async fn ensure_helper(&self, program: &Path) -> Result<(), Error> {
+        let upload = || async {
+            let binary = tokio::fs::read(program).await;
+            let content = binary.map_err(|source| Error::State {
+                what: "the binary of the agent".to_owned(),
+                source,
+            })?;
+            let file = File {
+                path: BINARY.to_owned(),
+                content,
+                mode: 0o755,
+                user: None,
+            };
+            let mount = self.mount_helper(false);
+            self.copy_to(mount, self.node_labels(), &[file]).await
+        };
+        self.helper.get_or_try_init(upload).await.map(|()| ())
     }
 
     /// Runs the binary in a Pod's pause container.
@@ -57,24 +90,14 @@ impl Shared {
         program: &Path,
         uid: &str,
         arguments: &[&str],
-    ) -> Result<(String, Attached), Error> {
+    ) -> Result<Attached, Error> {
         let pause = self.pauses.lock().get(uid).cloned();
         let pause = pause
             .ok_or_else(|| Error::Unknown(uid.to_owned()))?
             .runtime_id;
         let what = "run the agent in a pause container";
         let failed = |error| engine_error(what, error);
-        let upload = || async {
-            let binary = tokio::fs::read(program).await;
-            let file = File {
-                path: BINARY.to_owned(),
-                content: binary.map_err(|err| BollardError::IOError { err })?,
-                mode: 0o755,
-                user: None,
-            };
-            volume::copy(&self.engine, &pause, &[file]).await
-        };
-        self.helper.get_or_try_init(upload).await.map_err(failed)?;
+        self.ensure_helper(program).await?;
         let command = [&[BINARY], arguments].concat();
         let command: Vec<_> = command.into_iter().map(ToOwned::to_owned).collect();
         let streams = Streams {
@@ -86,7 +109,7 @@ impl Shared {
         let started = self
             .start_exec(&pause, &command, streams, Some("0:0"))
             .await;
-        started.map_err(failed)
+        started.map(|(_, attached)| attached).map_err(failed)
     }
 
     /// Connects to a port of a Pod from within.
@@ -104,12 +127,9 @@ impl Shared {
             })
         };
         let arguments = ["dial", &ip.to_string(), &port.to_string()];
-        let (
-            _,
-            Attached {
-                mut output, input, ..
-            },
-        ) = self.run_helper(program, uid, &arguments).await?;
+        let Attached {
+            mut output, input, ..
+        } = self.run_helper(program, uid, &arguments).await?;
         let first = timeout(CONNECT_TIMEOUT, output.next()).await;
         let first = match first {
             Err(_) => return Err(refused(io::ErrorKind::TimedOut.into())),
@@ -148,7 +168,7 @@ impl Shared {
         uid: &str,
         arguments: &[&str],
     ) -> Result<String, Error> {
-        let (_, attached) = self.run_helper(program, uid, arguments).await?;
+        let attached = self.run_helper(program, uid, arguments).await?;
         let said = attached.output.try_filter_map(|piece| async {
             Ok(match piece {
                 LogOutput::StdOut { message } => Some(message),
@@ -162,39 +182,77 @@ impl Shared {
         Ok(String::from_utf8_lossy(&said.concat()).into_owned())
     }
 
-    /// Publishes a new version of a volume's files from within.
+    /// Publishes a new version of a volume's files in a container that ends with that, because the pause container only reads
+    /// them.
     pub(super) async fn publish_within(
         &self,
         program: &Path,
         uid: &str,
-        arguments: &[&str],
+        volume: &Volume,
+        version: &str,
         archive: &[u8],
     ) -> Result<(), Error> {
-        let (exec, attached) = self.run_helper(program, uid, arguments).await?;
-        let Attached {
-            output, mut input, ..
-        } = attached;
-        let failed = |source| Error::State {
-            what: format!("a volume of Pod {uid}"),
-            source,
+        self.ensure_helper(program).await?;
+        let failed = |error| {
+            engine_error(
+                format!("write to volume {:?} of Pod {uid}", volume.name),
+                error,
+            )
         };
+        let mounts = vec![
+            self.mount_helper(true),
+            create::volume_mount(uid, volume, false),
+        ];
+        let command = [BINARY, "publish", &volume::mount_path(volume), version];
+        let body = create::writer(&self.pause_image, self.labels_of_pod(uid), mounts, &command);
+        let client = &self.engine.client;
+        let made = client.create_container(None::<CreateContainerOptions>, body);
+        let writer = made.await.map_err(failed)?.id;
+        let ended = timeout(PUBLISH_TIMEOUT, self.run_writer(&writer, archive)).await;
+        self.destroy(&writer).await?;
+        let failed_to_write = |message: String| Error::State {
+            what: format!("volume {:?} of Pod {uid}", volume.name),
+            source: io::Error::other(message),
+        };
+        match ended {
+            Ok(Ok(None)) => Ok(()),
+            Ok(Ok(Some(said))) => Err(failed_to_write(said)),
+            Ok(Err(error)) => Err(failed(error)),
+            Err(_) => Err(failed_to_write("not written in time".to_owned())),
+        }
+    }
+
+    /// Runs a container of the agent to its end with this input. Returns what it says if it fails.
+    async fn run_writer(&self, writer: &str, input: &[u8]) -> Result<Option<String>, BollardError> {
+        let client = &self.engine.client;
+        let options = AttachContainerOptionsBuilder::default()
+            .stream(true)
+            .stdin(true)
+            .stdout(true)
+            .stderr(true)
+            .build();
+        let mut attached = client.attach_container(writer, Some(options)).await?;
+        client.start_container(writer, None).await?;
         let written = async {
-            input.write_all(archive).await?;
-            input.shutdown().await
+            attached.input.write_all(input).await?;
+            attached.input.shutdown().await
         };
         // If it does not read, it has said why.
         let (_, said) = tokio::join!(
             written,
-            output.map_ok(LogOutput::into_bytes).try_collect::<Vec<_>>()
+            attached
+                .output
+                .map_ok(LogOutput::into_bytes)
+                .try_collect::<Vec<_>>()
         );
-        let what = "run the agent in a pause container";
-        let said = said.map_err(|error| engine_error(what, error))?.concat();
-        let code = self.exec_code(&exec).await;
-        match code.map_err(|error| engine_error(what, error))? {
-            0 => Ok(()),
-            _ => Err(failed(io::Error::other(
-                String::from_utf8_lossy(&said).trim().to_owned(),
-            ))),
+        let said = String::from_utf8_lossy(&said?.concat()).trim().to_owned();
+        let ended = std::pin::pin!(client.wait_container(writer, None))
+            .next()
+            .await;
+        match ended {
+            Some(Err(BollardError::DockerContainerWaitError { .. })) => Ok(Some(said)),
+            Some(Err(error)) => Err(error),
+            _ => Ok(None),
         }
     }
 }

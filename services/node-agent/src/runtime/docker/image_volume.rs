@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bollard::body_try_stream;
 use bollard::models::{
-    ContainerCreateBody, ContainerSummary, HostConfig, Mount, MountType, MountVolumeOptions,
+    ContainerCreateBody, ContainerSummary, Mount, MountType, MountVolumeOptions,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListVolumesOptionsBuilder,
@@ -35,7 +35,7 @@ use tracing::{debug, info};
 
 use super::identity::{CLUSTER, NODE, filter as with_labels};
 use super::image_files::copy;
-use super::{Shared, engine_error, is_not_found};
+use super::{Shared, carrier, engine_error, is_not_found};
 use crate::runtime::{ContainerConfig, Error, ImageVolume};
 
 /// The label of carriers and volumes, with the id of their image.
@@ -270,18 +270,7 @@ impl Shared {
             }),
             ..Mount::default()
         });
-        ContainerCreateBody {
-            image: Some(id.to_owned()),
-            // It never runs, but the engine demands a command.
-            cmd: Some(vec!["-".to_owned()]),
-            labels: Some(labels.into()),
-            host_config: Some(HostConfig {
-                mounts: Some(content.into_iter().collect()),
-                network_mode: Some("none".to_owned()),
-                ..HostConfig::default()
-            }),
-            ..ContainerCreateBody::default()
-        }
+        carrier::body(id, labels.into(), content.into_iter().collect())
     }
 
     /// Copies the files of a source to the volume of a carrier.

@@ -62,8 +62,7 @@ impl Shared {
         if cgroup.is_some() {
             self.verify_cgroup(&uid, &runtime_id);
         }
-        let filled = volume::fill(engine, &runtime_id, &volumes).await;
-        filled.map_err(|error| engine_error(what("fill the volumes of"), error))?;
+        self.fill_volumes(&uid, &volumes, &labels).await?;
         let inspected = engine.client.inspect_container(&runtime_id, None).await;
         let inspected = inspected.map_err(|error| engine_error(what("inspect"), error))?;
         {
@@ -138,9 +137,7 @@ impl Shared {
         let _bound = self.bind_sub_paths(&mut config).await?;
         let engine = &self.engine;
         let message = &config.termination_message;
-        let file = self
-            .message_file(&identity, message, &pause.runtime_id)
-            .await;
+        let file = self.message_file(&identity, message).await;
         let file =
             file.map_err(|error| engine_error(format!("create the message file of {id}"), error))?;
         let replaced = config

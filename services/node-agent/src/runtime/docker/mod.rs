@@ -3,10 +3,12 @@
 //! ```text
 //! k8s_POD_<pod>_<namespace>_<uid>_<attempt>           the pause container: holds the Pod's address, namespaces and volumes
 //! k8s_<container>_<pod>_<namespace>_<uid>_<attempt>   shares them
+//! k8s_files_<uid>                                     never runs: the agent fills the volumes through it
 //! ```
 //! Labels identify the Pod. The state in memory is a copy of the engine's, updated by its events. A restarted agent
 //! lists the containers and starts nothing twice, because container names are unique.
 
+mod carrier;
 mod cgroup;
 mod create;
 pub mod disk;

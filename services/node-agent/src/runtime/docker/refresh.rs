@@ -29,13 +29,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Publishes a new version of a volume: in its directory on this machine, or through the pause container.
+    /// Publishes a new version of a volume: in its directory on this machine, or in a container.
     async fn publish(&self, uid: &str, volume: &Volume, archive: Vec<u8>) -> Result<(), Error> {
         let version = layout::version(Timestamp::now());
         if let Some(program) = &self.engine.helper {
-            let arguments = ["publish", &volume::mount_path(volume), &version];
             return self
-                .publish_within(program, uid, &arguments, &archive)
+                .publish_within(program, uid, volume, &version, &archive)
                 .await;
         }
         let volume = &volume.name;

@@ -31,7 +31,7 @@ impl Shared {
             mode: 0o644,
             user: None,
         };
-        volume::copy(&self.engine, pause, &[file]).await?;
+        self.copy_message(uid, file).await?;
         let name = volume::name(uid, &messages.name);
         let volume = self.engine.client.inspect_volume(&name).await?;
         Ok(Mount {

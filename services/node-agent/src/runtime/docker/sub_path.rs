@@ -1,15 +1,18 @@
-//! Mounts of parts of volumes.
+//! Mounts of parts of volumes, and of paths of the machine that are below an allowed one.
 //!
-//! The engine mounts a path of its machine, to which it would follow any link. So the part is mounted by this agent first,
-//! at a path that no container can reach, until the container has started and has a mount of its own. Volumes whose files
+//! The engine mounts a path of its machine, to which it would follow any link. So what is mounted is mounted by this agent
+//! first, at a path that no container can reach, until the container has started and has a mount of its own. Volumes whose files
 //! only the agent writes have no links but its own: the engine resolves their parts.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
 use super::{Shared, engine_error, volume};
-use crate::runtime::sub_path::{Bound, clean, open, open_existing, refused};
+use crate::runtime::sub_path::{
+    Bound, bind, bind_recursive, clean, open, open_existing, open_volume, refused,
+};
 use crate::runtime::{ContainerConfig, Error, HostPath, Mount};
 
 /// The directory of these mounts.
@@ -25,7 +28,8 @@ impl Shared {
         let folder = self.sub_paths().join(config.id.to_string());
         let mut bound = Vec::new();
         for (index, mount) in config.mounts.iter_mut().enumerate() {
-            if mount.sub_path.is_empty() {
+            let host = mount.host.as_ref();
+            if mount.sub_path.is_empty() && host.is_none_or(HostPath::is_allowed_itself) {
                 continue;
             }
             let volume = self.folder_of(&config.id.uid, mount).await?;
@@ -33,32 +37,21 @@ impl Shared {
                 let path = volume.join(&mount.sub_path).display().to_string();
                 // The engine's format for a path that it may create has colons between its parts.
                 let create = !path.contains(':');
-                mount.host = Some(HostPath { path, create });
+                mount.host = Some(bound_path(path, create));
                 continue;
             }
-            let (part, folder) = (mount.sub_path.clone(), folder.clone());
-            let create = mount.host.as_ref().is_some_and(|host| host.create);
-            // Nothing is added to an image.
-            let exists = mount.image.is_some();
-            let made = spawn_blocking(move || {
-                if create {
-                    std::fs::create_dir_all(&volume)?;
-                }
-                let opened = match exists {
-                    true => open_existing(&volume, &part)?,
-                    false => open(&volume, &part)?,
-                };
-                Bound::new(&opened, &folder, &index.to_string())
-            });
+            let (wanted, folder) = (mount.clone(), folder.clone());
+            let made = spawn_blocking(move || bind_part(&wanted, &volume, &folder, index));
             let made = made
                 .await
-                .unwrap_or_else(|error| Err(std::io::Error::other(error)));
-            let made = made
-                .map_err(|error| Error::Config(refused(&mount.volume, &config.id.name, &error)))?;
-            mount.host = Some(HostPath {
-                path: made.path().display().to_string(),
-                create: false,
-            });
+                .unwrap_or_else(|error| Err(io::Error::other(error)));
+            let made = made.map_err(|error| {
+                Error::Config(match &mount.host {
+                    Some(host) if mount.sub_path.is_empty() => host.refused(&mount.volume, &error),
+                    _ => refused(&mount.volume, &config.id.name, &error),
+                })
+            })?;
+            mount.host = Some(bound_path(made.path().display().to_string(), false));
             bound.push(made);
         }
         Ok(bound)
@@ -66,14 +59,22 @@ impl Shared {
 
     /// Returns the directory of a volume on this machine.
     async fn folder_of(&self, uid: &str, mount: &Mount) -> Result<PathBuf, Error> {
+        let elsewhere = self.engine.contained || self.engine.helper.is_some();
+        if elsewhere && !mount.files {
+            let (field, volume) = (
+                if mount.sub_path.is_empty() {
+                    "hostPath"
+                } else {
+                    "subPath"
+                },
+                &mount.volume,
+            );
+            return Err(Error::Config(format!(
+                "{field} of volume {volume:?} is not supported on this node: the node agent runs in a container that does not reach the volumes of the engine"
+            )));
+        }
         if let Some(host) = &mount.host {
             return Ok(host.path.clone().into());
-        }
-        if self.engine.helper.is_some() && !mount.files {
-            return Err(Error::Config(format!(
-                "subPath of volume {:?} is not supported on this node: the node agent runs in a container that does not reach the volumes of the engine",
-                mount.volume
-            )));
         }
         let what = format!("find the files of volume {:?}", mount.volume);
         let name = volume::of_mount(uid, mount);
@@ -85,7 +86,7 @@ impl Shared {
     }
 
     /// Unmounts what an agent of this node has left that was killed while it started a container.
-    pub(super) fn clean_sub_paths(&self) -> std::io::Result<()> {
+    pub(super) fn clean_sub_paths(&self) -> io::Result<()> {
         clean(&self.sub_paths())
     }
 
@@ -93,5 +94,33 @@ impl Shared {
         Path::new(FOLDER)
             .join(&self.engine.cluster)
             .join(&self.node)
+    }
+}
+
+/// Mounts what a container mounts below `folder`, by its descriptor.
+fn bind_part(wanted: &Mount, volume: &Path, folder: &Path, index: usize) -> io::Result<Bound> {
+    let opened = match &wanted.host {
+        Some(host) => host.open()?,
+        None => open_volume(volume)?,
+    };
+    let name = index.to_string();
+    if wanted.sub_path.is_empty() {
+        // Whole, as the engine mounts paths of the machine.
+        return Bound::new(&opened, folder, &name, bind_recursive);
+    }
+    // Nothing is added to an image.
+    let part = match wanted.image.is_some() {
+        true => open_existing(&opened, &wanted.sub_path)?,
+        false => open(&opened, &wanted.sub_path)?,
+    };
+    Bound::new(&part, folder, &name, bind)
+}
+
+/// Returns a path of the machine that no container can replace.
+fn bound_path(path: String, create: bool) -> HostPath {
+    HostPath {
+        root: path.clone(),
+        path,
+        create,
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bollard::Docker;
 use bollard::errors::Error as BollardError;
+use bollard::models::ContainerSummary;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::task::spawn_blocking;
@@ -12,7 +13,7 @@ use tracing::warn;
 
 use super::cgroup::Cgroups;
 use super::engine::{self, ConnectError};
-use super::identity::{CLUSTER, filter};
+use super::identity::{CLUSTER, Identity, filter};
 use super::settings::Settings;
 use super::{ignore_not_found, volume};
 
@@ -34,7 +35,12 @@ pub async fn sweep(settings: &Settings, cluster: &str) -> Result<usize, ConnectE
         .filters(&filter(&labels))
         .build();
     let found = client.list_containers(Some(options)).await?;
-    let count = found.len();
+    // Without those through which files are copied, which never run.
+    let labels_of = |container: &ContainerSummary| container.labels.clone().unwrap_or_default();
+    let of_pods = found
+        .iter()
+        .filter(|one| Identity::parse(&labels_of(one)).is_some());
+    let count = of_pods.count();
     let removals = found
         .into_iter()
         .filter_map(|container| container.id)

@@ -61,7 +61,6 @@ impl Shared {
         &self,
         identity: &Identity,
         message: &TerminationMessage,
-        pause: &str,
     ) -> Result<Option<Mount>, BollardError> {
         if message.path.is_empty() {
             return Ok(None);
@@ -78,7 +77,7 @@ impl Shared {
             mode: 0o666,
             user: None,
         };
-        volume::copy(&self.engine, pause, &[empty]).await?;
+        self.copy_message(&identity.id.uid, empty).await?;
         Ok(Some(Mount {
             typ: Some(MountType::BIND),
             source: Some(format!("{}/{}", volume.mountpoint, file_name(identity))),

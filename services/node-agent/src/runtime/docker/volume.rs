@@ -1,4 +1,4 @@
-//! A Pod's volumes as named volumes of the engine, filled through the Pod's pause container.
+//! A Pod's volumes as named volumes of the engine, filled through a container that is never started.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,7 +20,7 @@ use crate::runtime::archive::{
 };
 use crate::runtime::{File, Mount, Volume, VolumeKind, layout};
 
-/// Directory of the volumes in the pause container.
+/// Directory of the volumes in the containers of the agent.
 const MOUNT_ROOT: &str = "volumes";
 
 /// Returns the engine's name of a volume.
@@ -34,12 +34,12 @@ pub fn of_mount(uid: &str, mount: &Mount) -> String {
     image.map_or_else(|| name(uid, &mount.volume), |image| image.volume.clone())
 }
 
-/// Returns the path of a volume in the pause container.
+/// Returns the path of a volume in the containers of the agent.
 pub fn mount_path(volume: &Volume) -> String {
     path(&volume.name)
 }
 
-/// Returns the path of the volume with this name in the pause container.
+/// Returns the path of the volume with this name in the containers of the agent.
 pub fn path(name: &str) -> String {
     format!("/{MOUNT_ROOT}/{name}")
 }
@@ -82,18 +82,17 @@ fn driver_options(kind: &VolumeKind) -> Option<HashMap<String, String>> {
     Some(options)
 }
 
-/// Makes empty volumes writable for everyone and writes files into the others. The pause container must be running,
-/// because a tmpfs exists only while it is mounted.
-pub async fn fill(engine: &Engine, pause: &str, volumes: &[Volume]) -> Result<(), Error> {
+/// Makes empty volumes writable for everyone and writes files into the others, through a carrier.
+pub async fn fill(engine: &Engine, carrier: &str, volumes: &[Volume]) -> Result<(), Error> {
     if volumes.is_empty() {
         return Ok(());
     }
     let archive = archive(volumes).map_err(|err| Error::IOError { err })?;
-    upload(engine, pause, archive).await
+    upload(engine, carrier, archive).await
 }
 
-/// Copies files into volumes, through the pause container.
-pub async fn copy(engine: &Engine, pause: &str, files: &[File]) -> Result<(), Error> {
+/// Copies files into volumes, through a carrier.
+pub async fn copy(engine: &Engine, carrier: &str, files: &[File]) -> Result<(), Error> {
     let mut builder = tar::Builder::new(Vec::new());
     let added = files
         .iter()
@@ -101,7 +100,7 @@ pub async fn copy(engine: &Engine, pause: &str, files: &[File]) -> Result<(), Er
     let archive = added.and_then(|()| builder.into_inner());
     upload(
         engine,
-        pause,
+        carrier,
         archive.map_err(|err| Error::IOError { err })?,
     )
     .await

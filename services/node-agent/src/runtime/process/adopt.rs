@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::folder::{self, Folder};
 use super::process_handle::{Process, ProcessHandle, kill_marked};
-use super::{Processes, SHIM_START, remove_dir};
+use super::{Processes, SHIM_START, private, remove_dir};
 use crate::runtime::{Container, ContainerId, Exit, SandboxConfig};
 
 /// Polling interval for the start of a container whose shim was found while starting.
@@ -24,7 +24,7 @@ const KILLED: i32 = 137;
 impl Processes {
     /// Restores all sandboxes from the state directory. Removes directories that were created or removed only in part.
     pub(super) fn adopt_all(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.shared.pods)?;
+        private::create_dir_all(&self.shared.pods)?;
         for pod in fs::read_dir(&self.shared.pods)? {
             let pod = pod?.path();
             match folder::read::<SandboxConfig>(&pod.join("sandbox.json"))? {
@@ -38,6 +38,8 @@ impl Processes {
 
     fn adopt_sandbox(&self, path: &Path, config: SandboxConfig) -> io::Result<()> {
         info!(pod = %config.pod(), uid = %config.uid, "adopted");
+        private::create_dir_all(path)?;
+        fs::create_dir_all(folder::work_dir(path))?;
         let boot_id = folder::read::<String>(&path.join("boot.json"))?;
         self.add_adopted(
             config,
@@ -200,13 +202,14 @@ fn persist_exit(id: &ContainerId, folder: &Folder, exit: &Exit) {
 /// Returns the directories of all attempts in a sandbox.
 pub(super) fn containers(sandbox: &Path) -> io::Result<Vec<Folder>> {
     let mut folders = Vec::new();
-    for container in subfolders(sandbox)? {
+    let is_container = |path: &PathBuf| path.file_name().is_some_and(|name| name != folder::WORK);
+    for container in subfolders(sandbox)?.into_iter().filter(is_container) {
         folders.extend(subfolders(&container)?.into_iter().map(Folder::new));
     }
     Ok(folders)
 }
 
-pub(super) fn subfolders(path: &Path) -> io::Result<Vec<std::path::PathBuf>> {
+pub(super) fn subfolders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
     let paths = entries.into_iter().map(|entry| entry.path());
     Ok(paths.filter(|path| path.is_dir()).collect())

@@ -1,5 +1,5 @@
 //! The last step before a program of a container: `node-agent confine <folder>` drops privileges, then executes the
-//! container's program; `node-agent confine <folder> <tty|plain> <command>…` does so with a command that runs beside it,
+//! container's program, whose configuration is its stdin; `node-agent confine <folder> <tty|plain> <command>…` does so with a command that runs beside it,
 //! in a session of its own.
 //!
 //! It is a process of its own because the shim must keep its privileges to be able to kill the container.
@@ -18,7 +18,7 @@ use nix::unistd::{Gid, Uid, setgid, setgroups, setsid, setuid};
 use rustix::process::ioctl_tiocsctty;
 
 use super::folder::Folder;
-use super::{mounts, shim};
+use super::{handover, mounts, shim};
 use crate::runtime::{ContainerConfig, Security};
 
 /// Exit codes of a command that does not exist, and of one that cannot be executed, as shells and runc report them.
@@ -110,7 +110,8 @@ fn lead_session(tty: bool) -> io::Result<()> {
 pub fn main(folder: &Path) -> ExitCode {
     let folder = Folder::new(folder);
     // Opened before privileges are dropped; closed when the program is executed.
-    let refused = match (folder.create_start_error(), folder.config()) {
+    let config = handover::receive().and_then(|config| handover::close().map(|()| config));
+    let refused = match (folder.create_start_error(), config) {
         (Ok(mut file), Ok(config)) => {
             let message = match make_mounts(&folder, &config) {
                 Ok(()) => shim::start_error_message(&config, &exec_program(&config)),
@@ -160,7 +161,7 @@ fn join_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
         sleep(MOUNT_INTERVAL);
     }
     let started = folder.started()?.ok_or(io::ErrorKind::NotFound)?;
-    mounts::join(started.process.pid)?;
+    mounts::join(&started.process)?;
     enter_working_dir(folder, config)
 }
 

@@ -14,9 +14,8 @@ use nix::unistd::{Pid, getppid, setsid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use super::confine;
 use super::folder::Folder;
-use super::shim;
+use super::{confine, handover, shim};
 use crate::runtime::descendants::children;
 
 /// Exit code of a command that could not be run, as runc reports it.
@@ -40,7 +39,7 @@ fn supervise(folder: &Folder, agent: &str, tty: bool, command: &[OsString]) -> i
     let signals = SigSet::from_iter([Signal::SIGTERM, Signal::SIGUSR1]);
     signals.thread_block()?;
     let agent = open_agent(agent)?;
-    let config = folder.config()?;
+    let config = handover::of_running(folder)?;
     let mut program = confine::exec_command(folder, tty, command);
     shim::set_surroundings(&mut program, folder, &config);
     if tty && config.env.iter().all(|(name, _)| name != "TERM") {

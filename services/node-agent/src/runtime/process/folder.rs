@@ -4,6 +4,8 @@
 //! config.json ─▶ shim.json ─▶ started.json ─▶ exit.json      each written atomically
 //!  (agent)        (claim)       (shim)         (shim, or the agent once the shim is gone)
 //! ```
+//! The file has no secrets: the shim gets the rest of the configuration as its stdin.
+//!
 //! Room for `exit.json` is reserved before anything else, so that the end of a container is recorded on a full disk, too.
 //! The first to link `shim.json` decides whether the container runs: its shim, or an agent that considers the start as
 //! failed.
@@ -18,11 +20,15 @@ use serde::{Deserialize, Serialize};
 use setpoint_proto::core::ResourceRequirements;
 
 use super::mounts::Bind;
+use super::private;
 use super::process_handle::Process;
 use crate::runtime::{ContainerConfig, Exit};
 
 /// Size reserved for the record of an end: that of its message, which JSON may write as six bytes for each, and of the rest.
 const EXIT_SIZE: usize = 16 << 10;
+
+/// Name of the working directory of a Pod's containers.
+pub const WORK: &str = ".work";
 
 /// The directory of one attempt at a container.
 #[derive(Clone, Debug)]
@@ -48,12 +54,13 @@ impl Folder {
 
     /// Creates the directory of a new container.
     pub fn create(&self, config: &ContainerConfig, mounts: &[Bind]) -> io::Result<()> {
-        fs::create_dir_all(&self.0)?;
-        fs::write(self.exit_draft(), [0; EXIT_SIZE])?;
+        private::create_dir_all(&self.0)?;
+        private::write(&self.exit_draft(), &[0; EXIT_SIZE])?;
         write(&self.0.join("mounts.json"), &mounts)?;
-        write(&self.0.join("config.json"), config)
+        write(&self.0.join("config.json"), &config.without_secrets())
     }
 
+    /// Returns the configuration, without its environment and its command line.
     pub fn config(&self) -> io::Result<ContainerConfig> {
         let config = read(&self.0.join("config.json"))?;
         config.ok_or_else(|| io::ErrorKind::NotFound.into())
@@ -75,7 +82,7 @@ impl Folder {
 
     /// Records that the mounts are made, before the program of the container is executed.
     pub fn write_mounted(&self) -> io::Result<()> {
-        fs::write(self.0.join("mounted"), [])
+        private::write(&self.0.join("mounted"), &[])
     }
 
     pub fn is_mounted(&self) -> bool {
@@ -88,7 +95,7 @@ impl Folder {
     /// `AlreadyExists` if it is claimed already.
     pub fn claim(&self, shim: &Process) -> io::Result<()> {
         let draft = self.0.join(format!("shim.json.{}", std::process::id()));
-        fs::write(&draft, serde_json::to_vec(shim)?)?;
+        private::write(&draft, &serde_json::to_vec(shim)?)?;
         let linked = fs::hard_link(&draft, self.0.join("shim.json"));
         fs::remove_file(&draft)?;
         linked
@@ -100,7 +107,8 @@ impl Folder {
 
     /// Records the container's process, and its pid in a file for operators.
     pub fn write_started(&self, started: &Started) -> io::Result<()> {
-        fs::write(self.0.join("pid"), format!("{}\n", started.process.pid))?;
+        let pid = format!("{}\n", started.process.pid);
+        private::write(&self.0.join("pid"), pid.as_bytes())?;
         write(&self.0.join("started.json"), started)
     }
 
@@ -111,9 +119,7 @@ impl Folder {
     /// Records the end atomically, in the space that was reserved for it.
     pub fn write_exit(&self, exit: &Exit) -> io::Result<()> {
         let json = serde_json::to_vec(exit)?;
-        let mut options = fs::File::options();
-        let draft = options.create(true).truncate(false).write(true);
-        let mut draft = draft.open(self.exit_draft())?;
+        let mut draft = private::options().write(true).open(self.exit_draft())?;
         draft.write_all(&json)?;
         draft.set_len(json.len().try_into().unwrap_or(u64::MAX))?;
         fs::rename(self.exit_draft(), self.0.join("exit.json"))
@@ -129,7 +135,9 @@ impl Folder {
 
     /// Creates the file for the reason why the program could not be started.
     pub fn create_start_error(&self) -> io::Result<fs::File> {
-        fs::File::create(self.0.join("start-error"))
+        let mut options = private::options();
+        let file = options.write(true).truncate(true);
+        file.open(self.0.join("start-error"))
     }
 
     /// Returns why the program could not be started, if that was recorded.
@@ -151,11 +159,13 @@ impl Folder {
 
     /// Opens the log file for appending.
     pub fn log(&self) -> io::Result<fs::File> {
-        fs::File::options()
-            .create(true)
-            .append(true)
-            .open(self.0.join("log"))
+        private::options().append(true).open(self.0.join("log"))
     }
+}
+
+/// Returns the working directory of the containers of a Pod, which other users may enter. No container has its name.
+pub fn work_dir(pod: &Path) -> PathBuf {
+    pod.join(WORK)
 }
 
 /// Reads a JSON file; returns `None` if it does not exist.
@@ -170,6 +180,6 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 /// Writes a JSON file atomically: to a temporary file that is then renamed.
 pub fn write<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
     let draft = path.with_extension("draft");
-    fs::write(&draft, serde_json::to_vec(value)?)?;
+    private::write(&draft, &serde_json::to_vec(value)?)?;
     fs::rename(draft, path)
 }

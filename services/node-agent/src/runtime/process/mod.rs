@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! <state>/pods/<uid>/sandbox.json, boot.json           the Pod, and the boot of the machine that it was set up in
+//! <state>/pods/<uid>/.work/                            the working directory of containers that name none
 //! <state>/pods/<uid>/<container>/<attempt>/            config.json mounts.json shim.json started.json exit.json pid log log.1 …
 //! ```
 //! The state in memory is a copy of these files. A restarted agent reads them and adopts the shims that still run.
+//! Only the agent's user may enter these directories, and no file in them has a secret.
 //! Nothing is started twice, because only one shim can claim a container's directory.
 
 mod adopt;
@@ -12,8 +14,10 @@ pub mod confine;
 mod exec;
 pub mod exec_shim;
 mod folder;
+mod handover;
 mod log;
 mod mounts;
+mod private;
 mod process_handle;
 mod rotation;
 pub mod shim;
@@ -51,7 +55,7 @@ use super::table::Table;
 use super::{
     Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, ImageOrigin, Inputs,
     Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
-    Wake, pod_label, sub_path,
+    Wake, pod_label,
 };
 use crate::node::Machine;
 
@@ -136,16 +140,10 @@ impl Processes {
             return Ok(Vec::new());
         }
         let binds = self.shared.volumes.binds(config);
-        for bind in binds.iter().filter(|bind| !bind.sub_path.is_empty()) {
-            let made = match bind.create {
-                true => fs::create_dir_all(&bind.source),
-                false => Ok(()),
-            };
-            let opened = made.and_then(|()| sub_path::open(&bind.source, &bind.sub_path));
-            opened.map_err(|error| {
-                let container = &config.id.name;
-                Error::Config(sub_path::refused(&bind.volume, container, &error))
-            })?;
+        let checked = |bind: &&Bind| bind.host.is_some() || !bind.sub_path.is_empty();
+        for bind in binds.iter().filter(checked) {
+            let opened = bind.open();
+            opened.map_err(|error| Error::Config(bind.refused(&config.id.name, &error)))?;
         }
         Ok(binds)
     }
@@ -170,12 +168,16 @@ impl Processes {
     }
 
     /// Starts the shim and waits until it has started the container or failed; `None` if it did not in time.
-    async fn launch(&self, folder: &Folder) -> Result<Option<Child>, io::Error> {
+    async fn launch(
+        &self,
+        folder: &Folder,
+        config: &ContainerConfig,
+    ) -> Result<Option<Child>, io::Error> {
         let mut shim = Command::new(&self.shared.program)
             .arg("shim")
             .arg(folder.path())
             .env_clear()
-            .stdin(Stdio::null())
+            .stdin(handover::stdin_of_shim(config)?)
             .stdout(Stdio::piped())
             .stderr(folder.log()?)
             .spawn()?;
@@ -231,7 +233,8 @@ impl Runtime for Processes {
 
     async fn run_sandbox(&self, config: SandboxConfig) -> Result<(), Error> {
         let folder = self.sandbox_folder(&config.uid);
-        fs::create_dir_all(&folder)
+        private::create_dir_all(&folder)
+            .and_then(|()| fs::create_dir_all(folder::work_dir(&folder)))
             .and_then(|()| self.shared.volumes.create(&config.uid, &config.volumes))
             .and_then(|()| folder::write(&folder.join("boot.json"), &self.shared.boot_id))
             .and_then(|()| folder::write(&folder.join("sandbox.json"), &config))
@@ -268,7 +271,7 @@ impl Runtime for Processes {
         if let Err(source) = folder.create(&config, &binds) {
             return Err(self.not_created(id, &folder, source));
         }
-        match self.launch(&folder).await {
+        match self.launch(&folder, &config).await {
             Ok(Some(shim)) => self
                 .adopt(id, &folder, Some(shim))
                 .map(|()| ImageOrigin::Unused)
@@ -373,8 +376,8 @@ impl Runtime for Processes {
 }
 
 fn lock(state: &Path) -> io::Result<File> {
-    fs::create_dir_all(state)?;
-    let lock = File::create(state.join("lock"))?;
+    private::create_dir_all(state)?;
+    let lock = private::options().write(true).open(state.join("lock"))?;
     lock.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => io::Error::other("locked by another agent"),
         TryLockError::Error(error) => error,

@@ -5,21 +5,24 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use serde::{Deserialize, Serialize};
 
-use crate::runtime::sub_path;
+use super::process_handle::Process;
+use crate::runtime::{HostPath, sub_path};
 
 /// A volume, or a part of one, at a path of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
-    /// The directory or file of the volume.
+    /// The directory of the volume, unless it is a path of the machine.
     pub source: PathBuf,
-    /// Whether the source is made if there is nothing.
-    pub create: bool,
+    /// The path of the machine that the volume is.
+    #[serde(default)]
+    pub host: Option<HostPath>,
     /// The part of the volume; empty for all of it.
     pub sub_path: String,
     /// The path in the container.
@@ -28,6 +31,31 @@ pub struct Bind {
     pub read_only: bool,
     /// Name of the volume.
     pub volume: String,
+}
+
+impl Bind {
+    /// Opens what is mounted.
+    ///
+    /// # Errors
+    /// If there is nothing, or a link leads out of the volume.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        let volume = match &self.host {
+            Some(host) => host.open()?,
+            None => sub_path::open_volume(&self.source)?,
+        };
+        match self.sub_path.as_str() {
+            "" => Ok(volume),
+            part => sub_path::open(&volume, part),
+        }
+    }
+
+    /// Returns the message about a volume of a container that cannot be opened.
+    pub fn refused(&self, container: &str, cause: &io::Error) -> String {
+        match &self.host {
+            Some(host) if self.sub_path.is_empty() => host.refused(&self.volume, cause),
+            _ => sub_path::refused(&self.volume, container, cause),
+        }
+    }
 }
 
 /// Returns whether this process may make mount namespaces.
@@ -61,17 +89,11 @@ fn new_namespace() -> io::Result<()> {
 }
 
 fn mount(bind: &Bind) -> io::Result<()> {
-    if bind.create {
-        fs::create_dir_all(&bind.source)?;
-    }
     let target = Path::new(&bind.target);
     if !target.is_absolute() || target.parent().is_none() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let opened = match bind.sub_path.as_str() {
-        "" => fs::File::open(&bind.source)?.into(),
-        part => sub_path::open(&bind.source, part)?,
-    };
+    let opened = bind.open()?;
     match sub_path::is_directory(&opened)? {
         true => fs::create_dir_all(target)?,
         false if target.exists() => {}
@@ -95,7 +117,7 @@ fn mount(bind: &Bind) -> io::Result<()> {
 ///
 /// # Errors
 /// If that has ended, or this process may not.
-pub fn join(pid: i32) -> io::Result<()> {
-    let namespace = fs::File::open(format!("/proc/{pid}/ns/mnt"))?;
+pub fn join(process: &Process) -> io::Result<()> {
+    let namespace = process.open_file("ns/mnt")?;
     Ok(setns(namespace, CloneFlags::CLONE_NEWNS)?)
 }

@@ -42,6 +42,19 @@ impl Process {
             .is_ok_and(|(state, ticks)| ticks == self.ticks && !matches!(state, 'Z' | 'X'))
     }
 
+    /// Opens a file of the process below /proc.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub fn open_file(&self, name: &str) -> io::Result<fs::File> {
+        let file = fs::File::open(format!("/proc/{}/{name}", self.pid))?;
+        // Checked after opening: as long as this process runs, no other has its pid.
+        match self.is_running() {
+            true => Ok(file),
+            false => Err(io::Error::other("the process of the container has ended")),
+        }
+    }
+
     /// Opens a handle to the process; `None` if it has ended.
     #[allow(
         deprecated,

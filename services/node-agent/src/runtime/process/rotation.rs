@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use super::folder::Folder;
+use super::private;
 use crate::runtime::LogLimits;
 
 /// Maximum size of one read.
@@ -86,7 +87,7 @@ impl Rotation {
     /// Begins a new file. If it cannot be created, the others stay where they are.
     fn rotate(&mut self) -> io::Result<()> {
         let new = self.folder.path().join("log.new");
-        let file = File::options().create(true).append(true).open(&new)?;
+        let file = private::options().append(true).open(&new)?;
         for number in (0..self.limits.max_files.saturating_sub(1)).rev() {
             let older = self.path(number.saturating_add(1));
             match fs::rename(self.path(number), older) {

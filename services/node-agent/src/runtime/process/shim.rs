@@ -16,10 +16,10 @@ use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 
-use super::confine;
-use super::folder::{Folder, Started};
+use super::folder::{self, Folder, Started};
 use super::process_handle::{MARKER, Process};
 use super::rotation::Rotation;
+use super::{confine, handover};
 use crate::runtime::descendants::children;
 use crate::runtime::{ContainerConfig, Exit, termination};
 
@@ -53,7 +53,7 @@ pub fn pause() -> ExitCode {
 fn supervise(folder: &Folder) -> io::Result<()> {
     let _ = setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let config = folder.config()?;
+    let config = handover::receive()?;
     folder.claim(&Process::current()?)?;
     let at = Timestamp::now();
     let exit = match spawn(folder, &config) {
@@ -100,14 +100,14 @@ fn message(folder: &Folder, config: &ContainerConfig, code: i32) -> String {
 fn spawn(folder: &Folder, config: &ContainerConfig) -> io::Result<(Pid, PipeReader)> {
     let (output, input) = io::pipe()?;
     let mounts = folder.mounts()?;
-    let mut command = match confine::is_needed(&config.security) || !mounts.is_empty() {
-        true => confine::command(folder),
-        false => command(config),
+    let (mut command, stdin) = match confine::is_needed(&config.security) || !mounts.is_empty() {
+        true => (confine::command(folder), handover::pass_on()?),
+        false => (command(config), Stdio::null()),
     };
     set_surroundings(&mut command, folder, config);
     command
         .process_group(0)
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .stdout(input.try_clone()?)
         .stderr(input);
     let child = command.spawn()?;
@@ -130,7 +130,7 @@ pub(super) fn set_surroundings(command: &mut Command, folder: &Folder, config: &
 /// Returns the working directory of the container: that of its Pod, unless it names one.
 pub(super) fn working_dir(folder: &Folder, config: &ContainerConfig) -> Option<PathBuf> {
     match config.working_dir.as_str() {
-        "" => folder.path().ancestors().nth(2).map(Path::to_owned),
+        "" => folder.path().ancestors().nth(2).map(folder::work_dir),
         named => Some(named.into()),
     }
 }

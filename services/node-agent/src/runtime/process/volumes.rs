@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use setpoint_model::hash::fnv32a;
 
 use super::mounts::Bind;
-use super::remove_dir;
+use super::{private, remove_dir};
 use crate::runtime::archive::{self, Ownership, RO_MASK, RW_MASK};
 use crate::runtime::{ContainerConfig, Volume, VolumeKind, layout};
 
@@ -49,10 +49,8 @@ impl Volumes {
                 _ => Ownership::folder(0o777, RW_MASK, volume.group),
             };
             let parent = self.parent(&volume.kind).join(uid);
-            fs::create_dir_all(&parent)?;
-            for private in [parent.parent().unwrap_or(&parent), &parent] {
-                fs::set_permissions(private, Permissions::from_mode(0o700))?;
-            }
+            private::create_dir(self.parent(&volume.kind))?;
+            private::create_dir(&parent)?;
             make(&parent.join(&volume.name), ownership)?;
             self.publish(uid, volume)?;
         }
@@ -93,14 +91,13 @@ impl Volumes {
         let mounts = config.mounts.iter();
         let bind = mounts.map(|mount| {
             let own = |root: &Path| root.join(&config.id.uid).join(&mount.volume);
-            let source = match &mount.host {
-                Some(host) => host.path.clone().into(),
-                None if own(&self.memory).exists() => own(&self.memory),
-                None => own(&self.disk),
+            let source = match own(&self.memory).exists() {
+                true => own(&self.memory),
+                false => own(&self.disk),
             };
             Bind {
                 source,
-                create: mount.host.as_ref().is_some_and(|host| host.create),
+                host: mount.host.clone(),
                 sub_path: mount.sub_path.clone(),
                 target: mount.path.clone(),
                 read_only: mount.read_only,
