@@ -30,8 +30,8 @@ const INITIAL_OBJECTS: [&str; 3] = [
 ];
 
 impl Registry {
-    /// Creates the initial namespaces and priority classes; then runs the deletion of expired objects, and the loops that keep
-    /// the status of definitions, APIServices and their availability, the ConfigMap for other API servers, and the
+    /// Creates the objects that every cluster has; then runs the deletion of expired objects, and the loops that keep
+    /// these objects, the status of definitions, APIServices and their availability, the ConfigMap for other API servers, and the
     /// Service `kubernetes`, until `shutdown`.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
@@ -45,7 +45,7 @@ impl Registry {
         R: Fn(Result<(), String>),
     {
         let initial = INITIAL_OBJECTS.map(&report);
-        let expiry = report("expiry");
+        let (expiry, permanent) = (report("expiry"), report("system-objects"));
         let service = report("kubernetes-service");
         let definitions = report("custom-resource-definitions");
         let (services, policies) = (report("api-services"), report("policy-status"));
@@ -61,6 +61,9 @@ impl Registry {
             initial.iter().for_each(|report| report(Ok(())));
             tokio::join!(
                 supervise("expiry", expiry, || ttl::run(&self, event_ttl)),
+                supervise("system-objects", permanent, || {
+                    Box::pin(self.keep_system_objects())
+                }),
                 // Boxed, since the futures of the loops are large together.
                 supervise("custom-resource-definitions", definitions, || {
                     Box::pin(custom_resource_definitions::run(&self))

@@ -1,15 +1,19 @@
 //! Creates the objects that every cluster has: namespaces, priority classes, the range of the addresses of Services, a class of
 //! local volumes, priority levels and flow schemas (upstream: the system-namespaces controller, the post-start hooks of the scheduling and
-//! flow-control APIs, and the controller of the default ServiceCIDR).
+//! flow-control APIs, and the controller of the default ServiceCIDR). Those that a cluster cannot be without are created again
+//! when they are gone.
 
 use std::time::Duration;
 
-use setpoint_codec::{Object, kind_of};
+use setpoint_codec::Object;
+use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
-use setpoint_proto::{ApiError, Reason, Resource};
+use setpoint_proto::{ApiError, Reason};
+use setpoint_task::Backoff;
+use tokio::time::sleep;
 
 use crate::kinds::{flowcontrol, priorityclass, servicecidr, storageclass};
-use crate::registry::{Registry, RequestContext, Target};
+use crate::registry::{AtLeast, Registry, RequestContext, Target};
 
 const NAMESPACES: [&str; 5] = [
     "default",
@@ -19,48 +23,87 @@ const NAMESPACES: [&str; 5] = [
     "setpoint-system",
 ];
 
+/// The first delay after a failure.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
+/// The longest delay at the start, when the gateway is not ready yet.
+const MAX_START_DELAY: Duration = Duration::from_secs(2);
+/// The interval of checks, and the longest delay after failures. Upstream checks every minute.
+const INTERVAL: Duration = Duration::from_secs(30);
 
 impl Registry {
     /// Creates the initial objects, and retries until each exists.
     pub(crate) async fn create_system_objects(&self) {
-        for name in NAMESPACES {
-            let mut namespace = Namespace::default();
-            namespace.metadata.name = name.into();
-            self.create_until_it_exists(namespace).await;
-        }
-        for class in priorityclass::system_classes() {
-            self.create_until_it_exists(class).await;
-        }
-        self.create_until_it_exists(servicecidr::default_range())
-            .await;
-        self.create_until_it_exists(storageclass::local_path())
-            .await;
-        for level in flowcontrol::levels() {
-            self.create_until_it_exists(level).await;
-        }
-        for schema in flowcontrol::schemas() {
-            self.create_until_it_exists(schema).await;
+        let objects: Vec<_> = permanent_objects().chain(deletable_objects()).collect();
+        let mut backoff = Backoff::new(RETRY_DELAY, MAX_START_DELAY);
+        while !self.create_absent(&objects).await {
+            sleep(backoff.next_delay()).await;
         }
     }
 
-    async fn create_until_it_exists<T: Resource + Object>(&self, object: T) {
-        while let Err(error) = self.create_unless_it_exists(object.clone()).await {
-            let (kind, name) = (T::KIND, &Resource::meta(&object).name);
-            tracing::debug!(kind, name, %error, "creating an initial object failed; trying again");
-            tokio::time::sleep(RETRY_DELAY).await;
+    /// Creates the permanent objects again that are gone, until dropped.
+    pub(crate) async fn keep_system_objects(&self) {
+        let objects: Vec<_> = permanent_objects().collect();
+        let mut backoff = Backoff::new(RETRY_DELAY, INTERVAL);
+        loop {
+            let delay = match self.create_absent(&objects).await {
+                true => {
+                    backoff.reset();
+                    INTERVAL
+                }
+                false => backoff.next_delay(),
+            };
+            sleep(delay).await;
         }
     }
 
-    async fn create_unless_it_exists<T: Resource + Object>(
-        &self,
-        object: T,
-    ) -> Result<(), ApiError> {
+    /// Creates the objects that do not exist. Returns whether all exist.
+    async fn create_absent(&self, objects: &[Box<dyn Object>]) -> bool {
+        let mut complete = true;
+        for object in objects {
+            if let Err(error) = self.create_if_absent(&**object).await {
+                let (kind, name) = (&object.kind().kind, &object.meta().name);
+                tracing::warn!(kind, name, %error, "creating an object that every cluster has failed; trying again");
+                complete = false;
+            }
+        }
+        complete
+    }
+
+    async fn create_if_absent(&self, object: &dyn Object) -> Result<(), ApiError> {
+        let (kind, key) = (object.kind(), Key::of(object.meta()));
+        let cached = self.cache().get(kind, &key, AtLeast::Any).await?;
+        if cached.is_some() {
+            return Ok(());
+        }
         let context = RequestContext::default().by("gateway");
-        let target = Target::new(kind_of::<T>(), "", "", "")?;
-        match self.create(&context, &target, Box::new(object)).await {
+        let target = Target::new(kind, "", "", "")?;
+        match self.create(&context, &target, object.clone_box()).await {
             Err(error) if error.reason != Reason::AlreadyExists => Err(error),
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the objects that are created again when they are gone.
+fn permanent_objects() -> impl Iterator<Item = Box<dyn Object>> {
+    let namespaces = NAMESPACES.map(|name| {
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = name.into();
+        boxed(namespace)
+    });
+    namespaces
+        .into_iter()
+        .chain(priorityclass::system_classes().map(boxed))
+        .chain([boxed(servicecidr::default_range())])
+        .chain(flowcontrol::levels().map(boxed))
+        .chain(flowcontrol::schemas().map(boxed))
+}
+
+/// Returns the objects that a user may delete.
+fn deletable_objects() -> impl Iterator<Item = Box<dyn Object>> {
+    [boxed(storageclass::local_path())].into_iter()
+}
+
+fn boxed(object: impl Object) -> Box<dyn Object> {
+    Box::new(object)
 }

@@ -19,7 +19,7 @@ use super::route::Route;
 use super::write_options::{self, FieldValidation};
 use super::yaml;
 use crate::heavy::heavy;
-use crate::registry::{Check, Patch};
+use crate::registry::{Check, ObjectResponse, Patch};
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
@@ -67,7 +67,9 @@ pub(super) async fn update(request: ObjectRequest) -> Result<ApiResponse, ApiErr
         .update(&context, &target, decoded.object)
         .await?;
     let warnings = [decoded.warnings, response.warnings.clone()].concat();
-    Ok(encoder.object(response)?.with_warnings(&warnings))
+    let status = status_of(&response);
+    let response = encoder.object(response)?.with_status(status);
+    Ok(response.with_warnings(&warnings))
 }
 
 /// `PATCH` of an object or its subresource.
@@ -93,12 +95,17 @@ pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiErro
     let duplicates = accept_duplicate(duplicate, validation)?;
     let response = request.registry.patch(&context, &target, &patch).await?;
     let warnings = [duplicates, response.warnings.clone()].concat();
-    let status = match response.created {
-        true => StatusCode::CREATED,
-        false => StatusCode::OK,
-    };
+    let status = status_of(&response);
     let response = encoder.object(response)?.with_status(status);
     Ok(response.with_warnings(&warnings))
+}
+
+/// Returns the status of the response of a request that may have created its object.
+fn status_of(response: &ObjectResponse) -> StatusCode {
+    match response.created {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    }
 }
 
 /// Checks the options that only an applied configuration may have, or must have.

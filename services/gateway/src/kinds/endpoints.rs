@@ -15,6 +15,8 @@ use crate::registry::validation::{ip, set_default};
 const SHOWN: usize = 3;
 
 impl StoredKind for Endpoints {
+    const CREATES_ON_UPDATE: bool = true;
+
     fn fill_defaults(&mut self) {
         for port in self.subsets.iter_mut().flat_map(|subset| &mut subset.ports) {
             set_default(&mut port.protocol, "TCP");

@@ -17,6 +17,7 @@ const WORD_MAX: usize = 128;
 const MESSAGE_MAX: usize = 1024;
 
 impl StoredKind for Event {
+    const CREATES_ON_UPDATE: bool = true;
     const WRITES: Writes = Writes::Reports;
 
     fn check_name(name: &str) -> Vec<String> {

@@ -9,6 +9,7 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
 impl StoredKind for Lease {
+    const CREATES_ON_UPDATE: bool = true;
     const WRITES: Writes = Writes::Heartbeats;
     /// Otherwise a client could acquire the Lease without having read its current holder.
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;

@@ -23,6 +23,8 @@ const POD: &str = "Pod";
 const CLAIM: &str = "PersistentVolumeClaim";
 
 impl StoredKind for LimitRange {
+    const CREATES_ON_UPDATE: bool = true;
+
     fn fill_defaults(&mut self) {
         for item in &mut self.spec.limits {
             let lists = [

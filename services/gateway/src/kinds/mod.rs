@@ -38,7 +38,7 @@ pub(crate) mod namespace;
 mod networkpolicy;
 mod node;
 mod persistentvolume;
-mod persistentvolumeclaim;
+pub(crate) mod persistentvolumeclaim;
 pub(crate) mod pod;
 pub(crate) mod poddisruptionbudget;
 mod podtemplate;
@@ -128,6 +128,8 @@ pub(crate) trait StoredKind: Object {
     const COUNTS_GENERATIONS: bool = false;
     /// Whether an update may leave out `metadata.resourceVersion`, and so replace any version.
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
+    /// Whether an update of an object that does not exist creates it (upstream: `AllowCreateOnUpdate`).
+    const CREATES_ON_UPDATE: bool = false;
     /// Whether a collection can be deleted by one request.
     const DELETES_COLLECTIONS: bool = true;
     /// Whether the response to the deletion of an object is the object, instead of a `Status`.

@@ -16,6 +16,7 @@ use setpoint_proto::meta::Quantity;
 
 use super::StoredKind;
 use super::persistentvolumeclaim::{class_of, protect};
+use crate::registry::validation::changes;
 use crate::registry::validation::claim::{VOLUME_MODES, validate_access, validate_positive};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
@@ -89,7 +90,9 @@ impl StoredKind for PersistentVolume {
         let (path, new, old) = (FieldPath::root("spec"), &self.spec, &old.spec);
         let (source, was) = (&new.persistent_volume_source, &old.persistent_volume_source);
         if source::is_changed(source, was) {
-            let detail = "spec.persistentvolumesource is immutable after creation";
+            let changes = changes::between::<Self>(was, source);
+            let detail =
+                format!("spec.persistentvolumesource is immutable after creation{changes}");
             errors.forbidden(&path.field("persistentvolumesource"), detail);
         }
         // Upstream leaves `spec` out of the paths of these two fields.

@@ -1,6 +1,8 @@
 //! PersistentVolumeClaim: the spec is immutable, except the size and the attributes class of a bound claim; the default
 //! StorageClass and the finalizer that keeps it while Pods use it, which its controller removes, are set at creation.
 
+pub(crate) mod expansion;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -21,7 +23,7 @@ use super::{Admitting, StoredKind, default_class, storageclass};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec::canonicalise;
-use crate::registry::validation::{claim, set_default};
+use crate::registry::validation::{changes, claim, set_default};
 use crate::registry::{Registry, Target};
 
 const RESIZE_STATES: &[&str] = &[
@@ -218,9 +220,24 @@ fn validate_spec_change(
     // The source may be older than `dataSourceRef`.
     complete_data(&mut was, Some(&old.spec));
     if spec != was {
-        let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+        let changes = changes::between::<PersistentVolumeClaim>(&was, &spec);
+        let detail = format!(
+            "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims{changes}"
+        );
         errors.forbidden(&FieldPath::root("spec"), detail);
     }
+}
+
+/// Returns the size that a claim requests.
+fn requested(claim: &PersistentVolumeClaim) -> Amount {
+    storage(&claim.spec.resources.requests)
+}
+
+fn storage(amounts: &BTreeMap<String, Quantity>) -> Amount {
+    let amount = amounts
+        .get("storage")
+        .map(|size| Amount::parse(&size.string));
+    amount.and_then(Result::ok).unwrap_or(Amount::ZERO)
 }
 
 /// Validates that a smaller size is still greater than that of the volume.
@@ -229,15 +246,8 @@ fn validate_shrinking(
     old: &PersistentVolumeClaim,
     errors: &mut FieldErrors,
 ) {
-    let amount = |amounts: &BTreeMap<String, Quantity>| {
-        let amount = amounts
-            .get("storage")
-            .map(|size| Amount::parse(&size.string));
-        amount.and_then(Result::ok).unwrap_or(Amount::ZERO)
-    };
-    let size = amount(&new.spec.resources.requests);
-    let actual = amount(&old.status.capacity);
-    if size < amount(&old.spec.resources.requests) && size <= actual {
+    let (size, actual) = (requested(new), storage(&old.status.capacity));
+    if size < requested(old) && size <= actual {
         let path = FieldPath::root("spec");
         let path = path.field("resources");
         let path = path.field("requests");

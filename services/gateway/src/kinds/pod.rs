@@ -11,6 +11,7 @@ mod runtime_class;
 mod service_account;
 mod status;
 mod tolerations;
+pub(crate) mod topology;
 mod update;
 
 use jiff::Timestamp;
@@ -51,9 +52,15 @@ impl StoredKind for Pod {
         }
     }
 
-    /// Also adds the default tolerations, which the manifest of a replacement lacks, to a Pod that has them.
+    /// Also keeps or adds what admission has set, which the manifest of a replacement lacks: the priority, the preemption
+    /// policy, and the default tolerations.
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
+        let (spec, was) = (&mut self.spec, &old.spec);
+        spec.priority = spec.priority.or(was.priority);
+        if spec.preemption_policy.is_none() {
+            spec.preemption_policy.clone_from(&was.preemption_policy);
+        }
         let mut given = old.spec.tolerations.clone();
         tolerations::add_defaults(&mut given);
         if given.len() == old.spec.tolerations.len() {

@@ -110,6 +110,13 @@ pub(crate) fn system_classes() -> impl Iterator<Item = PriorityClass> {
     })
 }
 
+/// Returns the class, without a name, of a Pod that names none in a cluster without a default: priority 0.
+pub(super) fn unclassified() -> PriorityClass {
+    let mut class = PriorityClass::default();
+    class.fill_defaults();
+    class
+}
+
 /// Checks that a class with a reserved name is one of [`SYSTEM`].
 ///
 /// # Errors

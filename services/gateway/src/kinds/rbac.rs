@@ -15,6 +15,8 @@ use crate::registry::validation::label_selector;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl StoredKind for Role {
+    const CREATES_ON_UPDATE: bool = true;
+
     fn check_name(name: &str) -> Vec<String> {
         names::validate_path_segment(name)
     }
@@ -25,6 +27,8 @@ impl StoredKind for Role {
 }
 
 impl StoredKind for ClusterRole {
+    const CREATES_ON_UPDATE: bool = true;
+
     fn check_name(name: &str) -> Vec<String> {
         names::validate_path_segment(name)
     }
@@ -76,10 +80,14 @@ macro_rules! binding_items {
 }
 
 impl StoredKind for RoleBinding {
+    const CREATES_ON_UPDATE: bool = true;
+
     binding_items!(&["ClusterRole", "Role"], true);
 }
 
 impl StoredKind for ClusterRoleBinding {
+    const CREATES_ON_UPDATE: bool = true;
+
     binding_items!(&["ClusterRole"], false);
 }
 

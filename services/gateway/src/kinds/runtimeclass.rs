@@ -11,6 +11,7 @@ use crate::registry::validation::metadata;
 use crate::registry::validation::podspec::{canonicalise, validate_resources, validate_toleration};
 
 impl StoredKind for RuntimeClass {
+    const CREATES_ON_UPDATE: bool = true;
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
 
     fn fill_defaults(&mut self) {

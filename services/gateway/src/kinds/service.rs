@@ -28,6 +28,7 @@ const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"
 const DEFAULT_AFFINITY_TIMEOUT: i32 = 10_800;
 
 impl StoredKind for Service {
+    const CREATES_ON_UPDATE: bool = true;
     const RETURNS_DELETED: bool = true;
 
     fn fill_defaults(&mut self) {

@@ -183,6 +183,15 @@ impl Target {
         }
     }
 
+    /// Returns the object, or the part of it, that a write of this target changes: a scale is in the whole object. All checks
+    /// of a write are of this target, whatever the verb.
+    pub(crate) fn written(&self) -> Self {
+        match self.subresource {
+            Subresource::Scale => Self::whole(self.served, &self.key()),
+            _ => self.clone(),
+        }
+    }
+
     /// Returns the target of a request that is about the metadata of the object only.
     #[must_use]
     pub(crate) fn keeping_version(self) -> Self {

@@ -1,6 +1,7 @@
 //! Tests of the background tasks: initial namespaces, expiry; and of namespaces that are being deleted.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,7 +11,9 @@ use setpoint_gateway::registry::{
 use setpoint_proto::Reason;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{Event, Namespace};
+use setpoint_proto::flowcontrol::{FlowSchema, PriorityLevelConfiguration};
 use setpoint_proto::meta::DeleteOptions;
+use setpoint_proto::networking::ServiceCidr;
 use setpoint_store::Store;
 use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -78,6 +81,63 @@ async fn the_initial_namespaces_are_created_and_cannot_be_deleted() {
             format!("namespaces {name:?} is forbidden: this namespace may not be deleted")
         );
     }
+}
+
+/// Deletes a namespace, as its controller does when it is empty.
+async fn delete_namespace(gateway: &TestGateway, name: &str) {
+    let options = DeleteOptions::default();
+    gateway.delete::<Namespace>(name, options).await.unwrap();
+    let mut ending = gateway.get::<Namespace>(name).await.unwrap();
+    ending.spec.finalizers.clear();
+    gateway.update_part("finalize", &ending).await.unwrap();
+    gateway.gone::<Namespace>(name).await;
+}
+
+/// Checks U5: it comes back within a minute.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_every_cluster_has_is_created_again() {
+    let (gateway, _background) = with_background().await;
+    gateway.there::<FlowSchema>("system-node-high").await;
+    delete_namespace(&gateway, "kube-node-lease").await;
+    let options = DeleteOptions::default;
+    for name in ["exempt", "catch-all"] {
+        gateway.delete::<FlowSchema>(name, options()).await.unwrap();
+        let level = gateway.delete::<PriorityLevelConfiguration>(name, options());
+        level.await.unwrap();
+        gateway.gone::<PriorityLevelConfiguration>(name).await;
+    }
+    let range = gateway.delete::<ServiceCidr>("kubernetes", options());
+    range.await.unwrap();
+    gateway.gone::<ServiceCidr>("kubernetes").await;
+    gateway.there::<Namespace>("kube-node-lease").await;
+    gateway.there::<ServiceCidr>("kubernetes").await;
+    for name in ["exempt", "catch-all"] {
+        gateway.there::<FlowSchema>(name).await;
+        gateway.there::<PriorityLevelConfiguration>(name).await;
+    }
+}
+
+/// Checks U5: a store that refuses all writes is not flooded.
+#[tokio::test(start_paused = true)]
+async fn creating_an_object_again_backs_off() {
+    let (gateway, _background) = with_background().await;
+    gateway.there::<FlowSchema>("system-node-high").await;
+    let range = gateway.delete::<ServiceCidr>("kubernetes", DeleteOptions::default());
+    range.await.unwrap();
+    gateway.gone::<ServiceCidr>("kubernetes").await;
+    let attempts = Arc::new(AtomicUsize::default());
+    let counter = attempts.clone();
+    gateway.store.panic_in_commits(move |write| {
+        let counts = write.key.contains("servicecidrs");
+        counter.fetch_add(usize::from(counts), Ordering::Relaxed);
+        false
+    });
+    gateway.store.cut();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let attempts = attempts.load(Ordering::Relaxed);
+    assert!((10..60).contains(&attempts), "{attempts}");
+    gateway.store.release();
+    gateway.there::<ServiceCidr>("kubernetes").await;
 }
 
 /// Checks F30: the TTL counts from the last write, not from the timestamps of the Event.

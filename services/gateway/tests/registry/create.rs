@@ -4,11 +4,15 @@ use setpoint_gateway::registry::RequestContext;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{
-    ConfigMap, Namespace, Pod, PodSchedulingGate, Service, ServiceAccount, ServicePort,
+    ConfigMap, Namespace, Pod, PodSchedulingGate, ResourceQuota, Service, ServiceAccount,
+    ServicePort,
 };
-use setpoint_store::contract::objects::{NAMESPACE, config_map};
+use setpoint_proto::meta::Quantity;
+use setpoint_proto::scheduling::PriorityClass;
+use setpoint_proto::setpoint::patch_request::Type;
+use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 
-use crate::gateway::{TestGateway, deployment, pod};
+use crate::gateway::{TestGateway, deployment, pod, target, typed};
 
 #[tokio::test]
 async fn a_new_object_gets_an_identity_and_its_defaults() {
@@ -209,6 +213,155 @@ async fn a_negative_grace_period_defaults_to_one_second() {
     hasty.spec.termination_grace_period_seconds = Some(-1);
     let hasty = gateway.create(&hasty).await.unwrap();
     assert_eq!(hasty.spec.termination_grace_period_seconds, Some(1));
+}
+
+/// Checks U4: a null quantity is zero.
+#[tokio::test]
+async fn a_null_quantity_is_zero() {
+    let gateway = TestGateway::start().await;
+    let context = RequestContext::default();
+    let quota = kind::<ResourceQuota>()
+        .from_json(br#"{"metadata": {"name": "nul"}, "spec": {"hard": {"limits.cpu": null}}}"#);
+    let target = target::<ResourceQuota>("", "");
+    let created = gateway.registry.create(&context, &target, quota.unwrap());
+    let quota: ResourceQuota = typed(created.await.unwrap()).unwrap();
+    assert_eq!(quota.spec.hard["limits.cpu"], Quantity::new("0"));
+
+    let pod = kind::<Pod>().from_json(
+        br#"{"metadata": {"name": "nul"}, "spec": {"containers": [{"name": "c", "image": "i",
+            "resources": {"requests": {"memory": "64Mi", "cpu": null}}}]}}"#,
+    );
+    let target = crate::gateway::target::<Pod>("", "");
+    let created = gateway.registry.create(&context, &target, pod.unwrap());
+    let pod: Pod = typed(created.await.unwrap()).unwrap();
+    let requests = &pod.spec.containers[0].resources.requests;
+    assert_eq!(requests["cpu"], Quantity::new("0"));
+}
+
+/// Checks DG13: a Service for which no node port is left is refused, and none is created with fewer.
+#[tokio::test]
+async fn a_service_without_free_node_ports_is_refused() {
+    let gateway = TestGateway::start().await;
+    let service = |name: &str, ports: i32| {
+        let mut service = Service::default();
+        service.metadata.name = name.into();
+        service.spec.r#type = "NodePort".into();
+        let port = |port: i32| ServicePort {
+            name: format!("p{port}"),
+            port,
+            ..Default::default()
+        };
+        service.spec.ports = (1..=ports).map(port).collect();
+        service
+    };
+    // 2768 ports: 13 Services with 200 leave 168.
+    for n in 0..13 {
+        let name = format!("s{n}");
+        gateway.create(&service(&name, 200)).await.unwrap();
+    }
+    let full = "Internal error occurred: failed to allocate a nodePort: range is full";
+    let error = gateway.create(&service("more", 200)).await.unwrap_err();
+    assert_eq!((error.code(), error.message.as_str()), (500, full));
+    let missing = gateway.get::<Service>("more").await.unwrap_err();
+    assert_eq!(missing.reason, Reason::NotFound);
+    let last = gateway.create(&service("last", 168)).await.unwrap();
+    assert!(last.spec.ports.iter().all(|port| port.node_port > 0));
+    let mut plain = service("plain", 1);
+    plain.spec.r#type = "ClusterIP".into();
+    let mut plain = gateway.create(&plain).await.unwrap();
+    plain.spec.r#type = "NodePort".into();
+    let error = gateway.update(&plain).await.unwrap_err();
+    assert_eq!(error.message, full);
+}
+
+/// Checks E4: admission and validation come before the check of the resourceVersion, which a dry run leaves out.
+#[tokio::test]
+async fn the_resource_version_of_a_new_object_is_checked_last() {
+    let gateway = TestGateway::start().await;
+    let mut web = pod("web");
+    web.metadata.resource_version = "1".into();
+    let mut classed = web.clone();
+    classed.spec.priority_class_name = "undefined".into();
+    let error = gateway.create(&classed).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Forbidden);
+    let mut invalid = web.clone();
+    invalid.spec.containers[0].image.clear();
+    let error = gateway.create(&invalid).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Invalid);
+    let error = gateway.create(&web).await.unwrap_err();
+    assert_eq!(error.reason, Reason::BadRequest);
+    assert_eq!(
+        error.message,
+        "resourceVersion should not be set on objects to be created"
+    );
+    let dry = RequestContext::default().dry(true);
+    let created = gateway.create_as(&dry, &web).await.unwrap();
+    assert_ne!(created.metadata.resource_version, "1");
+}
+
+/// Checks U1: who may create a Pod may not choose its priority.
+#[tokio::test]
+async fn a_pod_has_the_priority_of_its_class_and_no_other() {
+    let gateway = TestGateway::start().await;
+    let computed = "must not be provided in pod spec; priority admission controller computed";
+    let mut first = pod("web");
+    first.spec.priority = Some(i32::MAX);
+    let error = gateway.create(&first).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Forbidden);
+    assert_eq!(
+        error.message,
+        format!(
+            "pods \"web\" is forbidden: the integer value of priority (2147483647) {computed} 0 from the given PriorityClass name"
+        )
+    );
+    let mut polite = pod("web");
+    polite.spec.preemption_policy = Some("Never".into());
+    let error = gateway.create(&polite).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        format!(
+            "pods \"web\" is forbidden: the string value of PreemptionPolicy (Never) {computed} PreemptLowerPriority \
+            from the given PriorityClass name"
+        )
+    );
+    let given = |pod: &Pod| (pod.spec.priority, pod.spec.preemption_policy.clone());
+    let unclassified = (Some(0), Some("PreemptLowerPriority".to_owned()));
+    let web = gateway.create(&pod("web")).await.unwrap();
+    assert_eq!(given(&web), unclassified);
+    assert_eq!(web.spec.priority_class_name, "");
+
+    let mut class = PriorityClass {
+        value: 7,
+        global_default: true,
+        preemption_policy: Some("Never".into()),
+        ..Default::default()
+    };
+    class.metadata.name = "modest".into();
+    gateway.create(&class).await.unwrap();
+    gateway.there::<PriorityClass>("modest").await;
+    let other = gateway.create(&pod("other")).await.unwrap();
+    assert_eq!(given(&other), (Some(7), Some("Never".to_owned())));
+    assert_eq!(other.spec.priority_class_name, "modest");
+}
+
+/// Checks U1: a manifest without a priority replaces a Pod that has one, and one with another priority does not.
+#[tokio::test]
+async fn an_update_keeps_the_priority_of_a_pod() {
+    let gateway = TestGateway::start().await;
+    let mut web = gateway.create(&pod("web")).await.unwrap();
+    web.spec.priority = None;
+    web.spec.preemption_policy = None;
+    let replaced = gateway.update(&web).await.unwrap();
+    assert_eq!(replaced.spec.priority, Some(0));
+    let policy = replaced.spec.preemption_policy.as_deref();
+    assert_eq!(policy, Some("PreemptLowerPriority"));
+    web.metadata.resource_version.clear();
+    web.spec.priority = Some(1);
+    let error = gateway.update(&web).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Invalid);
+    let body = serde_json::json!({"spec": {"priority": 1}});
+    let patched = gateway.patch::<Pod>("web", Type::Merge, body).await;
+    assert_eq!(patched.unwrap_err().reason, Reason::Invalid);
 }
 
 /// Checks K18.

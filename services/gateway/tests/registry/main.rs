@@ -5,6 +5,7 @@
 mod background;
 mod binding;
 mod cache_differences;
+mod claims;
 mod concurrent_gateways;
 mod contention;
 mod create;
@@ -21,5 +22,6 @@ mod plane;
 mod quota;
 mod scale;
 mod status;
+mod subresources;
 mod update;
 mod validation;

@@ -14,12 +14,12 @@ use crate::gateway::{TestGateway, pod};
 
 type List<'a> = &'a [(&'a str, &'a str)];
 
-fn list(amounts: List<'_>) -> BTreeMap<String, Quantity> {
+pub fn list(amounts: List<'_>) -> BTreeMap<String, Quantity> {
     let entry = |(name, text): &(&str, &str)| ((*name).to_owned(), Quantity::new(*text));
     amounts.iter().map(entry).collect()
 }
 
-fn quota(hard: List<'_>) -> ResourceQuota {
+pub fn quota(hard: List<'_>) -> ResourceQuota {
     let mut quota = ResourceQuota::default();
     quota.metadata.name = "quota".into();
     quota.spec.hard = list(hard);
@@ -33,7 +33,7 @@ fn requesting(name: &str, requests: List<'_>) -> Pod {
 }
 
 /// Creates a quota of which nothing is used, as its controller says.
-async fn limit(gateway: &TestGateway, quota: ResourceQuota) {
+pub async fn limit(gateway: &TestGateway, quota: ResourceQuota) {
     let mut quota = gateway.create(&quota).await.unwrap();
     let names = quota.spec.hard.keys();
     let nothing = names.map(|name| (name.clone(), Quantity::new("0")));
@@ -50,7 +50,7 @@ async fn until_limited(gateway: &TestGateway) {
         .await;
 }
 
-async fn used(gateway: &TestGateway, expected: List<'_>) {
+pub async fn used(gateway: &TestGateway, expected: List<'_>) {
     let quota: ResourceQuota = gateway.get("quota").await.unwrap();
     assert_eq!(quota.status.used, list(expected));
 }

@@ -1,10 +1,15 @@
 //! Tests of the verb `update`.
 
+use setpoint_codec::Object;
 use setpoint_gateway::registry::RequestContext;
-use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
-use setpoint_proto::core::{ConfigMap, Pod};
-use setpoint_store::contract::objects::config_map;
+use setpoint_proto::coordination::Lease;
+use setpoint_proto::core::{ConfigMap, Endpoints, Event, LimitRange, Pod, Service, ServicePort};
+use setpoint_proto::node::RuntimeClass;
+use setpoint_proto::policy::PodDisruptionBudget;
+use setpoint_proto::rbac::{ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef};
+use setpoint_proto::{Reason, Resource};
+use setpoint_store::contract::objects::{NAMESPACE, config_map};
 
 use crate::gateway::{TestGateway, deployment, pod, target, typed};
 
@@ -178,6 +183,104 @@ async fn updating_a_missing_object_is_not_found() {
     let error = gateway.update(&deployment("web")).await.unwrap_err();
     assert_eq!(error.reason, Reason::NotFound);
     assert_eq!(error.message, r#"deployments.apps "web" not found"#);
+}
+
+/// Checks E2: a resourceVersion is only required for an object that exists.
+#[tokio::test]
+async fn an_update_without_a_resource_version_of_a_missing_object_is_not_found() {
+    let gateway = TestGateway::start().await;
+    let mut budget = PodDisruptionBudget::default();
+    budget.metadata.name = "web".into();
+    let error = gateway.update(&budget).await.unwrap_err();
+    assert_eq!(error.reason, Reason::NotFound);
+    gateway.create(&budget).await.unwrap();
+    let error = gateway.update(&budget).await.unwrap_err();
+    assert_eq!(error.reason, Reason::Invalid);
+    let expected = "metadata.resourceVersion: Invalid value: 0: must be specified for an update";
+    assert!(error.message.ends_with(expected), "{error}");
+}
+
+/// Updates an object that does not exist: nothing in a dry run, and an object that has a uid is another one.
+async fn created_by_update<T: Resource + Object>(object: T) {
+    let gateway = TestGateway::start().await;
+    let mut object = object;
+    Resource::meta_mut(&mut object).name = "web".into();
+    let target = target::<T>("web", "");
+    let update = async |context: &RequestContext, object: &T| {
+        let object = Box::new(object.clone());
+        gateway.registry.update(context, &target, object).await
+    };
+    let dry = RequestContext::default().dry(true);
+    assert!(update(&dry, &object).await.unwrap().created);
+    let missing = gateway.get::<T>("web").await.unwrap_err();
+    assert_eq!(missing.reason, Reason::NotFound);
+
+    let mut former = object.clone();
+    Resource::meta_mut(&mut former).uid = "5be0".into();
+    let refused = update(&RequestContext::default(), &former).await;
+    let error = refused.unwrap_err();
+    assert_eq!(error.reason, Reason::Conflict);
+    let expected = "Precondition failed: UID in precondition: 5be0, UID in object meta: ";
+    assert!(error.message.ends_with(expected), "{error}");
+
+    // As upstream, the resourceVersion of an object that does not exist is not compared.
+    Resource::meta_mut(&mut object).resource_version = "7".into();
+    let created = update(&RequestContext::default(), &object).await.unwrap();
+    assert!(created.created);
+    let created: T = typed(created).unwrap();
+    let again = update(&RequestContext::default(), &created).await.unwrap();
+    assert!(!again.created);
+}
+
+/// Checks E3: the kinds that upstream creates on update.
+#[tokio::test]
+async fn an_update_creates_some_kinds() {
+    created_by_update(Lease::default()).await;
+    created_by_update(LimitRange::default()).await;
+    created_by_update(Endpoints::default()).await;
+    created_by_update(Role::default()).await;
+    created_by_update(ClusterRole::default()).await;
+    let role_ref = RoleRef {
+        api_group: "rbac.authorization.k8s.io".into(),
+        kind: "ClusterRole".into(),
+        name: "view".into(),
+    };
+    created_by_update(RoleBinding {
+        role_ref: role_ref.clone(),
+        ..Default::default()
+    })
+    .await;
+    created_by_update(ClusterRoleBinding {
+        role_ref,
+        ..Default::default()
+    })
+    .await;
+    created_by_update(RuntimeClass {
+        handler: "runc".into(),
+        ..Default::default()
+    })
+    .await;
+    let mut service = Service::default();
+    let port = ServicePort {
+        port: 80,
+        ..Default::default()
+    };
+    service.spec.ports = vec![port];
+    created_by_update(service).await;
+    let mut event = Event::default();
+    event.metadata.namespace = NAMESPACE.into();
+    event.involved_object.namespace = NAMESPACE.into();
+    created_by_update(event).await;
+}
+
+/// Checks E3: the others must exist.
+#[tokio::test]
+async fn an_update_does_not_create_a_status() {
+    let gateway = TestGateway::start().await;
+    let mut web = Service::default();
+    web.metadata.name = "web".into();
+    let error = gateway.update_part("status", &web).await.unwrap_err();
+    assert_eq!(error.reason, Reason::NotFound);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Admission of new Pods: the service account, priority class and runtime class that they name must exist (upstream: the
-//! admission plugins ServiceAccount, Priority and RuntimeClass), and default tolerations and resources are set (upstream:
-//! DefaultTolerationSeconds and LimitRanger).
+//! admission plugins ServiceAccount, Priority and RuntimeClass), and default tolerations, resources and topology
+//! labels are set (upstream: DefaultTolerationSeconds, LimitRanger and PodTopologyLabels).
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use setpoint_proto::core::Pod;
 use setpoint_proto::scheduling::PriorityClass;
 use setpoint_proto::{ApiError, Resource};
 
-use super::{runtime_class, service_account, tolerations};
+use super::{runtime_class, service_account, tolerations, topology};
 use crate::kinds::{limitrange, priorityclass};
 use crate::registry::validation::podspec::MIRROR;
 use crate::registry::{AtLeast, Cached, Registry, Target, errors};
@@ -32,6 +32,7 @@ pub(super) async fn admit(
     set_priority(pod, target, registry).await?;
     runtime_class::admit(pod, target, registry).await?;
     tolerations::add_defaults(&mut pod.spec.tolerations);
+    topology::label_pod(pod, registry).await?;
     limitrange::fill_pod(pod, &target.namespace, registry).await
 }
 
@@ -50,12 +51,10 @@ fn check_mirror(pod: &Pod) -> Result<(), &'static str> {
     }
 }
 
-/// Sets the priority and the preemption policy of the class that the Pod names, or of the default class. Without both, a
-/// given priority is kept.
+/// Sets the priority and the preemption policy of the class that the Pod names, or of the default class. Nobody else may set
+/// them: whoever chose the priority of a Pod could evict the Pods of all others.
 async fn set_priority(pod: &mut Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
-    let Some(class) = find_class(&pod.spec.priority_class_name, target, registry).await? else {
-        return Ok(());
-    };
+    let class = find_class(&pod.spec.priority_class_name, target, registry).await?;
     let spec = &mut pod.spec;
     take("integer", "priority", &mut spec.priority, class.value)
         .and_then(|()| match class.preemption_policy {
@@ -84,22 +83,23 @@ pub(super) async fn find<T: Resource>(
     }
 }
 
-/// Returns the class of this name, or the default class, if there is one, without a name.
+/// Returns the class of this name; without a name the default class or, if there is none, [`priorityclass::unclassified`].
 async fn find_class(
     name: &str,
     target: &Target,
     registry: &Registry,
-) -> Result<Option<PriorityClass>, ApiError> {
+) -> Result<PriorityClass, ApiError> {
     if name.is_empty() {
         let classes = priorityclass::defaults(registry, AtLeast::Any).await?;
-        return Ok(priorityclass::default(&classes).cloned());
+        let default = priorityclass::default(&classes).cloned();
+        return Ok(default.unwrap_or_else(priorityclass::unclassified));
     }
     let mut system = priorityclass::system_classes();
     if let Some(class) = system.find(|class| class.metadata.name == name) {
-        return Ok(Some(class));
+        return Ok(class);
     }
     match find::<PriorityClass>(&Key::new("", name), registry).await? {
-        Some(cached) => priorityclass::of(&cached).map(Some),
+        Some(cached) => priorityclass::of(&cached),
         None => {
             let why = format!("no PriorityClass with name {name} was found");
             Err(errors::forbidden(target, &why, None))

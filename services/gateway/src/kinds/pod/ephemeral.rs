@@ -2,9 +2,11 @@
 
 use std::mem::take;
 
+use serde_json::json;
 use setpoint_proto::core::Pod;
 
 use super::update;
+use crate::registry::validation::changes;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec::MIRROR;
@@ -30,12 +32,15 @@ pub(super) fn validate(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
         let name = &was.ephemeral_container_common.name;
         let mut containers = new.spec.ephemeral_containers.iter();
         let now = containers.find(|now| now.ephemeral_container_common.name == *name);
-        let verb = match now {
-            None => "removed",
-            Some(now) if now != was => "changed",
+        let refusal = match now {
+            None => "removed\n".to_owned(),
+            Some(now) if now != was => {
+                let list = |one| json!({ "ephemeralContainers": [one] });
+                format!("changed{}", changes::between::<Pod>(&list(was), &list(now)))
+            }
             Some(_) => continue,
         };
-        let detail = format!("existing ephemeral containers {name:?} may not be {verb}\n");
+        let detail = format!("existing ephemeral containers {name:?} may not be {refusal}");
         errors.forbidden(&path, detail);
     }
 }

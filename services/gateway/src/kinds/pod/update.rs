@@ -7,6 +7,7 @@ use setpoint_proto::core::{
     Toleration,
 };
 
+use crate::registry::validation::changes;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::podspec::{APP_ARMOR, MIRROR};
@@ -48,7 +49,8 @@ pub(super) fn validate(new: &Pod, old: &Pod, errors: &mut FieldErrors) {
         validate_narrowed(&mut kept, new, &path, errors);
     }
     if kept != *new {
-        errors.forbidden(&path, FEW_FIELDS);
+        let changes = changes::between::<Pod>(&kept, new);
+        errors.forbidden(&path, format!("{FEW_FIELDS}{changes}"));
     }
 }
 

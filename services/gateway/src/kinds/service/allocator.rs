@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 use setpoint_codec::{Object, kind_of};
-use setpoint_proto::ApiError;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
+use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{Expect, Precondition, keys};
 
 use super::{families, uses_health_check, uses_node_ports};
@@ -17,11 +18,11 @@ use crate::registry::{Allocation, AtLeast, Filter, Registry, errors};
 pub(crate) const RANGE: &str = "10.96.0.0/16";
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 /// The host numbers in it: all but the first and the last.
-const HOSTS: std::ops::Range<u32> = 1..(1 << 16) - 1;
+const HOSTS: Range<u32> = 1..(1 << 16) - 1;
 /// The hosts to choose from. The first is that of the Service `kubernetes`, which requests it.
-const FREE_HOSTS: std::ops::Range<u32> = HOSTS.start + 1..HOSTS.end;
+const FREE_HOSTS: Range<u32> = HOSTS.start + 1..HOSTS.end;
 /// The default range of node ports in Kubernetes.
-const PORTS: std::ops::Range<u32> = 30_000..32_768;
+const PORTS: Range<u32> = 30_000..32_768;
 
 /// A value that only one Service can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,11 +31,32 @@ enum Assigned {
     NodePort(i32),
 }
 
+/// A range of values that are all taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Full {
+    ClusterIps,
+    NodePorts,
+    HealthCheckNodePorts,
+}
+
+impl Full {
+    /// Returns upstream's error for a Service.
+    fn error(self, name: &str) -> ApiError {
+        let what = match self {
+            Self::ClusterIps => format!("a serviceIP for Service {name:?}"),
+            Self::NodePorts => "a nodePort".to_owned(),
+            Self::HealthCheckNodePorts => "a HealthCheck NodePort 0".to_owned(),
+        };
+        let message = format!("Internal error occurred: failed to allocate {what}: range is full");
+        ApiError::new(Reason::InternalError, message)
+    }
+}
+
 /// Allocates the cluster IP and the node ports that a Service needs and `old` does not have; returns `None` if there are
 /// none.
 ///
 /// # Errors
-/// `Invalid` if it requests a value of another Service.
+/// `Invalid` if it requests a value of another Service, `InternalError` if all values of a range are taken.
 pub(super) async fn allocate(
     service: &mut Service,
     old: Option<&Service>,
@@ -55,7 +77,8 @@ pub(super) async fn allocate(
     let at = last.map_or(AtLeast::Any, AtLeast::Revision);
     let taken = taken(registry, at, &service.metadata.uid).await?;
     check(service, &before, &taken)?;
-    assign(&mut service.spec, taken);
+    let assigned = assign(&mut service.spec, taken);
+    assigned.map_err(|full| full.error(&service.metadata.name))?;
     let precondition = Precondition {
         key: keys::ALLOTTED.into(),
         expect: last.map_or(Expect::Absent, Expect::At),
@@ -160,37 +183,36 @@ fn needs_cluster_ip(spec: &ServiceSpec) -> bool {
 }
 
 /// Assigns the values that the Service needs and does not have.
-fn assign(spec: &mut ServiceSpec, mut taken: BTreeSet<Assigned>) {
+fn assign(spec: &mut ServiceSpec, mut taken: BTreeSet<Assigned>) -> Result<(), Full> {
     if needs_cluster_ip(spec) {
-        let address = |host| Assigned::ClusterIp(Ipv4Addr::from(NETWORK | host));
-        if let Some(Assigned::ClusterIp(address)) = random_free(FREE_HOSTS, address, &taken) {
-            spec.cluster_ip = address.to_string();
-            spec.cluster_ips = vec![spec.cluster_ip.clone()];
-        }
+        let is_free = |address: &_| !taken.contains(&Assigned::ClusterIp(*address));
+        let addresses = from_random(FREE_HOSTS).map(|host| Ipv4Addr::from(NETWORK | host));
+        let address = addresses.into_iter().find(is_free);
+        spec.cluster_ip = address.ok_or(Full::ClusterIps)?.to_string();
+        spec.cluster_ips = vec![spec.cluster_ip.clone()];
     }
     taken.extend(assigned(spec));
     let (node_ports, checked) = (uses_node_ports(spec), uses_health_check(spec));
     let ports = spec.ports.iter_mut().filter(|_| node_ports);
-    let ports = ports.map(|port| &mut port.node_port);
-    let check = checked.then_some(&mut spec.health_check_node_port);
-    for port in ports.chain(check).filter(|port| **port == 0) {
-        let number = |port| Assigned::NodePort(i32::try_from(port).unwrap_or_default());
-        if let Some(given @ Assigned::NodePort(number)) = random_free(PORTS, number, &taken) {
-            *port = number;
-            taken.insert(given);
-        }
+    let ports = ports.map(|port| (&mut port.node_port, Full::NodePorts));
+    let check = &mut spec.health_check_node_port;
+    let check = checked.then_some((check, Full::HealthCheckNodePorts));
+    for (port, full) in ports.chain(check).filter(|(port, _)| **port == 0) {
+        *port = free_port(&taken).ok_or(full)?;
+        taken.insert(Assigned::NodePort(*port));
     }
+    Ok(())
 }
 
-/// Returns the first free value at or after a random one; `None` if all are taken.
-fn random_free(
-    range: std::ops::Range<u32>,
-    value: impl Fn(u32) -> Assigned,
-    taken: &BTreeSet<Assigned>,
-) -> Option<Assigned> {
+fn free_port(taken: &BTreeSet<Assigned>) -> Option<i32> {
+    let mut ports = from_random(PORTS).filter_map(|port| i32::try_from(port).ok());
+    ports.find(|port| !taken.contains(&Assigned::NodePort(*port)))
+}
+
+/// Returns all values of a range, beginning with a random one.
+fn from_random(range: Range<u32>) -> impl Iterator<Item = u32> {
     let start = rand::random_range(range.clone());
-    let mut values = (start..range.end).chain(range.start..start).map(value);
-    values.find(|value| !taken.contains(value))
+    (start..range.end).chain(range.start..start)
 }
 
 /// Returns the values that a Service has.
@@ -222,7 +244,7 @@ mod tests {
         let mut taken = BTreeSet::new();
         for _ in 0..500 {
             let mut spec = spec("ClusterIP");
-            assign(&mut spec, taken.clone());
+            assign(&mut spec, taken.clone()).unwrap();
             assert!(spec.cluster_ip.starts_with("10.96."));
             assert_eq!(spec.cluster_ips, [spec.cluster_ip.as_str()]);
             assert!(taken.insert(assigned(&spec)[0]), "assigned twice");
@@ -232,12 +254,12 @@ mod tests {
     #[test]
     fn node_ports_are_assigned_to_the_types_that_use_them() {
         let mut exposed = spec("NodePort");
-        assign(&mut exposed, BTreeSet::new());
+        assign(&mut exposed, BTreeSet::new()).unwrap();
         let ports = [exposed.ports[0].node_port, exposed.ports[1].node_port];
         assert!(ports.iter().all(|port| (30_000..32_768).contains(port)));
         assert_ne!(ports[0], ports[1]);
         let mut plain = spec("ClusterIP");
-        assign(&mut plain, BTreeSet::new());
+        assign(&mut plain, BTreeSet::new()).unwrap();
         assert_eq!(plain.ports[0].node_port, 0);
     }
 
@@ -246,10 +268,10 @@ mod tests {
         let mut headless = spec("ClusterIP");
         headless.cluster_ip = "None".into();
         headless.cluster_ips = vec!["None".into()];
-        assign(&mut headless, BTreeSet::new());
+        assign(&mut headless, BTreeSet::new()).unwrap();
         assert_eq!(headless.cluster_ips, ["None"]);
         let mut elsewhere = spec("ExternalName");
-        assign(&mut elsewhere, BTreeSet::new());
+        assign(&mut elsewhere, BTreeSet::new()).unwrap();
         assert_eq!(elsewhere.cluster_ip, "");
     }
 
@@ -297,11 +319,37 @@ mod tests {
         assert!(!with("LoadBalancer", "10.96.0.1", 30_000, 30_001));
     }
 
+    /// Checks DG13: no Service goes without the values that its type needs.
     #[test]
-    fn an_exhausted_range_has_no_free_value() {
+    fn an_exhausted_range_is_an_error() {
+        let text = |full: Result<(), Full>| full.unwrap_err().error("web").message;
         let number = |port| Assigned::NodePort(i32::try_from(port).unwrap());
-        let all = (1..4).map(number).collect();
-        assert_eq!(random_free(1..4, number, &all), None);
-        assert_eq!(random_free(1..5, number, &all), Some(Assigned::NodePort(4)));
+        let mut ports: BTreeSet<_> = PORTS.map(number).collect();
+        let mut exposed = spec("NodePort");
+        assert_eq!(
+            text(assign(&mut exposed, ports.clone())),
+            "Internal error occurred: failed to allocate a nodePort: range is full"
+        );
+        // Two ports are left, and a third is needed for the health check.
+        let last = [number(30_000), number(32_767)];
+        last.iter().for_each(|port| assert!(ports.remove(port)));
+        let mut balanced = spec("LoadBalancer");
+        balanced.external_traffic_policy = "Local".into();
+        assert_eq!(
+            text(assign(&mut balanced, ports.clone())),
+            "Internal error occurred: failed to allocate a HealthCheck NodePort 0: range is full"
+        );
+        assert_eq!(assign(&mut exposed, ports), Ok(()));
+
+        let host = |host| Assigned::ClusterIp(Ipv4Addr::from(NETWORK | host));
+        let mut hosts: BTreeSet<_> = FREE_HOSTS.map(host).collect();
+        let mut plain = spec("ClusterIP");
+        assert_eq!(
+            text(assign(&mut plain, hosts.clone())),
+            "Internal error occurred: failed to allocate a serviceIP for Service \"web\": range is full"
+        );
+        hosts.remove(&host(300));
+        assert_eq!(assign(&mut plain, hosts), Ok(()));
+        assert_eq!(plain.cluster_ip, "10.96.1.44");
     }
 }

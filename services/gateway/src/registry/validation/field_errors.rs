@@ -64,13 +64,14 @@ impl FieldErrors {
 
     /// Adds the error that the value names something that does not exist.
     pub fn not_found(&mut self, path: &FieldPath<'_>, value: &str) {
-        let head = format!("Not add: {}", json(&value));
+        let head = format!("Not found: {}", json(&value));
         self.add("FieldValueNotFound", path, &head, "");
     }
 
     /// Adds the error that the value is longer than `limit` bytes.
     pub fn too_long(&mut self, path: &FieldPath<'_>, limit: usize) {
-        let detail = format!("may not be more than {limit} bytes");
+        let bytes = if limit == 1 { "byte" } else { "bytes" };
+        let detail = format!("may not be more than {limit} {bytes}");
         self.add("FieldValueTooLong", path, "Too long", detail);
     }
 
@@ -131,7 +132,8 @@ impl FieldErrors {
     pub fn at_most(&mut self, path: &FieldPath<'_>, count: usize, limit: usize) {
         if count > limit {
             let head = format!("Too many: {count}");
-            let detail = format!("must have at most {limit} items");
+            let items = if limit == 1 { "item" } else { "items" };
+            let detail = format!("must have at most {limit} {items}");
             self.add("FieldValueTooMany", path, &head, detail);
         }
     }
@@ -283,5 +285,114 @@ mod tests {
                 r#"spec.type: Unsupported value: "x": supported values: "A", "B"]"#
             )
         );
+    }
+
+    /// Checks U3: the texts are those of upstream's `field.Error`.
+    #[test]
+    fn each_error_has_its_text() {
+        type Add = fn(&mut FieldErrors, &FieldPath<'_>);
+        let texts: [(Add, &str, &str); 17] = [
+            (|e, at| e.required(at, ""), "Required", "Required value"),
+            (
+                |e, at| e.required(at, "why"),
+                "Required",
+                "Required value: why",
+            ),
+            (
+                |e, at| e.invalid(at, "x", "why"),
+                "Invalid",
+                r#"Invalid value: "x": why"#,
+            ),
+            (
+                |e, at| e.invalid_without_value(at, "why"),
+                "Invalid",
+                "Invalid value: why",
+            ),
+            (
+                |e, at| e.unsupported(at, "x", &["B", "A"]),
+                "NotSupported",
+                r#"Unsupported value: "x": supported values: "B", "A""#,
+            ),
+            (
+                |e, at| e.duplicate(at, "x"),
+                "Duplicate",
+                r#"Duplicate value: "x""#,
+            ),
+            (
+                |e, at| e.duplicate_with_detail(at, 1, "why"),
+                "Duplicate",
+                "Duplicate value: 1: why",
+            ),
+            (
+                |e, at| e.forbidden(at, "why"),
+                "Forbidden",
+                "Forbidden: why",
+            ),
+            (
+                |e, at| e.not_found(at, "x"),
+                "NotFound",
+                r#"Not found: "x""#,
+            ),
+            (
+                |e, at| e.too_long(at, 63),
+                "TooLong",
+                "Too long: may not be more than 63 bytes",
+            ),
+            (
+                |e, at| e.at_most(at, 3, 2),
+                "TooMany",
+                "Too many: 3: must have at most 2 items",
+            ),
+            (
+                |e, at| e.check(at, "x", |_| vec!["why".into()]),
+                "Invalid",
+                r#"Invalid value: "x": why"#,
+            ),
+            (
+                |e, at| e.check_required(at, "", |_| Vec::new()),
+                "Required",
+                "Required value",
+            ),
+            (|e, at| e.not_empty(at, ""), "Required", "Required value"),
+            (
+                |e, at| e.non_negative(at, -1),
+                "Invalid",
+                "Invalid value: -1: must be greater than or equal to 0",
+            ),
+            (
+                |e, at| e.positive(at, 0),
+                "Invalid",
+                "Invalid value: 0: must be greater than 0",
+            ),
+            (
+                |e, at| e.immutable(at, &"new", &"old"),
+                "Invalid",
+                r#"Invalid value: "new": field is immutable"#,
+            ),
+        ];
+        for (add, reason, text) in texts {
+            let mut errors = FieldErrors::default();
+            add(&mut errors, &FieldPath::root("spec").field("name"));
+            let cause = &errors.causes[0];
+            assert_eq!(cause.message, text);
+            assert_eq!(cause.reason, format!("FieldValue{reason}"));
+            assert_eq!(cause.field, "spec.name");
+            assert_eq!(errors.to_string(), format!("spec.name: {text}"));
+        }
+    }
+
+    #[test]
+    fn values_that_meet_a_requirement_have_no_error() {
+        let mut errors = FieldErrors::default();
+        let at = FieldPath::root("spec");
+        errors.check_required(&at, "x", |_| Vec::new());
+        errors.not_empty(&at, "x");
+        errors.non_negative(&at, 0);
+        errors.positive(&at, 1);
+        errors.at_most(&at, 2, 2);
+        errors.one_of(&at, None, &["A"]);
+        errors.one_of_or_empty(&at, "", &["A"]);
+        errors.immutable(&at, &1, &1);
+        assert_eq!(errors.count(), 0);
     }
 }

@@ -24,15 +24,12 @@ pub const FOREGROUND: &str = "foregroundDeletion";
 /// Gives a new object its identity, and clears the fields that only the gateway may set.
 ///
 /// # Errors
-/// `BadRequest` when the object has a resourceVersion, or its namespace or name is not that of the target.
+/// `BadRequest` when its namespace or name is not that of the target.
 pub fn prepare_create(
     meta: &mut ObjectMeta,
     target: &Target,
     now: Timestamp,
 ) -> Result<(), ApiError> {
-    if !meta.resource_version.is_empty() {
-        return bad("resourceVersion should not be set on objects to be created");
-    }
     match_target(meta, target)?;
     meta.uid = Uuid::new_v4().to_string();
     meta.creation_timestamp = now.into();
@@ -362,9 +359,6 @@ mod tests {
             error.message,
             "the name of the object (web) does not match the name on the URL (db)"
         );
-        meta.resource_version = "1".into();
-        let error = prepare_create(&mut meta, &target(""), Timestamp::UNIX_EPOCH).unwrap_err();
-        assert_eq!(error.reason, Reason::BadRequest);
     }
 
     #[test]

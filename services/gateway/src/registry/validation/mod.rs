@@ -1,6 +1,7 @@
 //! Validation and defaults that several kinds share; those of one kind are in `kinds/`.
 
 pub(crate) mod amount;
+pub(crate) mod changes;
 pub(crate) mod claim;
 pub(crate) mod conditions;
 pub(crate) mod field_errors;

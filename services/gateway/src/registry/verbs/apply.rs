@@ -61,17 +61,13 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
-        let whole = Target::whole(target.served, &target.key());
+        let written = target.written();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             let new = match target.subresource {
                 Subresource::Scale => slot.insert(apply_scale(context, target, old, patch)?),
                 _ => slot.insert(apply_object(context, target, old, patch)?),
             };
-            let part = match target.subresource {
-                Subresource::Scale => &whole,
-                _ => target,
-            };
-            prepare_update(part, old, &mut **new)?;
+            prepare_update(&written, old, &mut **new)?;
             fields::keep_times(&*old.object, &mut **new);
             Ok(())
         };
@@ -83,7 +79,7 @@ impl Registry {
             ownership,
             ..Change::update(target, patch.bytes)
         };
-        let updated = self.change(context, &whole, change, &mut mutate).await?;
+        let updated = self.change(context, &written, change, &mut mutate).await?;
         match target.subresource {
             Subresource::Scale => scale::response(updated.into_response()),
             _ => updated.into_response().served_as(target.served),

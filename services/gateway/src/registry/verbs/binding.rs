@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use setpoint_codec::Object;
+use setpoint_model::names;
 use setpoint_proto::core::Binding;
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds;
+use crate::kinds::{self, pod::topology};
+use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::metadata;
 use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
@@ -14,13 +16,16 @@ use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
 impl Registry {
-    /// Assigns an object to the node of a `Binding`; the response is a `Status`.
+    /// Assigns an object to the node of a `Binding`, and gives it the labels and annotations of that; the response is a `Status`.
     pub(crate) async fn bind(
         &self,
         context: &RequestContext,
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
+        if let Some(binding) = object.downcast_mut::<Binding>() {
+            topology::label_binding(binding, self).await?;
+        }
         let chain = self.mutate_body(context, target, &mut object).await?;
         let node = node_of(&*object, target)?;
         let warnings = self.judge_body(context, target, &*object, chain).await?;
@@ -31,7 +36,11 @@ impl Registry {
             precondition.check(target, old)?;
             let pod = slot.insert(old.object.clone_box());
             let bound = kinds::of(target.kind).bind(&mut **pod, &node, now);
-            bound.map_err(|why| errors::conflict(target, why))
+            bound.map_err(|why| errors::conflict(target, why))?;
+            let (meta, given) = (pod.meta_mut(), object.meta());
+            meta.labels.extend(given.labels.clone());
+            meta.annotations.extend(given.annotations.clone());
+            Ok(())
         };
         let updated = self
             .change(context, &whole, Change::admitted(), &mut mutate)
@@ -64,6 +73,10 @@ fn node_of(object: &dyn Object, pod: &Target) -> Result<String, ApiError> {
         ));
     }
     metadata::match_target(&mut meta, pod)?;
+    let mut errors = FieldErrors::default();
+    let check_name = names::validate_dns_subdomain;
+    metadata::validate(object.kind(), &meta, check_name, &mut errors);
+    errors.into_result(object.kind(), &meta.name)?;
     let target = &binding.target;
     if !["", "Node"].contains(&target.kind.as_str()) {
         return Err(bad(format!(

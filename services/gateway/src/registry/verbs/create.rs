@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
 use setpoint_model::{Revision, Verb, names};
-use setpoint_proto::ApiError;
+use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Precondition, Write};
 
 use crate::admission::{Attributes, Chain};
@@ -265,6 +265,7 @@ impl Registry {
         draft: Draft,
     ) -> Result<Inserted, ApiError> {
         let mut object = draft.object;
+        take_revision(context, &mut *object)?;
         let mut cause = context.cause();
         draft.term.record_in(&mut cause);
         for _ in 0..if draft.generated_name {
@@ -337,6 +338,16 @@ fn complete_create(
     view::validate(target.served, object, None, &mut errors);
     object.meta_mut().generation = i64::from(rules.counts_generations());
     errors.into_result(target.served, &target.name)
+}
+
+/// Clears the resourceVersion, which a new object may only have in a dry run. As upstream's, this is the last check.
+fn take_revision(context: &RequestContext, object: &mut dyn Object) -> Result<(), ApiError> {
+    let revision = std::mem::take(&mut object.meta_mut().resource_version);
+    if revision.is_empty() || context.dry_run {
+        return Ok(());
+    }
+    let message = "resourceVersion should not be set on objects to be created";
+    Err(ApiError::new(Reason::BadRequest, message))
 }
 
 fn generate_name(object: &mut dyn Object) {

@@ -55,7 +55,7 @@ impl Registry {
         if patch.r#type == Type::Strategic && target.kind.is_custom() {
             return Err(no_merge_rules());
         }
-        let whole = Target::whole(target.served, &target.key());
+        let written = target.written();
         let mut warnings = Vec::new();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             let new;
@@ -64,18 +64,16 @@ impl Registry {
                 let scaled = slot.insert(old.object.clone_box());
                 let replicas = scale::replicas_of(&*new, target)?;
                 kinds::of(target.kind).set_replicas(&mut **scaled, replicas);
-                prepare_update(&whole, old, &mut **scaled)?;
                 scaled
             } else {
-                let new = slot.insert(new);
-                prepare_update(target, old, &mut **new)?;
-                new
+                slot.insert(new)
             };
+            prepare_update(&written, old, &mut **new)?;
             field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
         let change = Change::update(target, patch.bytes);
-        let updated = self.change(context, &whole, change, &mut mutate).await?;
+        let updated = self.change(context, &written, change, &mut mutate).await?;
         let mut response = updated.into_response();
         if target.subresource == Subresource::Scale {
             response = scale::response(response)?;

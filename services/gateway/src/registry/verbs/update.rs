@@ -2,8 +2,8 @@
 
 use setpoint_codec::Object;
 use setpoint_model::Verb;
-use setpoint_proto::ApiError;
 use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds::{self, view};
 use crate::registry::validation::field_errors::FieldErrors;
@@ -13,12 +13,13 @@ use crate::registry::verbs::scale;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
+use crate::registry::write::retry::Retry;
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
 
 impl Registry {
-    /// Replaces the object, or the part that the subresource covers.
+    /// Replaces the object, or the part that the subresource covers. Creates an object that does not exist, if its kind says so.
     ///
     /// # Errors
     /// `Conflict` when the object has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
@@ -26,15 +27,55 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        mut object: Box<dyn Object>,
+        object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Update, target)?;
         match target.subresource {
-            Subresource::Scale => return self.update_scale(context, target, object).await,
-            part if part.is_request() => return Err(errors::not_allowed()),
-            _ => object = expect_kind(object, target)?,
+            Subresource::Scale => self.update_scale(context, target, object).await,
+            Subresource::None if kinds::of(target.kind).creates_on_update() => {
+                self.replace_or_create(context, target, object).await
+            }
+            part if part.is_request() => Err(errors::not_allowed()),
+            _ => {
+                let object = expect_kind(object, target)?;
+                self.replace(context, target, object, |_, _| {}).await
+            }
         }
-        self.replace(context, target, object, |_, _| {}).await
+    }
+
+    /// Replaces an object, or creates it if it does not exist.
+    async fn replace_or_create(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        sent: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        let mut retry = Retry::begin();
+        loop {
+            let object = expect_kind(sent.clone_box(), target)?;
+            match self.replace(context, target, object, |_, _| {}).await {
+                Err(error) if error.reason == Reason::NotFound => {}
+                result => return result,
+            }
+            match Box::pin(self.create_missing(context, target, sent.clone_box())).await {
+                // Another request has just created it.
+                Err(error) if error.reason == Reason::AlreadyExists => retry.wait().await?,
+                result => return result,
+            }
+        }
+    }
+
+    /// Creates the object of an update. Its resourceVersion is not compared with anything, as upstream; its uid is.
+    async fn create_missing(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        mut object: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        Precondition::of(&*object).check_uid(target, "")?;
+        object.meta_mut().resource_version.clear();
+        let created = self.create(context, target, object).await?;
+        Ok(created.having_created())
     }
 
     /// Replaces the status of an object. Labels, annotations, owners and finalizers that `object` leaves empty are kept, so
@@ -68,9 +109,9 @@ impl Registry {
         complete: impl Fn(&mut ObjectMeta, &ObjectMeta) + Send + Sync,
     ) -> Result<ObjectResponse, ApiError> {
         let precondition = Precondition::of(&*object);
-        precondition.check_revision_is_set(target)?;
         let sent_managers = std::mem::take(&mut object.meta_mut().managed_fields);
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
+            precondition.check_revision_is_set(target)?;
             precondition.check(target, old)?;
             let new = slot.as_mut();
             let new = new.expect("the slot has the object of the request");
@@ -97,17 +138,17 @@ impl Registry {
     ) -> Result<ObjectResponse, ApiError> {
         let replicas = scale::replicas_of(&*object, target)?;
         let precondition = Precondition::of(&*object);
-        let whole = Target::whole(target.served, &target.key());
+        let written = target.written();
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
             kinds::of(target.kind).set_replicas(&mut **new, replicas);
-            prepare_update(&whole, old, &mut **new)?;
+            prepare_update(&written, old, &mut **new)?;
             field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
         let updated = self
-            .change(context, &whole, Change::update(target, 0), &mut mutate)
+            .change(context, &written, Change::update(target, 0), &mut mutate)
             .await?;
         scale::response(updated.into_response())
     }
@@ -149,16 +190,21 @@ impl Precondition {
         !["", "0"].contains(&self.revision.as_str())
     }
 
+    /// Checks the uid of the current object, which is empty if there is none; returns `Conflict` if it differs.
+    fn check_uid(&self, target: &Target, uid: &str) -> Result<(), ApiError> {
+        if self.uid.is_empty() || self.uid == uid {
+            return Ok(());
+        }
+        let why = format!(
+            "Precondition failed: UID in precondition: {}, UID in object meta: {uid}",
+            self.uid
+        );
+        Err(errors::conflict(target, why))
+    }
+
     /// Checks the current object; returns `Conflict` if it differs.
     pub(crate) fn check(&self, target: &Target, old: &Current) -> Result<(), ApiError> {
-        let uid = &old.object.meta().uid;
-        if !self.uid.is_empty() && self.uid != *uid {
-            let why = format!(
-                "Precondition failed: UID in precondition: {}, UID in object meta: {uid}",
-                self.uid
-            );
-            return Err(errors::conflict(target, why));
-        }
+        self.check_uid(target, &old.object.meta().uid)?;
         if self.names_revision() && self.revision != old.revision.to_string() {
             return Err(errors::modified(target));
         }

@@ -87,7 +87,10 @@ impl Registry {
         }
         if change.validates || sent.is_some() {
             let bytes = change.bytes.max(old.raw.len());
-            heavy(bytes, || validate_update(&part(target), old, &mut **new)).await?;
+            heavy(bytes, || {
+                validate_update(&target.written(), old, &mut **new)
+            })
+            .await?;
         }
         if !chain.is_empty() {
             let form = match request.operation {
@@ -129,15 +132,7 @@ fn take(
         }
         _ => *new = form,
     }
-    prepare_update(&part(target), old, &mut **new)?;
+    prepare_update(&target.written(), old, &mut **new)?;
     fields::keep_times(&*old.object, &mut **new);
     Ok(())
-}
-
-/// Returns the part of the stored object that an update is of: a scale is in the whole object.
-fn part(target: &Target) -> Target {
-    match target.subresource {
-        Subresource::Scale => Target::whole(target.served, &target.key()),
-        _ => target.clone(),
-    }
 }

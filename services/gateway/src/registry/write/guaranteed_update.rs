@@ -7,6 +7,7 @@ use setpoint_store::{self as store, Write};
 
 use crate::admission::{Attributes, Chain, Operation};
 use crate::heavy::heavy;
+use crate::kinds::persistentvolumeclaim::expansion;
 use crate::kinds::pod::resize_capacity;
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::{self, limitrange};
@@ -175,6 +176,9 @@ impl Registry {
         }
         let was = Some(&*old.object);
         if let Some(checking) = limitrange::check(target, was, &*new, self) {
+            checking.await?;
+        }
+        if let Some(checking) = expansion::check(target, &*old.object, &*new, self) {
             checking.await?;
         }
         if let Some(checking) = resize_capacity::check(target, &*old.object, &*new, self) {

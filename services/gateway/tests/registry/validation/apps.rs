@@ -107,6 +107,8 @@ async fn selectors_and_templates() {
                 ("spec.template.spec.terminationGracePeriodSeconds=-1", ""),
                 (r#"spec.template.spec.serviceAccountName="nobody""#, ""),
                 (r#"spec.template.spec.priorityClassName="nobody-defined-this""#, ""),
+                (r#"spec.template.spec.preemptionPolicy="Never""#, ""),
+                (r#"spec.template.spec.preemptionPolicy="Sometimes""#, "NotSupported spec.template.spec.preemptionPolicy"),
             ])
             .await;
         of(resource)

@@ -159,8 +159,6 @@ async fn names_and_times() {
             (r#"metadata.annotations={"kubernetes.io/config.mirror":""}"#, "Invalid metadata.annotations[kubernetes.io/config.mirror]"),
             (r#"spec.readinessGates=[{"conditionType":"a.io/b"}]"#, ""),
             (r#"spec.readinessGates=[{"conditionType":"a b"}]"#, "Invalid spec.readinessGates[0].conditionType"),
-            (r#"spec.preemptionPolicy="Never""#, ""),
-            (r#"spec.preemptionPolicy="Sometimes""#, "NotSupported spec.preemptionPolicy"),
             (r#"spec.os={"name":"linux"}"#, ""),
             (r#"spec.os={}"#, "Required spec.os.name"),
             (r#"spec.os={"name":"plan9"}"#, "NotSupported spec.os"),
@@ -224,6 +222,10 @@ async fn named_objects() {
                 r#"spec.priorityClassName="system-node-critical" ; spec.priority=5"#,
                 "Forbidden",
             ),
+            // Checks U1.
+            ("spec.priority=0", ""),
+            ("spec.priority=1", "Forbidden"),
+            (r#"spec.preemptionPolicy="Never""#, "Forbidden"),
             (r#"spec.runtimeClassName="gvisor""#, "Forbidden"),
             (r#"spec.overhead={"cpu":"1"}"#, "Forbidden"),
         ])

@@ -43,9 +43,12 @@ const REQUESTED_HUGE_PAGES: &str = "requests.hugepages-";
 
 type Amounts = BTreeMap<String, Quantity>;
 
-/// Converts quantities to their canonical form.
+/// Converts quantities to their canonical form. One without a text was null, which is zero.
 pub fn canonicalise(amounts: &mut Amounts) {
     for quantity in amounts.values_mut() {
+        if quantity.string.is_empty() {
+            quantity.string.push('0');
+        }
         if let Ok(amount) = Amount::parse(&quantity.string) {
             quantity.string = amount.canonical();
         }
