@@ -96,7 +96,7 @@ impl Channel {
 }
 
 /// The records that were dropped.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Dropped {
     /// The number of the first record that was not dropped.
     before: u64,
@@ -178,7 +178,8 @@ impl Log {
         for topic in topics {
             if let Some(channel) = self.topics.get_mut(&topic) {
                 channel.numbers.pop_front();
-                channel.dropped = self.dropped;
+                // It may have expired at a later record.
+                channel.dropped = channel.dropped.max(self.dropped);
             }
         }
     }
@@ -203,6 +204,28 @@ impl Log {
         let end = self.next();
         if let Some(channel) = self.topics.get_mut(topic) {
             channel.end = Some(end);
+            channel.touch(self.round, &mut self.touched);
+        }
+    }
+
+    /// Expires the watchers of a kind, by its folder in the store: its objects have changed other than by records.
+    pub fn expire(&mut self, folder: &str, revision: Revision) {
+        let is_of = |topic: &Topic| match topic {
+            Topic::Kind(kind) | Topic::Indexed(kind, _) => *kind == folder,
+            Topic::Custom => false,
+        };
+        if !self.topics.keys().any(is_of) {
+            return;
+        }
+        // A record of no topic, so that watchers that had read the whole log expire too.
+        self.push(Record::new(revision, None, None, None), Vec::new());
+        let dropped = Dropped {
+            before: self.next(),
+            revision,
+        };
+        let topics = self.topics.iter_mut().filter(|(topic, _)| is_of(topic));
+        for (_, channel) in topics {
+            channel.dropped = dropped;
             channel.touch(self.round, &mut self.touched);
         }
     }
