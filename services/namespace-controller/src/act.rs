@@ -18,15 +18,22 @@ pub(crate) async fn act(
     })
 }
 
-/// Deletes an object, if it is still that object. Its dependants are in the namespace as well.
+/// Deletes an object, if it is still that object. Its dependants are in the namespace as well. One that cannot be read has no uid; as
+/// nothing can be created in the namespace, it is the only one of its name.
 async fn delete(client: &Client, item: &Item) -> Result<Receipt, ApiError> {
-    let options = DeleteOptions {
-        preconditions: Some(Preconditions {
-            uid: Some(item.uid.clone()),
-            ..Preconditions::default()
-        }),
-        propagation_policy: Some("Background".to_owned()),
-        ..DeleteOptions::default()
+    let options = match item.uid.is_empty() {
+        true => DeleteOptions {
+            ignore_store_read_error_with_cluster_breaking_potential: Some(true),
+            ..DeleteOptions::default()
+        },
+        false => DeleteOptions {
+            preconditions: Some(Preconditions {
+                uid: Some(item.uid.clone()),
+                ..Preconditions::default()
+            }),
+            propagation_policy: Some("Background".to_owned()),
+            ..DeleteOptions::default()
+        },
     };
     client.delete_object(&item.reference(), options).await?;
     // The next reconcile reads the content anew, from no cache.
