@@ -10,12 +10,25 @@ use crate::fixture::{Fixture, NAMESPACE};
 #[tokio::test]
 async fn a_namespace_is_deleted_with_the_keys_of_objects_that_cannot_be_read() {
     let fixture = Fixture::running().await;
-    let path = format!("/registry/configmaps/{NAMESPACE}/forged");
-    let forged = Write::create(path.clone(), "forged".into());
-    fixture.store.commit(forged).await.unwrap();
+    let path = |name| format!("/registry/configmaps/{NAMESPACE}/{name}");
+    let values: [(&str, &[u8]); 3] = [
+        ("no-envelope", b"forged"),
+        ("no-metadata", b"k8s\0\x12\x01\xff"),
+        // Its metadata can be read.
+        (
+            "no-data",
+            b"k8s\0\x12\x16\x0a\x0f\x0a\x07no-data\x1a\x04shop\x12\x03\x0a\x01\xff",
+        ),
+    ];
+    for (name, value) in values {
+        let forged = Write::create(path(name), value.into());
+        fixture.store.commit(forged).await.unwrap();
+    }
     fixture.end().await;
     fixture.until_gone().await;
-    assert_eq!(fixture.store.get(&path).await, Ok(None));
+    for (name, _) in values {
+        assert_eq!(fixture.store.get(&path(name)).await, Ok(None));
+    }
 }
 
 /// Checks RF11: local APIServices, which have no Service, are no servers of their own.

@@ -120,10 +120,11 @@ pub(super) async fn list(
         {
             Ok(found) => {
                 let unreadable = found.unreadable.iter().map(|one| name_of(kind, &one.key));
-                let found = found.items.iter().map(|object| metadata_of(object));
-                let mut found = found.collect::<Result<Vec<_>, _>>()?;
-                found.extend(unreadable);
-                items.extend(found.into_iter().filter(|it| refers_to(it, owner)));
+                let found = found.items.iter().map(|object| {
+                    metadata_of(object).unwrap_or_else(|_| name_of(kind, &object.key))
+                });
+                let found = found.chain(unreadable);
+                items.extend(found.filter(|it| refers_to(it, owner)));
                 at = AtLeast::Any;
             }
             // Its definition has been deleted in the meantime, after its last object.
