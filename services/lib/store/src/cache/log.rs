@@ -54,7 +54,7 @@ pub(super) struct Log {
     first: u64,
     bytes: usize,
     topics: HashMap<Topic, Channel>,
-    /// The channel of those that follow the whole log. It has no numbers, since those of all records follow each other.
+    /// The channel of those that follow the whole log: where they have expired last. It has no numbers, since those of all records follow each other.
     whole: Channel,
     /// The records that were dropped so far, which a topic that is not in the table may have had.
     dropped: Dropped,
@@ -230,6 +230,15 @@ impl Log {
         }
     }
 
+    /// Expires those that follow the whole log, as [`Self::expire`].
+    pub fn expire_whole(&mut self, revision: Revision) {
+        self.push(Record::new(revision, None, None, None), Vec::new());
+        self.whole.dropped = Dropped {
+            before: self.next(),
+            revision,
+        };
+    }
+
     /// Returns the number of the topic's first record after a revision.
     ///
     /// # Errors
@@ -284,7 +293,7 @@ impl Log {
     /// # Errors
     /// `Expired` if records after the revision may have been dropped.
     pub fn after_whole(&self, revision: Revision) -> Result<u64, Error> {
-        if revision < self.dropped.revision {
+        if revision < self.dropped.max(self.whole.dropped).revision {
             return Err(Error::Expired);
         }
         let old = |(record, _): &(Arc<Record>, Vec<Topic>)| record.revision <= revision;
@@ -296,6 +305,9 @@ impl Log {
     /// # Errors
     /// `Expired` if one of them has been dropped.
     pub fn read_whole(&self, from: u64, limit: usize) -> Result<Vec<Arc<Record>>, Error> {
+        if from < self.whole.dropped.before {
+            return Err(Error::Expired);
+        }
         let at = from.checked_sub(self.first).ok_or(Error::Expired)?;
         let at = usize::try_from(at).expect("the log fits in memory");
         let records = self.records.iter().skip(at).take(limit);

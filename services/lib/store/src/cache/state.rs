@@ -110,8 +110,13 @@ impl State {
                         continue;
                     }
                 };
+                let was_unreadable = kind_store.unreadable(&change.key).is_some();
                 let old = kind_store.put(&change.key, change.new);
                 if old.is_none() && new.is_none() {
+                    if was_unreadable {
+                        // Those that follow all kinds may still have the object as it was before.
+                        self.log.expire_whole(batch.revision);
+                    }
                     continue;
                 }
                 let values = [&old, &new].map(|object| kind_store.indexed(object.as_deref()?));
@@ -161,13 +166,12 @@ impl State {
         self.table.publish(custom);
     }
 
-    /// Adds a kind with its objects. Watches from before its former definition was deleted expire; those of all kinds get the
-    /// objects as new ones.
+    /// Adds a kind with its objects. Watches from before its former definition was deleted expire, and those of all kinds if it has
+    /// objects.
     fn add(&mut self, kind: &'static Kind, kind_store: KindStore, revision: Revision) {
         self.log.expire(&kind.stored_as, revision);
-        for object in kind_store.all() {
-            let record = Record::new(revision, None, Some(object.clone()), None);
-            self.log.push(record, Vec::new());
+        if kind_store.all().next().is_some() {
+            self.log.expire_whole(revision);
         }
         self.kind_stores.insert(&kind.stored_as, kind_store);
     }
