@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use setpoint_controller::{
     Client, Inputs, ObjectRef, Outcome, Reader, Reconciler, Recorder, client,
 };
-use setpoint_gateway::in_process::{self, InProcess};
+use setpoint_gateway::in_process::{self, InProcess, custom_kind};
 use setpoint_horizontalpodautoscaler_controller::{
     Action, AutoscalerView, Autoscalers, Autoscaling, Reading, ResourceMetrics, World,
 };
@@ -18,6 +18,7 @@ use setpoint_model::{Key, Revision, Selector};
 use setpoint_proto::apps::{Deployment, ReplicaSet, StatefulSet};
 use setpoint_proto::autoscaling_v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus};
 use setpoint_proto::core::{Namespace, Pod, ReplicationController, ServiceAccount};
+use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::metrics::PodMetrics;
 use setpoint_proto::{ApiError, Reason, Resource};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -47,7 +48,7 @@ struct Fixture {
     client: Client,
     autoscalers: Reader<AutoscalerView>,
     reconciler: Autoscalers,
-    _gateway: InProcess,
+    gateway: InProcess,
     _informers: DropGuard,
 }
 
@@ -92,7 +93,7 @@ impl Fixture {
             client,
             autoscalers,
             reconciler,
-            _gateway: gateway,
+            gateway,
             _informers: stop.drop_guard(),
         };
         for name in ["web-a", "web-b", "web-c"] {
@@ -365,6 +366,48 @@ async fn metrics_without_a_prometheus_cannot_be_read_and_change_nothing() {
         "the HPA was unable to compute the replica count: unable to get metric load: {none}"
     );
     assert_eq!(active.message, expected);
+}
+
+/// Checks RF4: a custom target that does not say how many replicas it wants is not one that wants none.
+#[tokio::test]
+async fn a_target_that_does_not_say_its_replicas_is_a_condition() {
+    let fixture = Fixture::start().await;
+    let mut definition = custom_kind::define(&fixture.gateway).await;
+    let scale = json!({
+        "scale": { "specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas" },
+    });
+    definition.spec.versions[0].subresources = serde_json::from_value(scale).unwrap();
+    fixture.client.update(&definition).await.unwrap();
+    let metadata = ObjectMeta {
+        name: "web".into(),
+        namespace: NAMESPACE.into(),
+        ..ObjectMeta::default()
+    };
+    let created = custom_kind::create(&fixture.gateway, metadata).await;
+    created.unwrap();
+    let key = fixture
+        .create_autoscaler(custom_kind::VERSION, "Tab", "web")
+        .await;
+    let mut world = fixture.look(&key).await;
+    while world
+        .scale
+        .as_ref()
+        .is_err_and(|error| error.starts_with("no matches"))
+    {
+        // The informer does not have the definition yet.
+        tokio::task::yield_now().await;
+        world = fixture.look(&key).await;
+    }
+    let outcome = fixture.act(&world).await.unwrap();
+    let status = fixture.report(&world, &outcome).await;
+    let condition = &status.conditions[0];
+    assert_eq!(
+        (&*condition.r#type, &*condition.status, &*condition.reason),
+        ("AbleToScale", "False", "FailedGetScale")
+    );
+    let expected = "the HPA controller was unable to get the target's current scale: \
+        Internal error occurred: the spec replicas field \".spec.replicas\" does not exist";
+    assert_eq!(condition.message, expected);
 }
 
 #[tokio::test]

@@ -1,8 +1,9 @@
 //! Act: executes actions.
 
 use setpoint_controller::{Client, Receipt};
-use setpoint_proto::ApiError;
+use setpoint_model::Revision;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
+use setpoint_proto::{ApiError, Reason};
 
 use crate::plan::CONTENT;
 use crate::{Action, Item, World};
@@ -28,9 +29,25 @@ async fn delete(client: &Client, item: &Item) -> Result<Receipt, ApiError> {
         propagation_policy: Some("Background".to_owned()),
         ..DeleteOptions::default()
     };
-    client.delete_object(&item.reference(), options).await?;
+    match client.delete_object(&item.reference(), options).await {
+        // It may be one that cannot be read.
+        Err(error) if error.reason == Reason::InternalError => {
+            delete_unreadable(client, item).await.map_err(|_| error)?;
+        }
+        deleted => drop(deleted?),
+    }
     // The next reconcile reads the content anew, from no cache.
     Ok(Receipt::none())
+}
+
+/// Deletes an object that cannot be read; the gateway refuses this for any other. As nothing can be created in the namespace, it is the
+/// only one of its name.
+async fn delete_unreadable(client: &Client, item: &Item) -> Result<Revision, ApiError> {
+    let options = DeleteOptions {
+        ignore_store_read_error_with_cluster_breaking_potential: Some(true),
+        ..DeleteOptions::default()
+    };
+    client.delete_object(&item.reference(), options).await
 }
 
 /// Removes the finalizer of the content from the version of the namespace that was observed. Those of others hold it until they

@@ -14,7 +14,7 @@ pub struct Item {
     pub resource: String,
     /// Namespace and name.
     pub key: Key,
-    /// The uid.
+    /// The uid; empty if the object cannot be read.
     pub uid: String,
     /// Whether it is being deleted.
     pub deleting: bool,

@@ -30,6 +30,9 @@ pub struct World {
     pub namespace: Arc<Whole<Namespace>>,
     /// Its content.
     pub content: Content,
+    /// The API groups with versions of other API servers that do not answer, for example `metrics.k8s.io/v1beta1`, in their order: they
+    /// may have further content.
+    pub undiscovered: Vec<String>,
     /// The kinds whose objects could not be deleted, by resource.
     pub failures: BTreeMap<String, Failure>,
     /// The time.
@@ -45,12 +48,15 @@ pub enum Action {
     Finalize,
 }
 
-/// Plans for one namespace.
+/// Plans for one namespace. It is not finalized before all API servers have answered.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     match &world.content {
         Content::Unread => plan.look_again(RETRY),
         Content::Foreign => {}
+        Content::Known(items) if items.is_empty() && !world.undiscovered.is_empty() => {
+            plan.look_again(RECHECK);
+        }
         Content::Known(items) if items.is_empty() => {
             let spec = &world.namespace.object.spec;
             let is_held = spec.finalizers.iter().any(|held| held == CONTENT);

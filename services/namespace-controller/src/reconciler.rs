@@ -13,7 +13,7 @@ use setpoint_proto::core::{Namespace, NamespaceStatus};
 use setpoint_proto::{ApiError, Reason, Resource as _};
 use setpoint_workload::PodView;
 
-use crate::{Action, Content, Failure, Item, World, act, plan, status};
+use crate::{Action, Content, Failure, Item, World, act, discovery, plan, status};
 
 /// The reconciler of namespaces that are being deleted.
 pub struct Namespaces {
@@ -25,6 +25,7 @@ pub struct Namespaces {
 #[derive(Clone, Default)]
 struct Memory {
     content: Content,
+    undiscovered: Vec<String>,
     failures: BTreeMap<String, Failure>,
 }
 
@@ -81,17 +82,25 @@ impl Namespaces {
         }
     }
 
-    /// Reads the content of a namespace.
-    async fn read(&self, client: &Client, namespace: &Meta) -> Result<Content, ApiError> {
+    /// Reads the content of a namespace, and the API groups that do not answer.
+    async fn read(
+        &self,
+        client: &Client,
+        namespace: &Meta,
+    ) -> Result<(Content, Vec<String>), ApiError> {
+        let undiscovered = discovery::undiscovered(client).await?;
         let content = client.content_of(&namespace.key.name).await?;
         // Read after the content, so that none of it is in another namespace of the same name.
         match client.get::<Namespace>(&namespace.key).await {
             Ok(now) if now.metadata.uid == namespace.uid => {}
-            Ok(_) => return Ok(Content::Foreign),
-            Err(error) if error.reason == Reason::NotFound => return Ok(Content::Foreign),
+            Ok(_) => return Ok((Content::Foreign, undiscovered)),
+            Err(error) if error.reason == Reason::NotFound => {
+                return Ok((Content::Foreign, undiscovered));
+            }
             Err(error) => return Err(error),
         }
-        Ok(Content::Known(content.into_iter().map(Item::of).collect()))
+        let items = content.into_iter().map(Item::of).collect();
+        Ok((Content::Known(items), undiscovered))
     }
 }
 
@@ -112,19 +121,26 @@ impl Reconciler for Namespaces {
             return;
         };
         let content = self.read(client, &namespace.meta).await;
-        let content = content.unwrap_or_else(|error| {
+        let (content, undiscovered) = content.unwrap_or_else(|error| {
             tracing::warn!(%key, %error, "the content of a namespace could not be read");
-            Content::Unread
+            (Content::Unread, Vec::new())
         });
-        self.memory.lock().entry(key.clone()).or_default().content = content;
+        let mut memory = self.memory.lock();
+        let known = memory.entry(key.clone()).or_default();
+        (known.content, known.undiscovered) = (content, undiscovered);
     }
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         let namespace = self.namespaces.get(key)?;
-        let Memory { content, failures } = self.memory.lock().get(key)?.clone();
+        let Memory {
+            content,
+            undiscovered,
+            failures,
+        } = self.memory.lock().get(key)?.clone();
         Some(World {
             namespace,
             content,
+            undiscovered,
             failures,
             now: inputs.now,
         })

@@ -8,15 +8,15 @@ use setpoint_proto::core::{NamespaceCondition, NamespaceStatus};
 
 use crate::{Action, Content, Item, World};
 
+const DISCOVERY_FAILURE: &str = "NamespaceDeletionDiscoveryFailure";
 const CONTENT_FAILURE: &str = "NamespaceDeletionContentFailure";
 const CONTENT_REMAINING: &str = "NamespaceContentRemaining";
 const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
 
-/// Each type with its reason and message for the status `False`. The gateway lists all kinds in one read, so the first two
-/// never hold: if that read fails, nothing is known.
+/// Each type with its reason and message for the status `False`. The gateway lists all kinds in one read, so the second never holds.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
-        "NamespaceDeletionDiscoveryFailure",
+        DISCOVERY_FAILURE,
         "ResourcesDiscovered",
         "All resources successfully discovered",
     ),
@@ -86,6 +86,11 @@ fn problems(
     });
     let some = |given: bool, reason, message| given.then_some((reason, message));
     let problem = |kind| match kind {
+        DISCOVERY_FAILURE => some(
+            !world.undiscovered.is_empty(),
+            "DiscoveryFailed",
+            discovery_failure(&world.undiscovered),
+        ),
         CONTENT_FAILURE => some(
             !errors.is_empty(),
             "ContentDeletionFailed",
@@ -111,6 +116,17 @@ fn problems(
         .iter()
         .map(|(kind, ..)| (*kind, problem(kind)))
         .collect()
+}
+
+fn discovery_failure(groups: &[String]) -> String {
+    let number = groups.len();
+    let stale = groups
+        .iter()
+        .map(|group| format!("{group}: stale GroupVersion discovery: {group}"));
+    let stale = stale.collect::<Vec<_>>().join(", ");
+    format!(
+        "Discovery failed for some groups, {number} failing: unable to retrieve the complete list of server APIs: {stale}"
+    )
 }
 
 fn state(

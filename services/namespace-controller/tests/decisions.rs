@@ -47,6 +47,7 @@ fn world(namespace: &Namespace, content: Content) -> World {
     World {
         namespace,
         content,
+        undiscovered: Vec::new(),
         failures: BTreeMap::new(),
         now: Timestamp::UNIX_EPOCH,
     }
@@ -227,6 +228,45 @@ fn a_namespace_that_waits_for_finalizers_of_others_is_left_alone() {
     let world = world(&namespace, Content::Known(Vec::new()));
     assert_eq!(plan(&world), Plan::default());
     assert_eq!(status(&world, &Outcome::of(plan(&world))), None);
+}
+
+/// Checks RF11.
+#[test]
+fn a_namespace_keeps_the_finalizer_while_an_api_server_does_not_answer() {
+    let mut namespace = ending(&["kubernetes"]);
+    let empty = |namespace: &Namespace, undiscovered: &[&str]| World {
+        undiscovered: undiscovered.iter().map(|&one| one.to_owned()).collect(),
+        ..world(namespace, Content::Known(Vec::new()))
+    };
+    let dead = ["a.io/v1", "b.io/v1"];
+    let waiting = empty(&namespace, &dead);
+    let reported = status(&waiting, &Outcome::of(plan(&waiting))).unwrap();
+    let kind = "NamespaceDeletionDiscoveryFailure";
+    let condition = condition::get(&reported.conditions, kind).unwrap();
+    assert_eq!(
+        (&*condition.status, &*condition.reason, &*condition.message),
+        (
+            "True",
+            "DiscoveryFailed",
+            "Discovery failed for some groups, 2 failing: unable to retrieve the complete list of server APIs: \
+             a.io/v1: stale GroupVersion discovery: a.io/v1, b.io/v1: stale GroupVersion discovery: b.io/v1"
+        )
+    );
+    namespace.status = reported;
+    let waiting = empty(&namespace, &dead);
+    assert!(plan(&waiting).is_empty(), "it waits");
+    assert!(plan(&waiting).again.is_some(), "until they answer");
+    assert_eq!(status(&waiting, &Outcome::of(plan(&waiting))), None);
+
+    let answered = empty(&namespace, &[]);
+    let reported = status(&answered, &Outcome::of(plan(&answered))).unwrap();
+    let condition = condition::get(&reported.conditions, kind).unwrap();
+    assert_eq!(condition.status, "False");
+    namespace.status = reported;
+    let answered = empty(&namespace, &[]);
+    let steps = plan(&answered).steps;
+    assert_eq!(steps.len(), 1);
+    assert_eq!(steps[0].action, Action::Finalize);
 }
 
 #[test]

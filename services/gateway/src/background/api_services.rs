@@ -3,8 +3,7 @@
 //!
 //! Every gateway runs it. Two write the same objects, so that it does not matter which comes first.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
 use prost::Message as _;
@@ -15,8 +14,8 @@ use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::apiregistration::ApiService;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
 use setpoint_proto::{ApiError, Reason};
-use tokio::time::sleep;
 
+use super::attempts::{Attempts, repeat};
 use crate::http::priorities;
 use crate::kinds::apiservice::{AUTOMANAGED, is_resource_metrics};
 use crate::registry::write::field_manager;
@@ -24,18 +23,11 @@ use crate::registry::{
     AtLeast, Filter, Owner, Registry, RequestContext, Start, Subresource, Target, WatchSpec, errors,
 };
 
-/// The delay before the watches are restarted.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// The maximum number of events that are acted upon at once.
 const EVENTS: usize = 1024;
 /// Keeps APIServices until dropped.
 pub(crate) async fn run(registry: &Registry) {
-    loop {
-        if let Err(error) = follow(registry).await {
-            tracing::debug!(%error, "keeping APIServices failed; trying again");
-        }
-        sleep(RESTART_DELAY).await;
-    }
+    repeat("api-services", || follow(registry)).await;
 }
 
 /// Keeps APIServices whenever one or a definition changes, until a watch ends.
@@ -50,31 +42,51 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let services = watch(kind_of::<ApiService>()).await?;
     let definitions = watch(kind_of::<CustomResourceDefinition>()).await?;
     let mut events = futures::stream::select(services, definitions).ready_chunks(EVENTS);
+    let mut attempts = Attempts::default();
     // There may be no event: neither objects nor definitions at first.
-    keep(registry).await?;
-    while let Some(chunk) = events.next().await {
-        chunk.into_iter().collect::<Result<Vec<_>, _>>()?;
-        keep(registry).await?;
+    keep(registry, &mut attempts).await?;
+    loop {
+        tokio::select! {
+            Some(chunk) = events.next() => drop(chunk.into_iter().collect::<Result<Vec<_>, _>>()?),
+            () = attempts.next_due() => {}
+            else => return Ok(()),
+        }
+        keep(registry, &mut attempts).await?;
     }
-    Ok(())
 }
 
 /// Creates the APIServices that are missing, and deletes those that the gateway keeps and no longer serves.
-async fn keep(registry: &Registry) -> Result<(), ApiError> {
+async fn keep(registry: &Registry, attempts: &mut Attempts) -> Result<(), ApiError> {
     let mut wanted = wanted(registry);
+    let mut touched = BTreeSet::new();
     let all = Filter::all(kind_of::<ApiService>(), "");
     let listed = registry.cache().list(&all, AtLeast::Newest).await?;
     for found in &listed.items {
         let served = wanted.remove(&found.key.name).is_some();
         let found = errors::readable(ApiService::decode(found.raw.as_ref()))?;
         if !served && found.metadata.labels.contains_key(AUTOMANAGED) {
-            delete(registry, &found).await?;
+            let name = &found.metadata.name;
+            if attempts.may_try(name) {
+                note(name, delete(registry, &found).await, attempts);
+            }
+            touched.insert(name.clone());
         }
     }
-    for service in wanted.into_values() {
-        create(registry, service).await?;
+    for (name, service) in wanted {
+        if attempts.may_try(&name) {
+            note(&name, create(registry, service).await, attempts);
+        }
+        touched.insert(name);
     }
+    attempts.retain(|name| touched.contains(name));
     Ok(())
+}
+
+fn note(name: &str, result: Result<(), ApiError>, attempts: &mut Attempts) {
+    attempts.tried(name, result.is_ok());
+    if let Err(error) = result {
+        tracing::debug!(name, %error, "keeping an APIService failed; trying again");
+    }
 }
 
 /// Returns the APIServices of all versions that are served, by name.

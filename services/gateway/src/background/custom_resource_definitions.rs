@@ -7,49 +7,44 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::future::{BoxFuture, ready};
-use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _, stream};
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
 use prost::Message as _;
-use setpoint_codec::{Object, kind_of};
+use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::apiextensions::CustomResourceDefinition;
-use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, EventType, Reason};
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use setpoint_store::{Range, keys};
 
+use super::attempts::{Attempts, repeat};
 use crate::kinds::customresourcedefinition::{
-    Removal, is_settled, needs_removal, remove_finalizer, settle_names,
+    Removal, has_failed, is_settled, needs_removal, remove_finalizer, settle_names,
 };
 use crate::registry::write::current::Current;
 use crate::registry::{
     AtLeast, Cached, Event, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
 };
 
-/// The interval of attempts after errors, and the delay before the watch is restarted.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-
 /// The maximum number of events that are acted upon at once.
 const EVENTS: usize = 1024;
 /// The number of definitions of a group that are settled concurrently: a quarter of the writes that the store executes.
 const CONCURRENCY: usize = 16;
+
+/// The number of keys that are read from the store at once.
+const PAGE: usize = 2000;
 
 /// The manager of its writes.
 const CONTROLLER: &str = "custom-resource-definition-controller";
 
 /// Keeps the status of definitions until dropped.
 pub(crate) async fn run(registry: &Registry) {
-    loop {
-        if let Err(error) = follow(registry).await {
-            tracing::debug!(%error, "the watch of definitions ended; restarting");
-        }
-        sleep(RETRY_INTERVAL).await;
-    }
+    repeat("custom-resource-definitions", || follow(registry)).await;
 }
 
-/// Settles definitions whenever some change, until the watch ends.
+/// Settles definitions whenever some change, until the watch ends. A definition that could not be settled is left alone for a while,
+/// whatever happens to it: several gateways would wake each other by the condition about it.
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let spec = WatchSpec {
         filter: Filter::all(kind_of::<CustomResourceDefinition>(), ""),
@@ -57,25 +52,38 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
         bookmarks: false,
     };
     let mut events = registry.cache().watch(spec).await?.ready_chunks(EVENTS);
-    let mut retries = interval(RETRY_INTERVAL);
-    retries.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut unsettled, mut known) = (Unsettled::default(), Known::default());
-    let mut failed = BTreeSet::new();
+    let mut attempts = Attempts::default();
     loop {
         let groups = tokio::select! {
             Some(events) = events.next() => unsettled.after(events)?,
-            _ = retries.tick(), if !failed.is_empty() => std::mem::take(&mut failed),
+            () = attempts.next_due() => unsettled.groups(),
         };
         for group in groups {
-            match settle_group(registry, &group, &unsettled, &mut known).await {
-                Ok(true) => {}
-                Ok(false) => drop(failed.insert(group)),
+            let due = unsettled.due(&group, &attempts);
+            if due.is_empty() {
+                continue;
+            }
+            let definitions = known.of_group(registry, &group).await;
+            let mut steps = match &definitions {
+                Ok(definitions) => settle_some(registry, &due, definitions).await,
                 Err(error) => {
                     tracing::debug!(group, %error, "reading definitions failed; trying again");
-                    failed.insert(group);
+                    due.iter()
+                        .map(|name| (name.clone(), Step::Failed))
+                        .collect()
+                }
+            };
+            for name in due {
+                match steps.remove(&name) {
+                    // One that no longer exists is settled, too.
+                    Some(Step::Taken) | None => attempts.tried(&name, true),
+                    Some(Step::Waiting) => attempts.postpone(&name),
+                    Some(Step::Failed) => attempts.tried(&name, false),
                 }
             }
         }
+        attempts.retain(|name| unsettled.has(name));
     }
 }
 
@@ -108,9 +116,21 @@ impl Unsettled {
         Ok(touched)
     }
 
-    fn has(&self, definition: &CustomResourceDefinition) -> bool {
-        let of_group = self.0.get(&definition.spec.group);
-        of_group.is_some_and(|names| names.contains(&definition.metadata.name))
+    fn groups(&self) -> BTreeSet<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// Returns the definitions of a group that may be tried.
+    fn due(&self, group: &str, attempts: &Attempts) -> BTreeSet<String> {
+        let of_group = self.0.get(group).into_iter().flatten();
+        of_group
+            .filter(|name| attempts.may_try(name))
+            .cloned()
+            .collect()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.values().any(|names| names.contains(name))
     }
 }
 
@@ -163,35 +183,50 @@ fn decode(cached: &Cached) -> Result<CustomResourceDefinition, ApiError> {
     errors::readable(CustomResourceDefinition::decode(cached.raw.as_ref()))
 }
 
-/// Takes the next step for each definition of a group that is not settled. Returns whether the rest follows from events.
-async fn settle_group(
-    registry: &Registry,
-    group: &str,
-    unsettled: &Unsettled,
-    known: &mut Known,
-) -> Result<bool, ApiError> {
-    let definitions = known.of_group(registry, group).await?;
-    let waiting = definitions.iter().filter(|one| unsettled.has(one));
-    let steps = waiting.map(|definition| try_settle(registry, definition, &definitions));
-    // Collected, since an iterator with a closure makes a future that no task accepts.
-    let steps: Vec<_> = steps.collect();
-    let steps = stream::iter(steps).buffer_unordered(CONCURRENCY);
-    Ok(steps.all(ready).await)
+/// The result of the next step for a definition.
+enum Step {
+    /// The rest follows from events.
+    Taken,
+    /// It has to be taken again, as finalizers hold objects.
+    Waiting,
+    Failed,
 }
 
-/// Takes the next step for a definition, as [`settle`]. After an error the step remains to be taken.
+/// Takes the next step for each of some definitions of a group, as far as they exist.
+async fn settle_some(
+    registry: &Registry,
+    names: &BTreeSet<String>,
+    group: &[Arc<CustomResourceDefinition>],
+) -> HashMap<String, Step> {
+    let waiting = group
+        .iter()
+        .filter(|one| names.contains(&one.metadata.name));
+    let steps = waiting.map(|definition| try_settle(registry, definition, group));
+    // Collected, since an iterator with a closure makes a future that no task accepts.
+    let steps: Vec<_> = steps.collect();
+    stream::iter(steps)
+        .buffer_unordered(CONCURRENCY)
+        .collect()
+        .await
+}
+
+/// Takes the next step for a definition, as [`settle`]. Returns its name, too.
 fn try_settle<'a>(
     registry: &'a Registry,
     definition: &'a CustomResourceDefinition,
     group: &'a [Arc<CustomResourceDefinition>],
-) -> BoxFuture<'a, bool> {
+) -> BoxFuture<'a, (String, Step)> {
+    let name = &definition.metadata.name;
     let settled = settle(registry, definition, group);
-    let settled = settled.unwrap_or_else(|error| {
-        let name = &definition.metadata.name;
-        tracing::debug!(name, %error, "settling a definition failed; trying again");
-        false
+    let step = settled.map(move |settled| match settled {
+        Ok(true) => Step::Taken,
+        Ok(false) => Step::Waiting,
+        Err(error) => {
+            tracing::debug!(name, %error, "settling a definition failed; trying again");
+            Step::Failed
+        }
     });
-    settled.boxed()
+    step.map(move |step| (name.clone(), step)).boxed()
 }
 
 /// Takes the next step for a definition. `group` has all definitions of its group. Returns whether the rest follows from events.
@@ -225,10 +260,13 @@ async fn remove(
     let begun = Removal::of(definition);
     let last = match begun {
         Removal::InProgress => {
-            write(registry, definition, |new| {
-                Removal::InProgress.report(new, now)
-            })
-            .await?;
+            // After a failure, it remains what is to be said until the next attempt has had another outcome.
+            if !has_failed(definition) {
+                write(registry, definition, |new| {
+                    Removal::InProgress.report(new, now)
+                })
+                .await?;
+            }
             let (group, names) = (&definition.spec.group, &definition.spec.names);
             match delete_instances(registry, group, &names.plural).await {
                 Ok(true) => Removal::Completed,
@@ -250,7 +288,8 @@ async fn remove(
     Ok(true)
 }
 
-/// Deletes all objects of a custom kind. Returns whether they are gone, so that no finalizer holds one.
+/// Deletes all objects of a custom kind, below admission: the definition is deleted, so that nobody may keep its objects. Returns whether
+/// they are gone, so that no finalizer holds one. Keys are read, since their values may not be readable.
 async fn delete_instances(
     registry: &Registry,
     group: &str,
@@ -261,19 +300,42 @@ async fn delete_instances(
     let Some(kind) = resource.and_then(|resource| resource.stored()) else {
         return Ok(true);
     };
-    let all = Filter::all(kind, "");
     let context = RequestContext::default().by(CONTROLLER);
-    let options = DeleteOptions::default();
-    let listed = registry.cache().list(&all, AtLeast::Newest).await?.items;
-    for key in listed.into_iter().map(|item| item.key.clone()) {
+    let mut failed = None;
+    for key in stored_keys(registry, kind).await? {
         let target = Target::whole(kind, &key);
-        match registry.delete(&context, &target, &options).await {
-            Err(error) if error.reason != Reason::NotFound => return Err(error),
+        match registry.purge(&context, &target).await {
+            Err(error) if error.reason != Reason::NotFound => failed = Some(error),
             _ => {}
         }
     }
-    let left = registry.cache().list(&all, AtLeast::Newest).await?;
-    Ok(left.items.is_empty())
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(stored_keys(registry, kind).await?.is_empty()),
+    }
+}
+
+/// Returns the names of all objects of a kind, whether they can be decoded or not.
+async fn stored_keys(registry: &Registry, kind: &'static Kind) -> Result<Vec<Key>, ApiError> {
+    let custom = registry.cache().kinds().custom();
+    let mut range = Range {
+        limit: PAGE,
+        keys_only: true,
+        ..Range::all(keys::prefix(kind, ""))
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = registry.store().list(range.clone()).await?;
+        let parsed = page
+            .entries
+            .iter()
+            .map(|entry| keys::parse(&custom, &entry.key));
+        found.extend(parsed.flatten().map(|(_, key)| key));
+        range.after = page.entries.last().map(|entry| entry.key.clone());
+        if page.remaining == 0 || range.after.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 /// Changes a definition, unless the change has no effect or the definition no longer exists.

@@ -5,7 +5,6 @@
 //! front proxy and by TokenReviews.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::select;
@@ -14,8 +13,8 @@ use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_model::Key;
 use setpoint_proto::core::{ConfigMap, Secret};
 use setpoint_proto::{ApiError, Reason};
-use tokio::time::sleep;
 
+use super::attempts::repeat;
 use crate::aggregation::{EXTRA_PREFIX, FRONT_PROXY, FRONT_PROXY_NAMESPACE, GROUP, UID, USER};
 use crate::registry::write::current::Current;
 use crate::registry::{
@@ -26,17 +25,10 @@ const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 /// The manager of the writes.
 const CONTROLLER: &str = "cluster-authentication-trust-controller";
-/// The delay before the watches are restarted, and before an attempt after an error.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// Keeps the ConfigMap until dropped.
 pub(crate) async fn run(registry: &Registry) {
-    loop {
-        if let Err(error) = follow(registry).await {
-            tracing::debug!(%error, "keeping the ConfigMap for other API servers failed; trying again");
-        }
-        sleep(RESTART_DELAY).await;
-    }
+    repeat("extension-authentication", || follow(registry)).await;
 }
 
 /// Restores the ConfigMap whenever it or the certificate of the front proxy changes, until a watch ends.

@@ -6,6 +6,7 @@
 
 mod aggregation;
 mod api_services;
+mod attempts;
 mod cache_differences;
 mod custom_resource_definitions;
 mod extension_authentication;

@@ -2,34 +2,27 @@
 //!
 //! Every gateway runs it; the first write for a generation wins.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use prost::Message as _;
 use setpoint_codec::kind_of;
 use setpoint_proto::admissionregistration::{TypeChecking, ValidatingAdmissionPolicy};
 use setpoint_proto::{ApiError, EventType, Reason};
-use tokio::time::sleep;
 
+use super::attempts::{Attempts, repeat};
 use crate::admission::type_warnings;
 use crate::heavy::heavy;
 use crate::registry::{
-    AtLeast, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
+    AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
 };
 
-/// The delay before the watch is restarted.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// The manager of its writes.
 const CONTROLLER: &str = "validatingadmissionpolicy-status";
 
 /// Checks policies until dropped.
 pub(crate) async fn run(registry: &Registry) {
-    loop {
-        if let Err(error) = follow(registry).await {
-            tracing::debug!(%error, "checking the types of policies failed; trying again");
-        }
-        sleep(RESTART_DELAY).await;
-    }
+    repeat("policy-status", || follow(registry)).await;
 }
 
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
@@ -39,15 +32,37 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
         bookmarks: false,
     };
     let mut events = registry.cache().watch(spec).await?;
-    while let Some(event) = events.next().await {
-        let event = event?;
-        if event.r#type == EventType::Deleted || event.r#type == EventType::Bookmark {
-            continue;
+    let (mut waiting, mut attempts) = (BTreeMap::new(), Attempts::default());
+    loop {
+        tokio::select! {
+            Some(event) = events.next() => {
+                let event = event?;
+                let name = event.object.key.name.clone();
+                match event.r#type {
+                    EventType::Bookmark => {}
+                    EventType::Deleted => drop(waiting.remove(&name)),
+                    _ => drop(waiting.insert(name, event.object)),
+                }
+            }
+            () = attempts.next_due() => {}
+            else => return Ok(()),
         }
-        let policy = ValidatingAdmissionPolicy::decode(event.object.raw.as_ref());
-        check(registry, errors::readable(policy)?).await?;
+        let due = waiting.extract_if(.., |name, _| attempts.may_try(name));
+        for (name, policy) in due.collect::<Vec<_>>() {
+            let checked = check_read(registry, &policy).await;
+            attempts.tried(&name, checked.is_ok());
+            if let Err(error) = checked {
+                tracing::debug!(name, %error, "checking the types of a policy failed; trying again");
+                waiting.insert(name, policy);
+            }
+        }
+        attempts.retain(|name| waiting.contains_key(name));
     }
-    Ok(())
+}
+
+async fn check_read(registry: &Registry, policy: &Cached) -> Result<(), ApiError> {
+    let policy = ValidatingAdmissionPolicy::decode(policy.raw.as_ref());
+    check(registry, errors::readable(policy)?).await
 }
 
 /// Checks a policy whose spec has changed since it was checked last.

@@ -20,6 +20,7 @@ use crate::registry::{Deleted, ObjectResponse, RequestContext};
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "DeleteOptions";
+const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 
 /// `DELETE` of an object. The response is the object while its deletion is pending, and afterwards a `Status` or the object.
@@ -149,6 +150,9 @@ fn from_query(query: &Query) -> Result<DeleteOptions, ApiError> {
         grace_period_seconds: query.number("gracePeriodSeconds")?,
         propagation_policy: query.get("propagationPolicy").map(str::to_owned),
         orphan_dependents: orphan.then(|| query.flag("orphanDependents")),
+        ignore_store_read_error_with_cluster_breaking_potential: query
+            .get(IGNORE_READ_ERROR)
+            .map(|_| query.flag(IGNORE_READ_ERROR)),
         ..Default::default()
     })
 }

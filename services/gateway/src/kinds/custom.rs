@@ -19,7 +19,7 @@ pub(crate) use conversion::{Converter, OBJECT_SIZE, is_converted_by_webhook};
 use super::{Admitting, Replicas, StoredKind};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::metadata;
-use crate::registry::{Registry, Target};
+use crate::registry::{Registry, Target, errors};
 
 const STATUS: &str = "status";
 
@@ -62,8 +62,12 @@ impl StoredKind for CustomObject {
         _registry: &'a Registry,
     ) -> Option<Admitting<'a>> {
         let definition = self.kind().definition();
-        let ends = definition.custom.as_ref()?.resource().is_terminating;
-        ends.then(|| ready(Err(not_while_terminating())).boxed())
+        let refused = match &definition.custom {
+            Some(version) if !version.resource().is_terminating => return None,
+            Some(_) => not_while_terminating(),
+            None => errors::no_such_resource(),
+        };
+        Some(ready(Err(refused)).boxed())
     }
 
     fn fill_defaults(&mut self) {
@@ -138,6 +142,7 @@ impl StoredKind for CustomObject {
         };
         let selector = value_at(&self.content, &paths.selector).and_then(Value::as_str);
         Some(Replicas {
+            unknown: check_number(&self.content, &paths.spec).err(),
             desired: number(&paths.spec),
             observed: number(&paths.status),
             selector: selector.and_then(|text| Selector::parse(text).ok()),
@@ -162,7 +167,7 @@ fn finalizer_warning(name: &str) -> String {
     )
 }
 
-fn not_while_terminating() -> ApiError {
+pub(crate) fn not_while_terminating() -> ApiError {
     let message = "create not allowed while custom resource definition is terminating";
     ApiError::new(Reason::MethodNotAllowed, message)
 }
@@ -217,6 +222,21 @@ fn value_at<'v>(content: &'v Map<String, Value>, path: &str) -> Option<&'v Value
     let mut names = names(path);
     let first = content.get(names.next()?)?;
     names.try_fold(first, |value, name| value.get(name))
+}
+
+/// Checks that there is an integer at the path of the wanted replicas. The messages are upstream's.
+fn check_number(content: &Map<String, Value>, path: &str) -> Result<(), String> {
+    let expected = match value_at(content, path) {
+        None => return Err(format!("the spec replicas field {path:?} does not exist")),
+        Some(value) if value.is_i64() => return Ok(()),
+        Some(Value::Null) => "<nil> is of the type <nil>".to_owned(),
+        Some(Value::Bool(value)) => format!("{value} is of the type bool"),
+        Some(Value::Number(value)) => format!("{value} is of the type float64"),
+        Some(Value::String(value)) => format!("{value} is of the type string"),
+        Some(Value::Array(_)) => "the value is of the type []interface {}".to_owned(),
+        Some(Value::Object(_)) => "the value is of the type map[string]interface {}".to_owned(),
+    };
+    Err(format!("{path} accessor error: {expected}, expected int64"))
 }
 
 /// Sets the value at a path. Objects on the way that are missing are made.

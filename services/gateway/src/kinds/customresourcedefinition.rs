@@ -26,7 +26,7 @@ use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 
 pub(crate) use establishment::{is_settled, settle_names};
-pub(crate) use removal::{Removal, needs_removal, remove_finalizer};
+pub(crate) use removal::{Removal, has_failed, needs_removal, remove_finalizer};
 
 use condition::ESTABLISHED;
 

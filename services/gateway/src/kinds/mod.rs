@@ -110,6 +110,8 @@ pub(crate) enum Writes {
 /// The replicas of an object with the subresource `scale`.
 pub(crate) struct Replicas {
     pub desired: i32,
+    /// The reason why `desired` is unknown, and 0: as upstream, a read fails with it, and a write does not.
+    pub unknown: Option<String>,
     pub observed: i32,
     /// `None` if the object has no valid selector.
     pub selector: Option<Selector>,

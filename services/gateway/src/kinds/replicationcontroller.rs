@@ -69,6 +69,7 @@ impl StoredKind for ReplicationController {
     fn scale(&self) -> Option<Replicas> {
         Some(Replicas {
             desired: self.spec.replicas.unwrap_or_default(),
+            unknown: None,
             observed: self.status.replicas,
             selector: Some(Selector::from_labels(&self.spec.selector)),
         })

@@ -20,6 +20,7 @@ macro_rules! scale_items {
             let selector = self.spec.selector.as_ref();
             Some(Replicas {
                 desired: self.spec.replicas.unwrap_or_default(),
+                unknown: None,
                 observed: self.status.replicas,
                 selector: selector
                     .and_then(|selector| Selector::from_label_selector(selector).ok()),

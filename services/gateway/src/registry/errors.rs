@@ -72,6 +72,24 @@ pub fn not_allowed() -> ApiError {
     )
 }
 
+/// Returns `NotFound` for a kind that is not served.
+pub fn no_such_resource() -> ApiError {
+    let message = "the server could not find the requested resource";
+    ApiError::new(Reason::NotFound, message)
+}
+
+/// Returns `InternalError`.
+pub fn internal(why: &str) -> ApiError {
+    let message = format!("Internal error occurred: {why}");
+    ApiError::new(Reason::InternalError, message).with_details(StatusDetails {
+        causes: vec![StatusCause {
+            message: why.to_owned(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    })
+}
+
 /// Returns `InternalError` for an object that cannot be converted because it is not of a custom kind.
 pub fn not_custom(to: &Kind) -> ApiError {
     let message = format!("an object is not of the kind {}", to.resource());

@@ -1,5 +1,8 @@
 //! The service `setpoint.v1.Metadata`.
 
+use std::sync::Arc;
+
+use setpoint_gateway::in_process;
 use setpoint_proto::core::{ConfigMap, Namespace, Secret};
 use setpoint_proto::meta::OwnerReference;
 use setpoint_proto::setpoint::metadata_client::MetadataClient;
@@ -10,6 +13,7 @@ use setpoint_proto::setpoint::{
 };
 use setpoint_proto::{Any, Reason, Resource};
 use setpoint_store::contract::objects::{NAMESPACE, config_map};
+use setpoint_store::{Memory, Store as _, Write};
 
 use super::{connect, create, failed, gateway};
 
@@ -204,6 +208,33 @@ async fn objects_are_counted_by_kind_in_one_namespace() {
     assert_eq!(counted.into_inner().numbers, expected.into());
     let refused = failed(metadata.count(request("")).await);
     assert_eq!(refused.reason, Reason::BadRequest);
+}
+
+/// Checks DG2: quotas count and namespaces hold keys, whatever their values are.
+#[tokio::test]
+async fn objects_that_cannot_be_decoded_are_listed_without_a_uid_and_counted() {
+    let store = Memory::default();
+    let gateway = in_process::start_over(Arc::new(store.clone())).await;
+    let mut metadata = MetadataClient::new(connect(gateway.address).await);
+    let forged = format!("/registry/configmaps/{NAMESPACE}/forged");
+    let forged = Write::create(forged, "forged".into());
+    store.commit(forged).await.unwrap();
+    let listed = metadata.list(content_of(NAMESPACE)).await.unwrap();
+    let items = listed.into_inner().items;
+    assert_eq!(items.len(), 1);
+    let found = &items[0];
+    assert_eq!(found.resource, "configmaps");
+    assert_eq!(
+        (&*found.metadata.name, &*found.metadata.uid),
+        ("forged", "")
+    );
+    let request = CountMetadataRequest {
+        namespace: NAMESPACE.into(),
+        resources: vec!["configmaps".into()],
+        ..Default::default()
+    };
+    let counted = metadata.count(request).await.unwrap().into_inner();
+    assert_eq!(counted.numbers["configmaps"], 1);
 }
 
 fn update<T: Resource>(object: &T) -> UpdateRequest {

@@ -262,6 +262,56 @@ async fn the_status_and_the_scale_are_parts_of_their_own() {
     assert_eq!(api.get(&path("a")).await.ok()["spec"]["replicas"], 3);
 }
 
+/// Checks RF4.
+#[tokio::test]
+async fn the_scale_of_an_object_without_replicas_cannot_be_read_but_set() {
+    let api = Api::with_crontabs().await;
+    api.crontab("a", json!({ "cronSpec": "* *" })).await.ok();
+    let scale = format!("{}/scale", path("a"));
+    let message = api.get(&scale).await.refused(500, "InternalError");
+    assert_eq!(
+        message,
+        r#"Internal error occurred: the spec replicas field ".spec.replicas" does not exist"#
+    );
+    let patch = json!({ "spec": { "replicas": 3 } });
+    let scaled = api.patch(&scale, "merge-patch+json", patch).await.ok();
+    assert_eq!(scaled["spec"]["replicas"], 3);
+    assert_eq!(api.get(&scale).await.ok()["spec"]["replicas"], 3);
+}
+
+/// Checks RF2: strict validation and server-side apply refuse only what is not kept.
+#[tokio::test]
+async fn a_field_that_is_kept_is_not_refused() {
+    let api = Api::start().await;
+    let mut definition = definition();
+    let books = json!({
+        "type": "array",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "items": { "type": "object", "properties": { "title": { "type": "string" } } },
+    });
+    for version in definition["spec"]["versions"].as_array_mut().unwrap() {
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["books"] =
+            books.clone();
+    }
+    api.define(definition).await;
+    let spec = json!({ "cronSpec": "* *", "books": [{ "title": "a", "pages": 3 }] });
+    let strict = format!("{CRONTABS}?fieldValidation=Strict");
+    let created = api.post(&strict, crontab("a", spec.clone())).await.ok();
+    assert_eq!(created["spec"]["books"][0]["pages"], 3);
+    let url = format!("{}?fieldManager=one&force=true", path("a"));
+    let request = Request::patch(url).header(CONTENT_TYPE, "application/apply-patch+yaml");
+    let applied = api.send(request, crontab("a", spec).to_string()).await.ok();
+    assert_eq!(applied["spec"]["books"][0]["pages"], 3);
+    let mut odd = crontab("b", json!({ "cronSpec": "* *", "odd": 1 }));
+    odd["metadata"]["nam"] = "x".into();
+    let refused = api.post(&strict, odd).await;
+    let message = refused.refused(400, "BadRequest");
+    assert!(
+        message.ends_with(r#"unknown field "metadata.nam", unknown field "spec.odd""#),
+        "{message}"
+    );
+}
+
 #[tokio::test]
 async fn a_configuration_is_applied_by_the_schema() {
     let api = Api::with_crontabs().await;

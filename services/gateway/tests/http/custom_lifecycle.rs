@@ -12,7 +12,8 @@ use setpoint_store::contract::FaultyStore;
 use setpoint_store::{Memory, Store, cache};
 use tokio_util::sync::DropGuard;
 
-use crate::api::{Api, Reply};
+use crate::api::{Api, CONFIGMAPS, Reply};
+use crate::policies;
 use crate::watch::Events;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -231,6 +232,121 @@ async fn other_and_restarted_gateways_serve_the_kind() {
     assert_eq!(restarted.get(TAB).await.ok(), created);
     first.delete(DEFINITION).await.ok();
     restarted.eventually(TABS, is_missing).await;
+}
+
+/// Checks DG11: a custom object that has outlived its definition is there at once when the definition is back, and no watch of another
+/// kind ends.
+#[tokio::test]
+async fn a_kind_that_returns_has_the_objects_that_outlived_its_definition() {
+    let (api, _background) = with_tabs().await;
+    let mut held = tab("a");
+    held["metadata"]["finalizers"] = json!(["example.com/held"]);
+    let created = api.post(TABS, held).await.ok();
+    api.delete(DEFINITION).await.ok();
+    let off = json!({ "metadata": { "finalizers": null } });
+    api.patch(DEFINITION, "merge-patch+json", off.clone())
+        .await
+        .ok();
+    api.eventually(DEFINITION, is_missing).await;
+    api.eventually(TABS, is_missing).await;
+    let list = api.get(CONFIGMAPS).await.ok();
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let watch = format!("{CONFIGMAPS}?watch=true&resourceVersion={from}");
+    let mut others = Events::of(&api, &watch, "application/json").await;
+    define(&api, definition(json!([version("v1", true)]))).await;
+    let list = api.get(TABS).await.ok();
+    let found = &list["items"][0]["metadata"];
+    assert_eq!(found["uid"], created["metadata"]["uid"]);
+    api.get(TAB).await.ok();
+    let from = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let watch = format!("{TABS}?watch=true&resourceVersion={from}");
+    let mut events = Events::of(&api, &watch, "application/json").await;
+    api.configmap("a").await;
+    let event = others.next().await.unwrap();
+    assert_eq!(
+        (&event["type"], &event["object"]["metadata"]["name"]),
+        (&json!("ADDED"), &json!("a"))
+    );
+    api.patch(TAB, "merge-patch+json", off).await.ok();
+    assert_eq!(events.next().await.unwrap()["type"], "DELETED");
+}
+
+/// Checks DG11: no object outlives its definition because a gateway does not know yet that it is deleted.
+#[tokio::test]
+async fn a_gateway_that_lags_behind_creates_no_object_of_a_deleted_definition() {
+    let store = Arc::new(Memory::default());
+    let first = Api::sharing(store.clone()).await;
+    let _background = first.run_background();
+    first.eventually("/api/v1/namespaces/default", is_ok).await;
+    define(&first, definition(json!([version("v1", true)]))).await;
+    let faulty = FaultyStore::new(store.clone());
+    let lagging = Api::sharing(faulty.clone()).await;
+    lagging.eventually(TABS, is_ok).await;
+    faulty.hold();
+    first.delete(DEFINITION).await.ok();
+    first.eventually(DEFINITION, is_missing).await;
+    let reply = lagging.post(TABS, tab("a")).await;
+    assert!(!reply.code.is_success(), "{:?}", reply.json());
+    let key = "/registry/example.com/tabs/default/a";
+    assert_eq!(store.get(key).await, Ok(None));
+}
+
+/// Checks DG3.
+#[tokio::test]
+async fn a_definition_with_the_names_of_a_built_in_kind_serves_and_removes_nothing() {
+    let store = Arc::new(Memory::default());
+    let api = Api::sharing(store.clone()).await;
+    let background = api.run_background();
+    api.eventually("/api/v1/namespaces/default", is_ok).await;
+    let name = "customresourcedefinitions.apiextensions.k8s.io";
+    let mut evil = definition(json!([version("v2", true)]));
+    evil["metadata"] = json!({
+        "name": name,
+        "annotations": { "api-approved.kubernetes.io": "unapproved, x" },
+    });
+    evil["spec"]["group"] = "apiextensions.k8s.io".into();
+    evil["spec"]["names"] =
+        json!({ "plural": "customresourcedefinitions", "kind": "CustomResourceDefinition" });
+    evil["spec"]["scope"] = "Cluster".into();
+    api.post(DEFINITIONS, evil).await.ok();
+    let path = format!("{DEFINITIONS}/{name}");
+    let refused = |reply: &Reply| {
+        let conditions = reply.json()["status"]["conditions"].clone();
+        let conditions = conditions.as_array().cloned().unwrap_or_default();
+        conditions
+            .iter()
+            .any(|one| one["reason"] == "KindConflict" || one["reason"] == "PluralConflict")
+    };
+    api.eventually(&path, refused).await;
+    api.get("/apis/apiextensions.k8s.io/v2")
+        .await
+        .refused(404, "NotFound");
+    api.delete(&path).await.ok();
+    api.eventually(&path, is_missing).await;
+    define(&api, definition(json!([version("v1", true)]))).await;
+    drop(background);
+    let restarted = Api::sharing(store).await;
+    for api in [api, restarted] {
+        let list = api.get(DEFINITIONS).await.ok();
+        assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    }
+}
+
+/// Checks DG4: as upstream, the objects of a definition are deleted below admission.
+#[tokio::test]
+async fn a_policy_does_not_hold_the_objects_of_a_deleted_definition() {
+    let (api, _background) = with_tabs().await;
+    api.post(TABS, tab("a")).await.ok();
+    let rule = policies::merged(
+        policies::rule(&["tabs"]),
+        json!({ "operations": ["DELETE"] }),
+    );
+    let constraints = json!({ "matchConstraints": { "resourceRules": [rule] } });
+    policies::bind(&api, policies::spec(constraints), json!({})).await;
+    let refused = api.delete(TAB).await;
+    assert_eq!(refused.code, StatusCode::UNPROCESSABLE_ENTITY);
+    api.delete(DEFINITION).await.ok();
+    api.eventually(DEFINITION, is_missing).await;
 }
 
 /// Paths that are not known before the definitions are.

@@ -26,6 +26,7 @@ mod read;
 mod reviews;
 mod streams;
 mod telemetry;
+mod unreadable;
 mod views;
 mod watch;
 mod watch_socket;

@@ -127,6 +127,17 @@ impl Kind {
         self.definition.read().clone()
     }
 
+    /// Returns the names by which it is identified.
+    pub(crate) fn names(&self) -> Names {
+        Names {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
+            namespaced: self.namespaced,
+        }
+    }
+
     /// Replaces the definition of a custom kind.
     pub(crate) fn redefine(&self, definition: Arc<Definition>) {
         *self.definition.write() = definition;

@@ -5,6 +5,7 @@
 
 pub mod custom;
 mod definition;
+mod depth;
 pub mod diff;
 pub mod envelope;
 mod error;
@@ -19,6 +20,7 @@ pub mod strict;
 
 pub use custom::{CustomKinds, CustomObject, KindTable};
 pub use definition::{Column, Definition, Selectable};
+pub use depth::{MAX_DEPTH, MAX_OBJECT_DEPTH, depth};
 pub use diff::{Difference, diff};
 pub use error::Error;
 pub use kind::Kind;

@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use setpoint_schema::{AdditionalProperties, Node};
+use serde_json::Value;
 
 use crate::fields::Name;
 use crate::rules::{self, Field, Message};
@@ -19,9 +19,8 @@ const MAX_PROBLEMS: usize = 100;
 /// Syntax errors are not reported here but by decoding the document.
 pub fn unknown_fields(kind: &Kind, json: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
-    let definition = kind.definition();
     let root = match kind.is_custom() {
-        true => Some(Shape::Resource(definition.schema_root())),
+        true => Some(Shape::Resource),
         false => rules::message(kind.message.full_name()).map(Shape::Message),
     };
     if let Some(at) = root {
@@ -32,7 +31,27 @@ pub fn unknown_fields(kind: &Kind, json: &[u8]) -> Vec<String> {
         };
         let _ = walk.deserialize(&mut serde_json::Deserializer::from_slice(json));
     }
+    for path in pruned(kind, json) {
+        report(&mut found, "unknown", &path);
+    }
     found
+}
+
+/// Returns the paths of the fields that pruning removes from an object of a custom kind.
+fn pruned(kind: &Kind, json: &[u8]) -> Vec<String> {
+    let definition = kind.definition();
+    let version = definition.custom.as_ref();
+    let Some(schema) = version.and_then(|version| version.schema()) else {
+        return Vec::new();
+    };
+    let document = serde_json::from_slice::<Value>(json);
+    document.map_or_else(|_| Vec::new(), |mut document| schema.prune(&mut document))
+}
+
+fn report(found: &mut Vec<String>, problem: &str, path: &str) {
+    if found.len() < MAX_PROBLEMS {
+        found.push(format!("{problem} field {path:?}"));
+    }
 }
 
 /// Rejects a document with unknown or duplicate fields.
@@ -51,19 +70,19 @@ pub fn check(kind: &'static Kind, json: &[u8]) -> Result<(), Error> {
 
 /// The expected structure of a value.
 #[derive(Clone, Copy)]
-enum Shape<'s> {
+enum Shape {
     Message(&'static Message),
-    /// An object with `kind`, `apiVersion` and metadata, and the fields of a schema, if it has one.
-    Resource(Option<&'s Node>),
-    /// A value with a schema.
-    Schema(&'s Node),
+    /// An object of a custom kind: pruning finds the unknown fields except those of its metadata.
+    Resource,
+    /// JSON with any fields.
+    Any,
     List(&'static Field),
     Map(&'static Field),
     /// A scalar, or JSON that is not checked.
     Leaf,
 }
 
-impl<'s> Shape<'s> {
+impl Shape {
     fn field(field: &'static Field) -> Self {
         match field {
             list if list.descriptor.is_list() => Self::List(list),
@@ -87,43 +106,23 @@ impl<'s> Shape<'s> {
                 None => None,
             },
             Self::Map(field) => Some(Self::element(field)),
-            Self::Resource(node) => Self::part(node, key),
-            Self::Schema(node) => Self::property(node, key),
+            Self::Resource if key == "metadata" => {
+                rules::message("k8s.meta.v1.ObjectMeta").map(Self::Message)
+            }
+            Self::Resource | Self::Any => Some(Self::Any),
             Self::List(_) | Self::Leaf => Some(Self::Leaf),
-        }
-    }
-
-    fn part(node: Option<&'s Node>, key: &str) -> Option<Self> {
-        match (key, node) {
-            ("kind" | "apiVersion", _) | (_, None) => Some(Self::Leaf),
-            ("metadata", _) => rules::message("k8s.meta.v1.ObjectMeta").map(Self::Message),
-            (_, Some(node)) => Self::property(node, key),
-        }
-    }
-
-    fn property(node: &'s Node, key: &str) -> Option<Self> {
-        let allows_any = node.preserve_unknown_fields
-            || matches!(
-                node.additional_properties,
-                Some(AdditionalProperties::Allowed(true))
-            )
-            || node.schema_type != "object";
-        match node.field(key) {
-            Some(field) if field.embedded_resource => Some(Self::Resource(Some(field))),
-            Some(field) => Some(Self::Schema(field)),
-            None => allows_any.then_some(Self::Leaf),
         }
     }
 }
 
 struct Walk<'a> {
-    at: Shape<'a>,
+    at: Shape,
     path: &'a mut String,
     found: &'a mut Vec<String>,
 }
 
 impl Walk<'_> {
-    fn step<'b>(&'b mut self, at: Shape<'b>) -> Walk<'b> {
+    fn step(&mut self, at: Shape) -> Walk<'_> {
         Walk {
             at,
             path: self.path,
@@ -132,9 +131,7 @@ impl Walk<'_> {
     }
 
     fn report(&mut self, problem: &str) {
-        if self.found.len() < MAX_PROBLEMS {
-            self.found.push(format!("{problem} field {:?}", self.path));
-        }
+        report(self.found, problem, self.path);
     }
 
     fn push_key(&mut self, key: &str) {
@@ -184,11 +181,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
         let parent = self.path.len();
         let at = match self.at {
             Shape::List(field) => Shape::element(field),
-            Shape::Schema(node) => match &node.items {
-                Some(items) if items.embedded_resource => Shape::Resource(Some(items)),
-                Some(items) => Shape::Schema(items),
-                None => Shape::Leaf,
-            },
+            Shape::Any => Shape::Any,
             _ => Shape::Leaf,
         };
         for index in 0.. {

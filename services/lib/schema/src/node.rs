@@ -31,6 +31,9 @@ pub struct Node {
     pub default: Option<Value>,
     /// Whether fields that no schema describes are kept.
     pub preserve_unknown_fields: bool,
+    /// Whether this schema or an outer one keeps such fields. Configurations that are applied may then have them, even where they are
+    /// not kept, as upstream.
+    pub may_have_unknown_fields: bool,
     /// Whether the value is an integer or a string.
     pub int_or_string: bool,
     /// Whether the value is an object with `apiVersion`, `kind` and `metadata`.
@@ -170,6 +173,20 @@ impl Node {
     /// The schema of a field: of a property, or of the values of a map.
     pub fn field(&self, name: &str) -> Option<&Node> {
         self.properties.get(name).or_else(|| self.values())
+    }
+
+    /// Sets [`Node::may_have_unknown_fields`] here and below.
+    pub(crate) fn inherit(&mut self, outer: bool) {
+        let inherited = outer || self.preserve_unknown_fields;
+        self.may_have_unknown_fields = inherited;
+        let values = match &mut self.additional_properties {
+            Some(AdditionalProperties::Schema(values)) => Some(values),
+            _ => None,
+        };
+        let below = self.properties.values_mut();
+        let others = values.into_iter().chain(&mut self.items);
+        let below = below.chain(others.map(|node| &mut **node));
+        below.for_each(|node| node.inherit(inherited));
     }
 
     /// The schemas inside `allOf`, `anyOf`, `oneOf` and `not`, with the keyword and the index of each.

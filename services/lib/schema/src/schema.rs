@@ -29,7 +29,8 @@ impl Schema {
     ///
     /// Returns what cannot be read or is too large. Whether a schema is structural is a question for the definition, not asked here.
     pub fn compile(json: &Value) -> Result<Self, Vec<Violation>> {
-        parse::parse(json, &Path::ROOT).map(|root| {
+        parse::parse(json, &Path::ROOT).map(|mut root| {
+            root.inherit(false);
             let rules = OnceLock::new();
             Self(Arc::new(Compiled { root, rules }))
         })

@@ -10,6 +10,7 @@ use setpoint_model::Key;
 use setpoint_namespace_controller::controller;
 use setpoint_proto::core::{ConfigMap, Container, Namespace, Pod, ServiceAccount};
 use setpoint_proto::{ApiError, Reason, Resource};
+use setpoint_store::Memory;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -20,13 +21,15 @@ const NAME: &str = "namespace-controller";
 pub struct Fixture {
     pub client: Client,
     pub gateway: InProcess,
+    pub store: Memory,
     _controller: Option<DropGuard>,
 }
 
 impl Fixture {
     /// Starts a gateway with the namespace [`NAMESPACE`].
     pub async fn start() -> Self {
-        let server = in_process::start().await;
+        let store = Memory::default();
+        let server = in_process::start_over(Arc::new(store.clone())).await;
         let settings = client::Settings {
             address: server.url.clone(),
             ..Default::default()
@@ -34,6 +37,7 @@ impl Fixture {
         let fixture = Self {
             client: Client::connect(&settings, NAME).unwrap(),
             gateway: server,
+            store,
             _controller: None,
         };
         fixture.create_namespace(NAMESPACE).await;

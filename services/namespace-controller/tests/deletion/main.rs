@@ -5,6 +5,7 @@ mod custom;
 mod fixture;
 mod refused;
 mod steps;
+mod unreadable;
 
 use setpoint_model::{Key, condition};
 use setpoint_proto::Reason;

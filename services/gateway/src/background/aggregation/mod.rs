@@ -12,7 +12,6 @@ mod schedule;
 mod verdict;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, select_all};
 use futures::{FutureExt as _, StreamExt as _};
@@ -22,14 +21,13 @@ use setpoint_proto::ApiError;
 use setpoint_proto::apiregistration::ApiService;
 use setpoint_proto::core::Service;
 use setpoint_proto::discovery::EndpointSlice;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
+use super::attempts::repeat;
 use crate::aggregation::Remote;
 use crate::registry::{Event, Filter, Registry, Start, Watch, WatchSpec};
 use schedule::Schedule;
 
-/// The delay before the watches are restarted.
-const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// The maximum number of events that are acted upon at once.
 const EVENTS: usize = 1024;
 /// The number of servers that are checked concurrently.
@@ -39,12 +37,7 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// Checks servers until dropped.
 pub(crate) async fn run(registry: &Registry) {
-    loop {
-        if let Err(error) = follow(registry).await {
-            tracing::debug!(%error, "checking the servers of APIServices failed; trying again");
-        }
-        sleep(RESTART_DELAY).await;
-    }
+    repeat("aggregation", || follow(registry)).await;
 }
 
 /// Checks each server when its APIService, Service or endpoints change and at intervals, until a watch ends.

@@ -98,8 +98,8 @@ fn location_of(kinds: &KindTable, dependant: &Target, reference: &OwnerReference
     }
 }
 
-/// Returns the objects in a namespace, or in all if it is empty. With the uid of an owner, those that refer to it: a namespaced
-/// one has no dependants elsewhere.
+/// Returns the objects in a namespace, or in all if it is empty; those that cannot be decoded without a uid. With the uid of an owner,
+/// those that refer to it: a namespaced one has no dependants elsewhere.
 pub(super) async fn list(
     registry: &Registry,
     context: &RequestContext,
@@ -119,9 +119,12 @@ pub(super) async fn list(
             .await
         {
             Ok(found) => {
-                let found = found.items.iter().map(|object| metadata_of(object));
-                let found = found.collect::<Result<Vec<_>, _>>()?;
-                items.extend(found.into_iter().filter(|it| refers_to(it, owner)));
+                let unreadable = found.unreadable.iter().map(|one| name_of(kind, &one.key));
+                let found = found.items.iter().map(|object| {
+                    metadata_of(object).unwrap_or_else(|_| name_of(kind, &object.key))
+                });
+                let found = found.chain(unreadable);
+                items.extend(found.filter(|it| refers_to(it, owner)));
                 at = AtLeast::Any;
             }
             // Its definition has been deleted in the meantime, after its last object.
@@ -156,7 +159,8 @@ pub(super) async fn count(
             .await
         {
             Ok(found) => {
-                let number = u64::try_from(found.items.len()).unwrap_or(u64::MAX);
+                let number = found.items.len() + found.unreadable.len();
+                let number = u64::try_from(number).unwrap_or(u64::MAX);
                 numbers.insert(resource.clone(), number);
             }
             // Its definition has been deleted in the meantime.
@@ -170,6 +174,20 @@ pub(super) async fn count(
 fn refers_to(object: &ObjectMetadata, owner: &str) -> bool {
     let mut owners = object.metadata.owner_references.iter();
     owner.is_empty() || owners.any(|reference| reference.uid == owner)
+}
+
+/// Returns what is known of an object that cannot be decoded. It has no uid.
+fn name_of(kind: &Kind, key: &Key) -> ObjectMetadata {
+    ObjectMetadata {
+        resource: kind.resource(),
+        api_version: kind.api_version(),
+        kind: kind.kind.clone(),
+        metadata: ObjectMeta {
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+            ..ObjectMeta::default()
+        },
+    }
 }
 
 fn metadata_of(object: &Cached) -> Result<ObjectMetadata, ApiError> {

@@ -12,6 +12,7 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
+use setpoint_codec as codec;
 use setpoint_model::condition::{FALSE, TRUE, get, is_true};
 use setpoint_proto::apiextensions::{CustomResourceDefinition, CustomResourceDefinitionNames};
 
@@ -21,7 +22,7 @@ use super::conversion;
 
 const INVALID_CA_BUNDLE: &str = "InvalidCABundle";
 
-/// The names that definitions have.
+/// The names that definitions and built-in kinds have.
 #[derive(Default)]
 struct Taken<'a> {
     resources: HashSet<&'a str>,
@@ -29,8 +30,16 @@ struct Taken<'a> {
 }
 
 impl<'a> Taken<'a> {
-    fn by(definitions: impl IntoIterator<Item = &'a CustomResourceDefinition>) -> Self {
+    /// Returns the names that definitions of a group have, and its built-in kinds.
+    fn by(
+        group: &str,
+        definitions: impl IntoIterator<Item = &'a CustomResourceDefinition>,
+    ) -> Self {
         let mut taken = Self::default();
+        for kind in codec::kinds().served().filter(|kind| kind.group == group) {
+            taken.resources.insert(&kind.plural);
+            taken.kinds.insert(&kind.kind);
+        }
         for definition in definitions {
             let names = &definition.status.accepted_names;
             taken.resources.extend(resources(names));
@@ -81,7 +90,7 @@ pub(crate) fn settle_names<'a>(
     let before = definition.status.clone();
     accept_names(definition, others.clone(), now);
     set_approval(definition, now);
-    let taken = Taken::by(others);
+    let taken = Taken::by(&definition.spec.group, others);
     if definition.status == before && !taken.has_any(&before.accepted_names) {
         establish(definition, now);
     }
@@ -89,8 +98,8 @@ pub(crate) fn settle_names<'a>(
 
 /// Accepts the requested names that no other definition has, and sets the conditions about them.
 ///
-/// A name that is in use is left as it was accepted before, unless one that outranks the definition has it. The last conflict
-/// is the reason of the condition, as upstream's.
+/// A name that is in use is left as it was accepted before, unless one that outranks the definition has it, as each built-in kind does.
+/// The last conflict is the reason of the condition, as upstream's.
 fn accept_names<'a>(
     definition: &mut CustomResourceDefinition,
     others: impl Iterator<Item = &'a CustomResourceDefinition> + Clone,
@@ -98,12 +107,12 @@ fn accept_names<'a>(
 ) {
     let outranking = others.clone();
     let outranking = outranking.filter(|other| outranks(other, definition));
-    let lost = Taken::by(outranking);
+    let lost = Taken::by(&definition.spec.group, outranking);
     let accepted = &mut definition.status.accepted_names;
     if lost.has_any(accepted) {
         *accepted = CustomResourceDefinitionNames::default();
     }
-    let taken = Taken::by(others);
+    let taken = Taken::by(&definition.spec.group, others);
     let conflict = accept(accepted, definition.spec.names.clone(), &taken);
     let condition = match conflict {
         None => new(
@@ -348,6 +357,24 @@ mod tests {
         }
     }
 
+    /// Checks DG3.
+    #[test]
+    fn the_names_of_a_built_in_kind_are_in_use() {
+        let (plural, kind) = ("customresourcedefinitions", "CustomResourceDefinition");
+        for (names, expected) in [
+            ([plural, "a", "b", "C"], "PluralConflict"),
+            (["a", "b", "c", kind], "KindConflict"),
+        ] {
+            let mut new = definition(1, names);
+            new.spec.group = "apiextensions.k8s.io".into();
+            settle(&mut new, &[]);
+            settle(&mut new, &[]);
+            assert_eq!(reason(&new, NAMES_ACCEPTED), expected);
+            assert_eq!(reason(&new, ESTABLISHED), "NotAccepted");
+            assert!(!is_settled(&new));
+        }
+    }
+
     #[test]
     fn an_established_definition_stays_so_without_a_new_name() {
         let other = settled(definition(1, ["tabs", "tab", "t", "Tab"]));
@@ -407,7 +434,7 @@ mod tests {
                 .collect();
             for (at, one) in established.iter().enumerate() {
                 let others = established.iter().enumerate().filter(|(other, _)| *other != at);
-                let taken = Taken::by(others.map(|(_, other)| *other));
+                let taken = Taken::by("example.com", others.map(|(_, other)| *other));
                 prop_assert!(!taken.has_any(&one.status.accepted_names));
             }
         }

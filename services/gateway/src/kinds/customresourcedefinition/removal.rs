@@ -1,13 +1,16 @@
 //! The deletion of a definition, which the objects of its kind precede.
 
 use jiff::Timestamp;
-use setpoint_model::condition::{FALSE, TRUE, is_true};
+use setpoint_model::condition::{FALSE, TRUE, get, is_true};
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 
 use super::condition::{ESTABLISHED, TERMINATING, new, set};
 
 /// Holds a deletion until the objects of the kind are deleted.
 const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The reason of the condition after a failure.
+const FAILED: &str = "InstanceDeletionFailed";
 
 /// A step of the deletion, for the condition `Terminating`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +51,7 @@ impl Removal {
             ),
             Self::Failed(error) => (
                 TRUE,
-                "InstanceDeletionFailed",
+                FAILED,
                 format!("could not issue all deletes: {error}"),
             ),
             Self::Completed => (FALSE, "InstanceDeletionCompleted", "removed all instances".into()),
@@ -80,6 +83,12 @@ pub(crate) fn needs_removal(definition: &CustomResourceDefinition) -> bool {
         .iter()
         .any(|finalizer| finalizer == FINALIZER);
     held && metadata.deletion_timestamp.is_some()
+}
+
+/// Returns whether the last attempt to delete the objects of the kind has failed.
+pub(crate) fn has_failed(definition: &CustomResourceDefinition) -> bool {
+    let condition = get(&definition.status.conditions, TERMINATING);
+    condition.is_some_and(|found| found.reason == FAILED)
 }
 
 /// Removes the finalizer.

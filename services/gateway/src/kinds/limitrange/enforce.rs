@@ -88,7 +88,9 @@ async fn check_subject(
 
 async fn ranges(namespace: &str, registry: &Registry) -> Result<Vec<LimitRange>, ApiError> {
     let all = Filter::all(kind_of::<LimitRange>(), namespace);
-    let listed = registry.cache().list(&all, AtLeast::Any).await?.items;
+    let listed = registry.cache().list(&all, AtLeast::Any).await?;
+    // A limit that cannot be read is not ignored.
+    let listed = listed.complete(all.kind())?.items;
     let decode = |item: &Arc<_>| {
         let item: &crate::registry::Cached = item;
         errors::readable(LimitRange::decode(item.raw.as_ref()))

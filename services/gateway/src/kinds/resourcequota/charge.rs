@@ -136,6 +136,8 @@ fn may_use_more(target: &Target, old: &dyn Object, new: &dyn Object) -> bool {
 async fn read(registry: &Registry, target: &Target, at: AtLeast) -> Result<Vec<Stored>, ApiError> {
     let all = Filter::all(kind_of::<ResourceQuota>(), target.namespace.as_str());
     let listed = registry.cache().list(&all, at).await?;
+    // A limit that cannot be read is not ignored.
+    let listed = listed.complete(all.kind())?;
     let mut quotas = Vec::new();
     for item in listed.items {
         let mut quota = errors::readable(ResourceQuota::decode(item.raw.as_ref()))?;

@@ -99,6 +99,8 @@ async fn taken(
 ) -> Result<BTreeSet<Assigned>, ApiError> {
     let all = Filter::all(kind_of::<Service>(), "");
     let services = registry.cache().list(&all, at).await?;
+    // What a Service that cannot be read has is not free.
+    let services = services.complete(all.kind())?;
     let mut taken = BTreeSet::new();
     for cached in services.items {
         let object = errors::readable(cached.decode())?;

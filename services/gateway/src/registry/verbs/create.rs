@@ -15,6 +15,7 @@ use crate::registry::validation::metadata;
 use crate::registry::write::fencing;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
+use crate::registry::write::stored_value;
 use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{
     AtLeast, ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
@@ -115,7 +116,7 @@ impl Registry {
         }
         let mut target = of.clone();
         target.name.clone_from(&object.meta().name);
-        let mut namespace = self.check_namespace(&target, AtLeast::Any).await?;
+        let mut scope = self.check_scope(&target, AtLeast::Any).await?;
         rules.set_requester(&mut *object, &context.user);
         if let Some(admitting) = rules.admit(&mut *object, &target, self) {
             admitting.await?;
@@ -143,7 +144,7 @@ impl Registry {
             };
             let draft = Draft {
                 term: fencing::advance(&*self.store, None, &*object).await?,
-                preconditions: namespace
+                preconditions: scope
                     .into_iter()
                     .chain(
                         allocation
@@ -166,7 +167,7 @@ impl Registry {
             };
             drop(charge);
             retry.wait().await?;
-            namespace = self.check_namespace(&target, AtLeast::Newest).await?;
+            scope = self.check_scope(&target, AtLeast::Newest).await?;
         }
     }
 
@@ -278,6 +279,7 @@ impl Registry {
             let raw = stored.encode();
             let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
             let value = envelope::of_object(stored, &raw, Some(&cause));
+            stored_value::check(target, stored, &raw, &value, None).await?;
             let write = Write::create(target.path(), value)
                 .fenced(context.fence.clone())
                 .with_preconditions(draft.preconditions.clone());

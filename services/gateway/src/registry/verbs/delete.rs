@@ -12,6 +12,7 @@ use crate::kinds;
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
 use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
+use crate::registry::verbs::delete_unreadable;
 use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::{Admission, Change};
 use crate::registry::write::current::Current;
@@ -32,13 +33,18 @@ impl Registry {
     /// Deletes an object, or begins its deletion if finalizers, a grace period or the content of a namespace hold it.
     ///
     /// # Errors
-    /// `NotFound`, or `Conflict` when a precondition does not hold.
+    /// `NotFound`, or `Conflict` when a precondition does not hold; `InternalError` if the object cannot be decoded, unless the options
+    /// say to ignore that.
     pub async fn delete(
         &self,
         context: &RequestContext,
         target: &Target,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
+        if delete_unreadable::is_requested(options) {
+            validate(options)?;
+            return Box::pin(self.delete_unreadable(context, target)).await;
+        }
         let admission = Admission {
             operation: Operation::Delete,
             target,
@@ -109,6 +115,13 @@ impl Registry {
         if !kinds::of(params.filter.kind()).deletes_collections() {
             return Err(errors::not_allowed());
         }
+        if delete_unreadable::is_requested(options) {
+            let mut errors = FieldErrors::default();
+            let detail =
+                "is not allowed with DELETECOLLECTION, try again after removing the option";
+            errors.invalid(&FieldPath::root(delete_unreadable::OPTION), true, detail);
+            return of_options(errors).map(|()| List::default());
+        }
         let mut list = self.list(context, params).await?;
         if params.filter.needs_conversion() {
             list.items = self.list_in_version(&params.filter, list.items).await?;
@@ -170,7 +183,30 @@ fn validate(options: &DeleteOptions) -> Result<(), ApiError> {
             errors.unsupported(&path, policy, &POLICIES);
         }
     }
-    let kind = Object::kind(options);
+    if delete_unreadable::is_requested(options) {
+        refuse_others(options, &mut errors);
+    }
+    of_options(errors)
+}
+
+/// Refuses what has no meaning for an object that cannot be read.
+fn refuse_others(options: &DeleteOptions, errors: &mut FieldErrors) {
+    let path = FieldPath::root(delete_unreadable::OPTION);
+    let others = [
+        ("dryRun", !options.dry_run.is_empty()),
+        ("propagationPolicy", options.propagation_policy.is_some()),
+        ("orphanDependents", options.orphan_dependents.is_some()),
+        ("gracePeriodSeconds", options.grace_period_seconds.is_some()),
+        ("preconditions", options.preconditions.is_some()),
+    ];
+    for (name, _) in others.iter().filter(|(_, is_set)| *is_set) {
+        errors.invalid(&path, true, format!("cannot be set together with .{name}"));
+    }
+}
+
+/// Returns the errors of options.
+fn of_options(errors: FieldErrors) -> Result<(), ApiError> {
+    let kind = Object::kind(&DeleteOptions::default());
     errors.into_result(kind, "").map_err(|mut error| {
         // The kind belongs to every group; Kubernetes names this one in its messages.
         error.message = error.message.replacen(' ', ".meta.k8s.io ", 1);

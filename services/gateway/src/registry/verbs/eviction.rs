@@ -138,7 +138,8 @@ impl Registry {
         let kind = setpoint_codec::kind_of::<PodDisruptionBudget>();
         let filter = Filter::all(kind, pod.metadata.namespace.as_str());
         let mut budgets = Vec::new();
-        for cached in self.cache().list(&filter, AtLeast::Newest).await?.items {
+        let listed = self.cache().list(&filter, AtLeast::Newest).await?;
+        for cached in listed.complete(kind)?.items {
             let budget = errors::readable(cached.decode())?.into_any();
             if let Ok(budget) = budget.downcast::<PodDisruptionBudget>()
                 && selects(&budget, pod)

@@ -6,6 +6,7 @@ mod connect;
 pub(crate) mod create;
 #[warn(clippy::arithmetic_side_effects)]
 pub(crate) mod delete;
+mod delete_unreadable;
 pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;

@@ -78,7 +78,7 @@ impl Registry {
         }
         let whole = self.response_in_version(whole, target.served).await?;
         match target.subresource {
-            Subresource::Scale => scale::response(whole),
+            Subresource::Scale => scale::read(whole),
             _ => Ok(whole),
         }
     }
@@ -86,7 +86,8 @@ impl Registry {
     /// Returns the objects that the filter selects. Later pages are read at the revision of the first.
     ///
     /// # Errors
-    /// `Expired` when the revision has been compacted, `BadRequest` for an invalid token.
+    /// `Expired` when the revision has been compacted, `BadRequest` for an invalid token, `StorageReadError` if an object cannot be
+    /// decoded.
     pub async fn list(
         &self,
         context: &RequestContext,
@@ -120,6 +121,7 @@ impl Registry {
             RevisionMatch::NotOlderThan(at) => at,
         };
         let snapshot = self.cache.list(filter, at).await?;
+        let snapshot = snapshot.complete(filter.kind())?;
         let mut list = List {
             items: snapshot.items,
             revision: snapshot.revision,
@@ -196,7 +198,7 @@ impl Registry {
         if spec.filter.kind().is_computed {
             return Err(errors::not_allowed());
         }
-        self.cache.watch(spec).await
+        self.cache.watch_complete(spec).await
     }
 }
 

@@ -39,7 +39,21 @@ pub(crate) fn of(object: &dyn Object) -> Result<Scale, ApiError> {
     })
 }
 
-/// Returns the response with the scale of the object.
+/// Returns the response to a read of the scale of an object.
+///
+/// # Errors
+/// `InternalError` if the object does not say how many replicas are wanted, as upstream.
+pub(crate) fn read(whole: ObjectResponse) -> Result<ObjectResponse, ApiError> {
+    let encoded = whole.encoded();
+    let object = whole.into_object()?;
+    let replicas = kinds::of(object.kind()).scale(&*object);
+    match replicas.and_then(|replicas| replicas.unknown) {
+        Some(why) => Err(errors::internal(&why)),
+        None => response(encoded.with_object(object)),
+    }
+}
+
+/// Returns the response to a write of the scale of an object.
 pub(crate) fn response(whole: ObjectResponse) -> Result<ObjectResponse, ApiError> {
     let (revision, warnings) = (whole.revision, whole.warnings.clone());
     let scale = of(&*whole.into_object()?)?;

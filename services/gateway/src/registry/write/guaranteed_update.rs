@@ -15,6 +15,7 @@ use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
+use crate::registry::write::stored_value;
 use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
@@ -208,13 +209,15 @@ impl Registry {
         let mut cause = context.cause();
         term.record_in(&mut cause);
         let write_metrics = WriteMetrics::of(&*new, Some(&old), &mut cause);
+        let written = converted.as_deref().unwrap_or(&*new);
+        let value = envelope::of_object(written, &raw, Some(&cause));
+        stored_value::check(target, written, &raw, &value, Some(&old)).await?;
         if context.dry_run {
             self.check_fence(target, context).await?;
             let at = (old.revision, Some(cause));
             return stored(self.written(new, converted, &raw, at).await);
         }
         self.link_update(context, &old, &*new).await;
-        let value = envelope::of_object(converted.as_deref().unwrap_or(&*new), &raw, Some(&cause));
         let write = Write::update(target.path(), old.revision, value);
         let write = write.fenced(context.fence.clone()).with_preconditions(
             allocation

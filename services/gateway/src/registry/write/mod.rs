@@ -9,5 +9,6 @@ pub(crate) mod field_manager;
 pub(crate) mod guaranteed_update;
 pub(crate) mod namespace_lifecycle;
 pub(crate) mod retry;
+pub(crate) mod stored_value;
 mod trace_links;
 pub(crate) mod write_metrics;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint;
 
-use crate::{Error, Kind, Object, json_error};
+use crate::{Error, Kind, Object, depth, json_error};
 
 /// An object of a custom kind.
 #[derive(Clone, Debug)]
@@ -74,9 +74,14 @@ impl CustomObject {
         let mut document = self.content.clone();
         document.insert("apiVersion".to_owned(), self.kind.api_version().into());
         document.insert("kind".to_owned(), self.kind.kind.clone().into());
-        let metadata = serde_json::to_value(&self.metadata).unwrap_or_default();
-        document.insert(METADATA.to_owned(), metadata);
+        document.insert(METADATA.to_owned(), metadata(&self.metadata));
         Value::Object(document)
+    }
+
+    /// Returns the depth of the object as JSON, its metadata left out.
+    pub fn depth(&self) -> usize {
+        let fields = self.content.values().map(depth);
+        1 + fields.max().unwrap_or_default()
     }
 
     /// Returns the object as one of another version, with the same fields.
@@ -98,6 +103,18 @@ impl CustomObject {
     pub(crate) fn boxed(self) -> Box<dyn Object> {
         Box::new(self)
     }
+}
+
+/// Returns metadata as JSON. Managed fields that are no JSON, or nested too deeply, are left out, as upstream drops those that it cannot
+/// decode.
+fn metadata(metadata: &ObjectMeta) -> Value {
+    serde_json::to_value(metadata).unwrap_or_else(|_| {
+        let readable = ObjectMeta {
+            managed_fields: Vec::new(),
+            ..metadata.clone()
+        };
+        serde_json::to_value(readable).expect("the other fields are texts, numbers and times")
+    })
 }
 
 fn unreadable(kind: &'static Kind, error: &serde_json::Error) -> Error {
@@ -137,7 +154,7 @@ impl Object for CustomObject {
         let content = serde_json::to_vec(&self.content);
         let message = setpoint::CustomObject {
             metadata: Some(self.metadata.clone()),
-            content: content.unwrap_or_default().into(),
+            content: content.expect("the keys of JSON are texts").into(),
             api_version: self.kind.api_version(),
             kind: self.kind.kind.clone(),
         };

@@ -69,10 +69,13 @@ pub struct ScalePaths {
 
 impl Resource {
     /// Returns the resource that a definition declares; `kind_of` returns the kind with these names.
-    pub(crate) fn of(
+    ///
+    /// # Errors
+    /// Those of `kind_of`.
+    pub(crate) fn of<E>(
         definition: &CustomResourceDefinition,
-        mut kind_of: impl FnMut(Names) -> &'static Kind,
-    ) -> Self {
+        mut kind_of: impl FnMut(Names) -> Result<&'static Kind, E>,
+    ) -> Result<Self, E> {
         let spec = &definition.spec;
         let names = |version: &CustomResourceDefinitionVersion| Names {
             group: spec.group.clone(),
@@ -82,10 +85,10 @@ impl Resource {
             namespaced: spec.scope == "Namespaced",
         };
         let versions = spec.versions.iter();
-        let versions = versions.map(|version| (kind_of(names(version)), version));
-        let versions: Vec<_> = versions.collect();
+        let versions = versions.map(|version| Ok((kind_of(names(version))?, version)));
+        let versions: Vec<_> = versions.collect::<Result<_, E>>()?;
         let stored = versions.iter().find(|(_, version)| version.storage);
-        Self {
+        Ok(Self {
             name: definition.metadata.name.clone(),
             stored_as: format!("{}/{}", spec.group, spec.names.plural),
             is_established: is_true(definition, "Established"),
@@ -96,7 +99,7 @@ impl Resource {
                 .into_iter()
                 .map(|(kind, version)| (kind, version.served))
                 .collect(),
-        }
+        })
     }
 
     /// Returns the kind of the version that is stored.

@@ -1,6 +1,6 @@
 //! The table of all kinds that a gateway serves: those of the `.proto` files, and the custom ones.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
@@ -16,10 +16,16 @@ use crate::{Definition, Kind, kinds};
 /// it bounds their memory to some 64 MiB.
 const MAX_KINDS: usize = 1 << 16;
 
-/// More custom kinds were declared than a process can know.
+/// The reason why a definition declares no kinds.
 #[derive(Debug, thiserror::Error)]
-#[error("more than {MAX_KINDS} custom kinds have been defined since the process started")]
-pub struct TooManyKinds;
+pub enum Undeclarable {
+    /// It has the names of a kind of the `.proto` files, whose objects would be its own.
+    #[error("its group and its plural or kind are those of a built-in resource")]
+    BuiltIn,
+    /// More custom kinds were declared than a process can know.
+    #[error("more than {MAX_KINDS} custom kinds have been defined since the process started")]
+    TooManyKinds,
+}
 
 /// A resource, and the definitions of its versions in their order.
 #[derive(Clone, Debug)]
@@ -39,6 +45,17 @@ impl CustomKinds {
     /// Returns all resources, by the names of their definitions.
     pub fn resources(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.by_name.values().map(|declared| &declared.resource)
+    }
+
+    /// Returns whether a definition of this name has declared a resource.
+    pub fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    /// Returns all versions of all resources.
+    fn versions(&self) -> impl Iterator<Item = &'static Kind> {
+        let versions = self.resources().flat_map(|of| &of.versions);
+        versions.map(|(kind, _)| *kind)
     }
 
     /// Returns the resource whose objects are in this folder of the store.
@@ -72,20 +89,22 @@ pub struct KindTable {
 }
 
 impl KindTable {
-    /// Adds the resource of a definition to `custom`, or replaces it. It is served once `custom` is published.
+    /// Adds the resource of a definition to `custom`, or replaces it, and returns it. It is served once `custom` is published.
     ///
     /// # Errors
-    /// If too many different kinds have been declared since the process started.
+    /// If it has the names of a built-in kind, or too many different kinds have been declared since the process started.
     pub fn declare(
         &self,
         custom: &mut CustomKinds,
         definition: &CustomResourceDefinition,
-    ) -> Result<(), TooManyKinds> {
-        let mut known = self.known.lock();
-        if known.len() >= MAX_KINDS {
-            return Err(TooManyKinds);
+    ) -> Result<Arc<Resource>, Undeclarable> {
+        let names = &definition.spec.names;
+        if is_built_in(&definition.spec.group, &names.plural, &names.kind) {
+            return Err(Undeclarable::BuiltIn);
         }
-        let resource = Arc::new(Resource::of(definition, |names| intern(&mut known, names)));
+        let mut known = self.known.lock();
+        let kind_of = |names| intern(&mut known, MAX_KINDS, names);
+        let resource = Arc::new(Resource::of(definition, kind_of)?);
         let versions = definition.spec.versions.iter();
         let definitions = versions.map(|of| Version::definition(&resource, definition, of).into());
         let declared = Declared {
@@ -93,14 +112,13 @@ impl KindTable {
             resource: resource.clone(),
         };
         let name = definition.metadata.name.clone();
-        custom
-            .by_folder
-            .insert(resource.stored_as.clone(), resource);
+        let folder = resource.stored_as.clone();
+        custom.by_folder.insert(folder, resource.clone());
         custom.by_name.insert(name, declared);
-        Ok(())
+        Ok(resource)
     }
 
-    /// Replaces the custom kinds.
+    /// Replaces the custom kinds. The definitions of those that are gone are freed.
     pub fn publish(&self, custom: Arc<CustomKinds>) {
         for declared in custom.by_name.values() {
             let kinds = declared.resource.versions.iter().map(|(kind, _)| kind);
@@ -108,7 +126,13 @@ impl KindTable {
                 kind.redefine(definition.clone());
             }
         }
-        *self.published.write() = custom;
+        let before = std::mem::replace(&mut *self.published.write(), custom.clone());
+        // There is one value of each kind.
+        let present: HashSet<_> = custom.versions().map(std::ptr::from_ref).collect();
+        let is_gone = |kind: &&Kind| !present.contains(&std::ptr::from_ref(*kind));
+        for kind in before.versions().filter(is_gone) {
+            kind.redefine(Definition::undefined(&kind.names()).into());
+        }
     }
 
     /// Returns the present custom kinds.
@@ -188,10 +212,102 @@ impl KindTable {
     }
 }
 
+/// Returns whether a built-in kind has this group, and this plural or kind.
+pub fn is_built_in(group: &str, plural: &str, kind: &str) -> bool {
+    let mut of_group = kinds().served().filter(|known| known.group == group);
+    of_group.any(|known| known.plural == plural || known.kind == kind)
+}
+
 /// Returns the kind with these names, which is made when they appear first.
-fn intern(known: &mut HashMap<Names, &'static Kind>, names: Names) -> &'static Kind {
-    known.entry(names).or_insert_with_key(|names| {
-        let definition = Definition::undefined(names);
-        Box::leak(Box::new(Kind::custom(names.clone(), definition)))
-    })
+///
+/// # Errors
+/// If they are new, and as many as may be are known.
+fn intern(
+    known: &mut HashMap<Names, &'static Kind>,
+    limit: usize,
+    names: Names,
+) -> Result<&'static Kind, Undeclarable> {
+    if let Some(kind) = known.get(&names) {
+        return Ok(kind);
+    }
+    if known.len() >= limit {
+        return Err(Undeclarable::TooManyKinds);
+    }
+    let definition = Definition::undefined(&names);
+    let kind = Box::leak(Box::new(Kind::custom(names.clone(), definition)));
+    known.insert(names, kind);
+    Ok(kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(group: &str, plural: &str, kind: &str) -> CustomResourceDefinition {
+        let json = serde_json::json!({
+            "metadata": { "name": format!("{plural}.{group}") },
+            "spec": {
+                "group": group,
+                "names": { "plural": plural, "kind": kind },
+                "scope": "Namespaced",
+                "versions": [{ "name": "v1", "served": true, "storage": true }],
+            },
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn names(kind: &str) -> Names {
+        Names {
+            group: "example.com".into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            plural: kind.to_lowercase(),
+            namespaced: true,
+        }
+    }
+
+    /// Checks DG3.
+    #[test]
+    fn a_definition_with_the_names_of_a_built_in_kind_declares_nothing() {
+        let table = KindTable::default();
+        let mut custom = CustomKinds::default();
+        for (group, plural, kind) in [
+            ("apiextensions.k8s.io", "customresourcedefinitions", "Other"),
+            ("apiregistration.k8s.io", "others", "APIService"),
+            ("networking.k8s.io", "ingresses", "Ingress"),
+        ] {
+            let declared = table.declare(&mut custom, &definition(group, plural, kind));
+            assert!(matches!(declared, Err(Undeclarable::BuiltIn)), "{plural}");
+        }
+        assert_eq!(custom.resources().count(), 0);
+        let other = definition("example.com", "ingresses", "Ingress");
+        assert!(table.declare(&mut custom, &other).is_ok());
+    }
+
+    /// Checks DG24.
+    #[test]
+    fn a_known_kind_is_found_although_as_many_as_may_be_are_known() {
+        let mut known = HashMap::new();
+        let first = intern(&mut known, 1, names("Tab")).unwrap();
+        assert_eq!(intern(&mut known, 1, names("Tab")).unwrap(), first);
+        let refused = intern(&mut known, 1, names("Sheet"));
+        assert!(matches!(refused, Err(Undeclarable::TooManyKinds)));
+    }
+
+    /// Checks DG24.
+    #[test]
+    fn the_definition_of_a_kind_that_is_gone_is_freed() {
+        let table = KindTable::default();
+        let mut custom = CustomKinds::default();
+        let tabs = definition("example.com", "tabs", "Tab");
+        let resource = table.declare(&mut custom, &tabs).unwrap();
+        let kind = resource.stored().unwrap();
+        drop(resource);
+        table.publish(custom.into());
+        let defined = Arc::downgrade(&kind.definition());
+        assert!(defined.upgrade().unwrap().custom.is_some());
+        table.publish(Arc::default());
+        assert!(defined.upgrade().is_none());
+        assert!(kind.definition().custom.is_none());
+    }
 }

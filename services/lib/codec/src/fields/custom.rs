@@ -30,7 +30,7 @@ pub(super) fn child<'s>(node: &'s Node, name: &str) -> Option<(Shape<'s>, bool)>
     match node.values() {
         Some(values) => Some((shape_of(values), false)),
         None => node
-            .preserve_unknown_fields
+            .may_have_unknown_fields
             .then_some((Shape::Untyped, false)),
     }
 }

@@ -1,10 +1,10 @@
 //! JSON patches (RFC 6902), with limits on memory and time.
 
-use json_patch::{AddOperation, Patch, PatchErrorKind, PatchOperation};
+use json_patch::{AddOperation, MoveOperation, Patch, PatchErrorKind, PatchOperation};
 use serde_json::Value;
 
 use super::Error;
-use crate::Kind;
+use crate::{Kind, MAX_DEPTH, depth};
 
 /// The limit of Kubernetes.
 const MAX_OPERATIONS: usize = 10_000;
@@ -38,6 +38,11 @@ pub fn json(_kind: &Kind, mut document: Value, patch: Value) -> Result<Value, Er
         if moved > MAX_MOVED {
             return Err(Error::TooLarge(format!(
                 "a JSON patch may move {MAX_MOVED} bytes of list entries at most"
+            )));
+        }
+        if deepest(&document, operation) > MAX_DEPTH {
+            return Err(Error::TooLarge(format!(
+                "a JSON patch may nest {MAX_DEPTH} levels at most"
             )));
         }
         if is_test_of_absence(&document, operation) {
@@ -85,12 +90,40 @@ fn as_add(document: &Value, operation: &PatchOperation) -> Option<PatchOperation
     })
 }
 
+/// Returns the size of the value that the operation copies, or moves to a deeper level, for which its depth has to be computed.
 fn copied_size(document: &Value, operation: &PatchOperation) -> usize {
-    let PatchOperation::Copy(copy) = operation else {
-        return 0;
+    let from = match operation {
+        PatchOperation::Copy(copy) => copy.from.as_str(),
+        PatchOperation::Move(one) if is_deeper(one) => one.from.as_str(),
+        _ => return 0,
     };
-    let source = document.pointer(copy.from.as_str());
+    let source = document.pointer(from);
     source.map_or(0, |value| value.to_string().len())
+}
+
+/// Returns whether a value gets deeper by being moved.
+fn is_deeper(one: &MoveOperation) -> bool {
+    level(one.path.as_str()) > level(one.from.as_str())
+}
+
+/// Returns the number of objects and lists that a path leads through.
+fn level(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// Returns the depth of the value that an operation puts into the document, counted from the root. Without a limit, values could be
+/// nested in each other until a recursion overflows the stack.
+fn deepest(document: &Value, operation: &PatchOperation) -> usize {
+    use PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
+    let depth_of = |from: &str| document.pointer(from).map_or(0, depth);
+    let (path, value) = match operation {
+        Add(add) => (add.path.as_str(), depth(&add.value)),
+        Replace(replace) => (replace.path.as_str(), depth(&replace.value)),
+        Copy(copy) => (copy.path.as_str(), depth_of(copy.from.as_str())),
+        Move(one) if is_deeper(one) => (one.path.as_str(), depth_of(one.from.as_str())),
+        Move(_) | Remove(_) | Test(_) => return 0,
+    };
+    level(path) + value
 }
 
 /// Returns the size of the lists that the operation inserts into or removes from.

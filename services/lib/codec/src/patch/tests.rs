@@ -378,6 +378,32 @@ fn a_json_patch_that_doubles_the_document_repeatedly_is_rejected() {
     ));
 }
 
+/// Checks DG2: values are not nested in each other until a recursion overflows the stack.
+#[test]
+fn a_json_patch_that_nests_deeper_than_can_be_read_is_rejected() {
+    let operation = |depth: usize, op: Value| {
+        let mut one = op;
+        one["path"] = "/a".repeat(depth).into();
+        one
+    };
+    let add = |depth| operation(depth, json!({ "op": "add", "value": { "a": {} } }));
+    let nest = |count: usize| json!((0..count).map(|n| add(n * 2 + 1)).collect::<Vec<_>>());
+    assert!(json_patch(kind("pods"), json!({}), nest(62)).is_ok());
+    let refused = json_patch(kind("pods"), json!({}), nest(64));
+    assert!(matches!(refused, Err(Error::TooLarge(_))), "{refused:?}");
+    for op in ["copy", "move"] {
+        let patch = json!([operation(100, json!({ "op": op, "from": "/b" }))]);
+        let deep: Value = serde_json::from_str(&format!(
+            r#"{{"a":{{}},"b":{}{}}}"#,
+            "[".repeat(60),
+            "]".repeat(60)
+        ))
+        .unwrap();
+        let refused = json_patch(kind("pods"), deep, patch);
+        assert!(matches!(refused, Err(Error::TooLarge(_))), "{op}");
+    }
+}
+
 /// Any JSON without nulls, which a merge patch cannot set.
 fn any_json() -> impl Strategy<Value = Value> {
     let scalar = prop_oneof![

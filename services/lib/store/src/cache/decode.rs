@@ -7,6 +7,8 @@ use setpoint_model::{Key, Revision};
 use setpoint_proto::Cause;
 
 use super::definitions::Definitions;
+use super::kind_store::KindStore;
+use super::unreadable::Unreadable;
 use super::{Cached, metrics};
 use crate::{Batch, Change, Entry, keys};
 
@@ -16,6 +18,8 @@ pub(super) struct DecodedBatch {
     pub changes: Vec<DecodedChange>,
     /// The custom kinds from this revision on, if a definition has changed.
     pub custom: Option<Arc<CustomKinds>>,
+    /// The kinds that are new among them, with their objects at this revision: some may have outlived a former definition.
+    pub added: Vec<(&'static Kind, KindStore)>,
 }
 
 /// A change of one object of a known kind.
@@ -32,8 +36,8 @@ pub(super) enum Stored {
     /// The key does not exist.
     Nothing,
     Object(Arc<Cached>),
-    /// A value that cannot be decoded, and the revision of its write. It replaces the object that was there before.
-    Unreadable(Revision),
+    /// A value that cannot be decoded. It replaces the object that was there before.
+    Unreadable(Unreadable),
 }
 
 /// Decodes an entry; `None` if its kind is not known or its value cannot be decoded.
@@ -52,7 +56,7 @@ pub(super) fn stored(custom: &CustomKinds, entry: &Entry) -> Option<(&'static Ki
         Err(error) => {
             tracing::error!(key = entry.key, %error, "a stored value cannot be decoded");
             metrics::undecodable(kind);
-            Stored::Unreadable(entry.revision)
+            Stored::Unreadable(Unreadable::new(key.clone(), entry.revision, &error))
         }
     };
     Some((kind, key, stored))
@@ -71,6 +75,7 @@ pub(super) fn batch(definitions: &mut Definitions, batch: Batch) -> DecodedBatch
         revision,
         changes: changes.collect(),
         custom: redefined.then(|| definitions.custom().clone()),
+        added: Vec::new(),
     }
 }
 

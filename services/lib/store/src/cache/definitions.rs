@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setpoint_codec::{CustomKinds, KindTable, kind_of};
+use setpoint_codec::{CustomKinds, Kind, KindTable, kind_of};
 use setpoint_model::Key;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 
@@ -14,6 +14,8 @@ use super::decode::Stored;
 pub(super) struct Definitions {
     table: Arc<KindTable>,
     custom: Arc<CustomKinds>,
+    /// The stored kinds of the definitions that were not known before.
+    added: Vec<&'static Kind>,
 }
 
 impl Definitions {
@@ -21,6 +23,7 @@ impl Definitions {
         Self {
             custom: table.custom(),
             table: table.clone(),
+            added: Vec::new(),
         }
     }
 
@@ -29,7 +32,13 @@ impl Definitions {
         Self {
             custom: Arc::default(),
             table: table.clone(),
+            added: Vec::new(),
         }
+    }
+
+    /// Returns the kinds that were added since the last call.
+    pub fn take_added(&mut self) -> Vec<&'static Kind> {
+        std::mem::take(&mut self.added)
     }
 
     /// Returns the custom kinds.
@@ -57,9 +66,14 @@ impl Definitions {
             return;
         };
         let custom = Arc::make_mut(&mut self.custom);
-        if let Err(error) = self.table.declare(custom, definition) {
-            let Key { name, .. } = &object.key;
-            tracing::error!(name, %error, "a custom resource is not served");
+        let is_known = custom.has(&object.key.name);
+        match self.table.declare(custom, definition) {
+            Ok(resource) if !is_known => self.added.extend(resource.stored()),
+            Ok(_) => {}
+            Err(error) => {
+                let Key { name, .. } = &object.key;
+                tracing::error!(name, %error, "a custom resource is not served");
+            }
         }
     }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use futures::stream::BoxStream;
+use setpoint_codec::Kind;
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{ApiError, EventType};
 
+use super::unreadable::{self, Unreadable};
 use super::{Cached, Filter};
 
 /// The least revision that a read may be answered at.
@@ -26,6 +28,21 @@ pub struct Snapshot {
     pub revision: Revision,
     /// The objects in key order.
     pub items: Vec<Arc<Cached>>,
+    /// The values in the scope of the filter that cannot be decoded, in key order.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Snapshot {
+    /// Returns the snapshot if all values were decoded.
+    ///
+    /// # Errors
+    /// `StorageReadError`, which names the others.
+    pub fn complete(self, kind: &Kind) -> Result<Self, ApiError> {
+        match self.unreadable.is_empty() {
+            true => Ok(self),
+            false => Err(unreadable::error(kind, self.unreadable.iter())),
+        }
+    }
 }
 
 /// A part of a list at one revision.

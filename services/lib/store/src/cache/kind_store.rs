@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use prometheus::{IntCounter, IntGauge};
 use setpoint_codec::Kind;
-use setpoint_model::{Key, Revision};
+use setpoint_model::Key;
 
 use super::check::Digest;
 use super::decode::Stored;
 use super::fields::Field;
+use super::unreadable::Unreadable;
 use super::{Cached, Filter, metrics};
 
 type Objects = BTreeMap<Key, Arc<Cached>>;
@@ -17,8 +18,7 @@ type Objects = BTreeMap<Key, Arc<Cached>>;
 /// The objects of one kind in key order, and an index by a field if the kind's options name one.
 pub(super) struct KindStore {
     objects: Objects,
-    /// Keys whose values cannot be decoded, with the revisions of their last writes.
-    unreadable: BTreeMap<Key, Revision>,
+    unreadable: BTreeMap<Key, Unreadable>,
     index: Option<Index>,
     /// The field that names the holder, for kinds that elect leaders.
     holder: Option<Field>,
@@ -57,9 +57,16 @@ impl KindStore {
         self.objects.values()
     }
 
-    /// Returns whether the value of the key cannot be decoded.
-    pub fn is_unreadable(&self, key: &Key) -> bool {
-        self.unreadable.contains_key(key)
+    /// Returns the value of the key if it cannot be decoded.
+    pub fn unreadable(&self, key: &Key) -> Option<&Unreadable> {
+        self.unreadable.get(key)
+    }
+
+    /// Returns the values that cannot be decoded, of a namespace or, if that is empty, of all.
+    pub fn unreadable_in(&self, namespace: &str) -> Vec<Unreadable> {
+        let is_in = |key: &Key| namespace.is_empty() || key.namespace == namespace;
+        let found = self.unreadable.values().filter(|one| is_in(&one.key));
+        found.cloned().collect()
     }
 
     /// Returns the digest of all keys of the kind, including those with unreadable values.
@@ -68,8 +75,8 @@ impl KindStore {
         for (key, object) in &self.objects {
             digest.add(key, object.revision);
         }
-        for (key, revision) in &self.unreadable {
-            digest.add(key, *revision);
+        for (key, unreadable) in &self.unreadable {
+            digest.add(key, unreadable.revision);
         }
         digest
     }
@@ -77,8 +84,8 @@ impl KindStore {
     /// Replaces the state of a key; returns the object that it had.
     pub fn put(&mut self, key: &Key, stored: Stored) -> Option<Arc<Cached>> {
         let new = match stored {
-            Stored::Unreadable(revision) => {
-                self.unreadable.insert(key.clone(), revision);
+            Stored::Unreadable(unreadable) => {
+                self.unreadable.insert(key.clone(), unreadable);
                 None
             }
             Stored::Object(object) => {

@@ -54,7 +54,7 @@ pub(super) struct Log {
     first: u64,
     bytes: usize,
     topics: HashMap<Topic, Channel>,
-    /// The channel of those that follow the whole log. It has no numbers, since those of all records follow each other.
+    /// The channel of those that follow the whole log: where they have expired last. It has no numbers, since those of all records follow each other.
     whole: Channel,
     /// The records that were dropped so far, which a topic that is not in the table may have had.
     dropped: Dropped,
@@ -96,7 +96,7 @@ impl Channel {
 }
 
 /// The records that were dropped.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Dropped {
     /// The number of the first record that was not dropped.
     before: u64,
@@ -178,7 +178,8 @@ impl Log {
         for topic in topics {
             if let Some(channel) = self.topics.get_mut(&topic) {
                 channel.numbers.pop_front();
-                channel.dropped = self.dropped;
+                // It may have expired at a later record.
+                channel.dropped = channel.dropped.max(self.dropped);
             }
         }
     }
@@ -205,6 +206,37 @@ impl Log {
             channel.end = Some(end);
             channel.touch(self.round, &mut self.touched);
         }
+    }
+
+    /// Expires the watchers of a kind, by its folder in the store: its objects have changed other than by records.
+    pub fn expire(&mut self, folder: &str, revision: Revision) {
+        let is_of = |topic: &Topic| match topic {
+            Topic::Kind(kind) | Topic::Indexed(kind, _) => *kind == folder,
+            Topic::Custom => false,
+        };
+        if !self.topics.keys().any(is_of) {
+            return;
+        }
+        // A record of no topic, so that watchers that had read the whole log expire too.
+        self.push(Record::new(revision, None, None, None), Vec::new());
+        let dropped = Dropped {
+            before: self.next(),
+            revision,
+        };
+        let topics = self.topics.iter_mut().filter(|(topic, _)| is_of(topic));
+        for (_, channel) in topics {
+            channel.dropped = dropped;
+            channel.touch(self.round, &mut self.touched);
+        }
+    }
+
+    /// Expires those that follow the whole log, as [`Self::expire`].
+    pub fn expire_whole(&mut self, revision: Revision) {
+        self.push(Record::new(revision, None, None, None), Vec::new());
+        self.whole.dropped = Dropped {
+            before: self.next(),
+            revision,
+        };
     }
 
     /// Returns the number of the topic's first record after a revision.
@@ -261,7 +293,7 @@ impl Log {
     /// # Errors
     /// `Expired` if records after the revision may have been dropped.
     pub fn after_whole(&self, revision: Revision) -> Result<u64, Error> {
-        if revision < self.dropped.revision {
+        if revision < self.dropped.max(self.whole.dropped).revision {
             return Err(Error::Expired);
         }
         let old = |(record, _): &(Arc<Record>, Vec<Topic>)| record.revision <= revision;
@@ -273,6 +305,9 @@ impl Log {
     /// # Errors
     /// `Expired` if one of them has been dropped.
     pub fn read_whole(&self, from: u64, limit: usize) -> Result<Vec<Arc<Record>>, Error> {
+        if from < self.whole.dropped.before {
+            return Err(Error::Expired);
+        }
         let at = from.checked_sub(self.first).ok_or(Error::Expired)?;
         let at = usize::try_from(at).expect("the log fits in memory");
         let records = self.records.iter().skip(at).take(limit);

@@ -24,6 +24,7 @@ mod metrics;
 mod record;
 mod reflector;
 mod state;
+mod unreadable;
 mod watch_all;
 mod watch_buffer;
 mod watcher;
@@ -34,13 +35,14 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use setpoint_codec::{Kind, KindTable};
 use setpoint_model::{Key, Revision};
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::ApiError;
 use setpoint_task::supervise;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::{Error, Range, Store, keys};
 use consistent_read::NewestRevision;
+use decode::Stored;
 use state::State;
 
 pub use cached::Cached;
@@ -50,6 +52,7 @@ pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
 pub use filter::Filter;
 pub use health::Health;
 pub use history::Before;
+pub use unreadable::Unreadable;
 pub use watch_all::{AllWatch, Written};
 
 /// The sizes and times of a cache.
@@ -157,13 +160,14 @@ impl Cache {
         self.reach(kind, at).await?;
         let state = self.shared.state.read();
         let kind_store = state.kind_store(kind)?;
-        match kind_store.is_unreadable(key) {
-            true => Err(unreadable(kind, key)),
-            false => Ok(kind_store.get(key).cloned()),
+        match kind_store.unreadable(key) {
+            Some(unreadable) => Err(unreadable.error(kind)),
+            None => Ok(kind_store.get(key).cloned()),
         }
     }
 
-    /// Returns the objects that the filter selects, in key order, not older than asked.
+    /// Returns the objects that the filter selects, in key order, not older than asked; those that cannot be decoded are named
+    /// besides them.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -192,7 +196,8 @@ impl Cache {
     /// The page is read from the store, in parts whose size doubles while few objects match, as in Kubernetes.
     ///
     /// # Errors
-    /// `Expired` if the history no longer includes the revision, `Timeout` if the store has not reached it.
+    /// `Expired` if the history no longer includes the revision, `Timeout` if the store has not reached it, `StorageReadError` if a
+    /// value cannot be decoded.
     pub async fn page(
         &self,
         filter: &Filter,
@@ -223,9 +228,15 @@ impl Cache {
                     break;
                 }
                 page.remaining -= 1;
-                let object =
-                    decode::object(&custom, &entry).filter(|object| filter.matches(object));
-                page.items.extend(object);
+                match decode::stored(&custom, &entry) {
+                    Some((_, _, Stored::Object(object))) if filter.matches(&object) => {
+                        page.items.push(object);
+                    }
+                    Some((kind, _, Stored::Unreadable(found))) => {
+                        return Err(unreadable::error(kind, std::iter::once(&found)));
+                    }
+                    _ => {}
+                }
                 range.after = Some(entry.key);
             }
             if page.remaining == 0 || page.items.len() == wanted {
@@ -245,18 +256,33 @@ impl Cache {
         Ok(self.newest.get().await?)
     }
 
-    /// Starts a watch. Its stream ends with an error, never without one.
+    /// Starts a watch. Its stream ends with an error, never without one. Values that cannot be decoded are not part of its initial
+    /// state.
     ///
     /// # Errors
     /// `Expired` if the log no longer includes the start of the watch.
     pub async fn watch(&self, spec: WatchSpec) -> Result<Watch, ApiError> {
+        self.reach_start(&spec).await?;
+        watcher::start(self.shared.clone(), spec, Ok)
+    }
+
+    /// Starts a watch with a complete initial state, if it asks for one.
+    ///
+    /// # Errors
+    /// As [`Self::watch`]; `StorageReadError` if a value of the initial state cannot be decoded.
+    pub async fn watch_complete(&self, spec: WatchSpec) -> Result<Watch, ApiError> {
+        self.reach_start(&spec).await?;
+        let kind = spec.filter.kind();
+        watcher::start(self.shared.clone(), spec, |initial| initial.complete(kind))
+    }
+
+    async fn reach_start(&self, spec: &WatchSpec) -> Result<(), ApiError> {
         let kind = spec.filter.kind();
         match spec.start {
-            Start::After(revision) => self.reach_cursor(kind, revision).await?,
-            Start::Now => self.reach(kind, AtLeast::Newest).await?,
-            Start::Initial(at) => self.reach(kind, at).await?,
+            Start::After(revision) => self.reach_cursor(kind, revision).await,
+            Start::Now => self.reach(kind, AtLeast::Newest).await,
+            Start::Initial(at) => self.reach(kind, at).await,
         }
-        watcher::start(self.shared.clone(), spec)
     }
 
     /// Returns the kinds that are served: those of the `.proto` files, and the custom ones at the revision of the cache.
@@ -314,10 +340,4 @@ impl Shared {
         let supervised = supervise(task, report, start);
         tokio::spawn(stop.clone().run_until_cancelled_owned(supervised));
     }
-}
-
-fn unreadable(kind: &Kind, key: &Key) -> ApiError {
-    let path = keys::object(kind, key);
-    let message = format!("unable to transform or decode the object at key {path:?}");
-    ApiError::new(Reason::InternalError, message)
 }

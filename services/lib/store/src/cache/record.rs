@@ -7,7 +7,7 @@ use setpoint_proto::{Cause, EventType};
 
 use super::{Cached, Event, Filter};
 
-/// A change of one object. At least one of `old` and `new` is set.
+/// A change of one object; without `old` and `new`, no change, but a number in the log.
 #[derive(Debug)]
 pub(super) struct Record {
     pub revision: Revision,

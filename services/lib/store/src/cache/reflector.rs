@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use setpoint_codec::{CustomKinds, kind_of};
+use setpoint_codec::{CustomKinds, Kind, kind_of};
 use setpoint_model::Revision;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 use tokio::sync::Notify;
@@ -108,8 +108,12 @@ impl Reflector {
             let (batches, error) = until_error(chunk);
             if let Some(last) = batches.last() {
                 let reached = last.revision;
-                let decode = |batch| decode::batch(&mut definitions, batch);
-                let decoded = batches.into_iter().map(decode).collect();
+                let mut decoded = Vec::with_capacity(batches.len());
+                for batch in batches {
+                    let mut batch = decode::batch(&mut definitions, batch);
+                    batch.added = load_added(&shared, &mut definitions, batch.revision).await?;
+                    decoded.push(batch);
+                }
                 self.shared.change(|state| state.apply(decoded));
                 self.advance(reached, newest);
             }
@@ -170,6 +174,27 @@ async fn list_at(shared: &Shared, at: Revision) -> Result<Relist, Error> {
         kind_stores,
         custom,
     })
+}
+
+/// Reads the objects of the kinds that a revision has added.
+async fn load_added(
+    shared: &Shared,
+    definitions: &mut Definitions,
+    at: Revision,
+) -> Result<Vec<(&'static Kind, KindStore)>, Error> {
+    let mut loaded = Vec::new();
+    for kind in definitions.take_added() {
+        let mut kind_store = KindStore::new(kind);
+        let custom = definitions.custom();
+        let mut put = |entry: &Entry| {
+            if let Some((_, key, stored)) = decode::stored(custom, entry) {
+                kind_store.put(&key, stored);
+            }
+        };
+        for_each_at(&*shared.store, keys::prefix(kind, ""), at, &mut put).await?;
+        loaded.push((kind, kind_store));
+    }
+    Ok(loaded)
 }
 
 /// Returns the custom kinds at a revision. They are needed before their objects can be decoded.

@@ -69,9 +69,11 @@ impl State {
     /// # Errors
     /// As [`Self::kind_store`].
     pub fn snapshot(&self, filter: &Filter) -> Result<Snapshot, ApiError> {
+        let kind_store = self.kind_store(filter.kind())?;
         Ok(Snapshot {
             revision: self.revision,
-            items: self.kind_store(filter.kind())?.select(filter),
+            items: kind_store.select(filter),
+            unreadable: kind_store.unreadable_in(filter.namespace()),
         })
     }
 
@@ -85,7 +87,7 @@ impl State {
     pub fn replace(&mut self, relist: Relist) -> Vec<Arc<Notify>> {
         self.revision = relist.revision;
         self.kind_stores = relist.kind_stores;
-        self.redefine(relist.custom);
+        self.redefine(relist.custom, Vec::new(), relist.revision);
         self.log.restart(relist.revision);
         self.log.take_touched()
     }
@@ -100,10 +102,21 @@ impl State {
                 };
                 let new = match &change.new {
                     Stored::Object(object) => Some(object.clone()),
-                    Stored::Nothing | Stored::Unreadable(_) => None,
+                    Stored::Nothing => None,
+                    Stored::Unreadable(_) => {
+                        kind_store.put(&change.key, change.new);
+                        // It is not deleted, and what it has become cannot be told.
+                        self.log.expire(&change.kind.stored_as, batch.revision);
+                        continue;
+                    }
                 };
+                let was_unreadable = kind_store.unreadable(&change.key).is_some();
                 let old = kind_store.put(&change.key, change.new);
                 if old.is_none() && new.is_none() {
+                    if was_unreadable {
+                        // Those that follow all kinds may still have the object as it was before.
+                        self.log.expire_whole(batch.revision);
+                    }
                     continue;
                 }
                 let values = [&old, &new].map(|object| kind_store.indexed(object.as_deref()?));
@@ -117,7 +130,7 @@ impl State {
                 self.log.push(record, topics(change.kind, values));
             }
             if let Some(custom) = batch.custom {
-                self.redefine(custom);
+                self.redefine(custom, batch.added, batch.revision);
             }
             // Set last: after a panic, a half-applied batch must not pass for this revision.
             self.revision = batch.revision;
@@ -125,9 +138,17 @@ impl State {
         self.log.take_touched()
     }
 
-    /// Serves these custom kinds from now on. The watches of kinds that are gone end with `Expired` after
+    /// Serves these custom kinds from now on, of which `added` are new. The watches of kinds that are gone end with `Expired` after
     /// their last event.
-    fn redefine(&mut self, custom: Arc<CustomKinds>) {
+    fn redefine(
+        &mut self,
+        custom: Arc<CustomKinds>,
+        added: Vec<(&'static Kind, KindStore)>,
+        revision: Revision,
+    ) {
+        for (kind, kind_store) in added {
+            self.add(kind, kind_store, revision);
+        }
         let stored: Vec<_> = custom.resources().filter_map(|of| of.stored()).collect();
         for kind in &stored {
             let kind_store = self.kind_stores.entry(&kind.stored_as);
@@ -143,6 +164,16 @@ impl State {
             metrics::forget(kind);
         }
         self.table.publish(custom);
+    }
+
+    /// Adds a kind with its objects. Watches from before its former definition was deleted expire, and those of all kinds if it has
+    /// objects.
+    fn add(&mut self, kind: &'static Kind, kind_store: KindStore, revision: Revision) {
+        self.log.expire(&kind.stored_as, revision);
+        if kind_store.all().next().is_some() {
+            self.log.expire_whole(revision);
+        }
+        self.kind_stores.insert(&kind.stored_as, kind_store);
     }
 
     /// Ends all watches, also those that are started later.

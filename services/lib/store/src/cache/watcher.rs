@@ -58,8 +58,12 @@ struct ReadLog {
     elected: Revision,
 }
 
-/// Starts a watch. The cache must have reached the start that `spec` asks for.
-pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiError> {
+/// Starts a watch. The cache must have reached the start that `spec` asks for. `check` passes the initial state or refuses it.
+pub(super) fn start(
+    shared: Arc<Shared>,
+    spec: WatchSpec,
+    check: impl FnOnce(Snapshot) -> Result<Snapshot, ApiError>,
+) -> Result<Watch, ApiError> {
     let topic = Topic::of(&spec.filter);
     let mut state = shared.state.write();
     state.kind_store(spec.filter.kind())?;
@@ -73,7 +77,7 @@ pub(super) fn start(shared: Arc<Shared>, spec: WatchSpec) -> Result<Watch, ApiEr
         Start::Now | Start::Initial(_) => state.revision,
     };
     let initial = matches!(spec.start, Start::Initial(_))
-        .then(|| state.snapshot(&spec.filter))
+        .then(|| state.snapshot(&spec.filter).and_then(check))
         .transpose()?;
     drop(state);
     let before = match initial {

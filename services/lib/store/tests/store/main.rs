@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod check;
+mod custom_kinds;
 mod differential;
 mod failures;
 mod panics;

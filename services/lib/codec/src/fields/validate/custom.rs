@@ -26,7 +26,7 @@ pub(super) fn resource(node: Option<&Node>, value: &Value, path: &str, problems:
 fn property(parent: &Node, name: &str, value: &Value, path: &str, problems: &mut Vec<String>) {
     match parent.field(name) {
         Some(node) => check(node, value, path, problems),
-        None if parent.preserve_unknown_fields => {}
+        None if parent.may_have_unknown_fields => {}
         None => report(path, "field not declared in schema", problems),
     }
 }

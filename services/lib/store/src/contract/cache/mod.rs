@@ -42,7 +42,7 @@ macro_rules! cache_contract {
             an_object_that_enters_or_leaves_a_selector_is_added_or_deleted
             a_watch_by_node_gets_the_pods_of_that_node_only
             pods_without_a_node_can_be_watched_by_field_selector
-            an_unreadable_value_is_a_deletion_to_watchers_and_an_error_to_readers
+            an_unreadable_value_expires_watchers_and_is_an_error_to_readers
             a_page_doubles_its_reads_until_it_is_full_and_never_exceeds_its_limit
             a_pod_that_changes_its_node_moves_between_the_watches_by_node
             a_selector_on_an_unsupported_field_is_a_bad_request

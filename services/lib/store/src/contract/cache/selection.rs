@@ -1,14 +1,16 @@
 //! Selection: watches and lists with label and field selectors.
 
 use crate::Write;
-use crate::cache::{AtLeast, Filter, Start};
+use crate::cache::{AtLeast, Filter, Start, WatchSpec};
 use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::EventType::{Added, Deleted, Modified};
 use setpoint_proto::Reason;
 use setpoint_proto::core::{ConfigMap, Pod};
 
-use super::fixture::{bind, cache, config_maps, pods_of, set, summary, take, unset, watch};
+use super::fixture::{
+    bind, cache, config_maps, next_error, pods_of, set, summary, take, unset, watch,
+};
 use crate::contract::objects::{NAMESPACE, key_of, kind};
 use crate::contract::{FaultyStore, Subject};
 
@@ -98,8 +100,8 @@ pub async fn a_pod_that_changes_its_node_moves_between_the_watches_by_node(subje
     assert_eq!(summary(&take(&mut to, 1).await), [(Added, "pod", moved)]);
 }
 
-/// Checks F35.
-pub async fn an_unreadable_value_is_a_deletion_to_watchers_and_an_error_to_readers(
+/// Checks F35, DG2: it has not been deleted, and what it has become cannot be told.
+pub async fn an_unreadable_value_expires_watchers_and_is_an_error_to_readers(
     subject: impl Subject,
 ) {
     let store = subject.store();
@@ -108,24 +110,31 @@ pub async fn an_unreadable_value_is_a_deletion_to_watchers_and_an_error_to_reade
     let cache = cache(&store).await;
     let mut watcher = watch(&cache, config_maps(), Start::Now).await.unwrap();
     let write = Write::update(key_of::<ConfigMap>("web"), written, "no object".into());
-    let broken = store.commit(write).await.unwrap();
-    assert_eq!(
-        summary(&take(&mut watcher, 1).await),
-        [(Deleted, "web", broken)]
-    );
+    store.commit(write).await.unwrap();
+    assert_eq!(next_error(&mut watcher).await.reason, Reason::Expired);
     let late = super::fixture::cache(&store).await;
     for cache in [&cache, &late] {
         let list = cache.list(&config_maps(), AtLeast::Newest).await.unwrap();
         assert_eq!(list.items.len(), 1);
+        assert!(list.complete(kind::<ConfigMap>()).is_err());
+        let spec = WatchSpec {
+            filter: config_maps(),
+            start: Start::Initial(AtLeast::Newest),
+            bookmarks: false,
+        };
+        assert!(cache.watch_complete(spec).await.is_err());
         let key = Key::new(NAMESPACE, "web");
         let refused = cache.get(kind::<ConfigMap>(), &key, AtLeast::Newest).await;
         assert_eq!(refused.unwrap_err().reason, Reason::InternalError);
     }
+    let mut watcher = watch(&cache, config_maps(), Start::Now).await.unwrap();
     let mended = set(&store, "web", "2").await;
     assert_eq!(
         summary(&take(&mut watcher, 1).await),
         [(Added, "web", mended)]
     );
+    let list = cache.list(&config_maps(), AtLeast::Newest).await.unwrap();
+    assert!(list.complete(kind::<ConfigMap>()).is_ok());
 }
 
 /// Checks F17.
