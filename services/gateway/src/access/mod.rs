@@ -7,6 +7,7 @@
 pub(crate) mod authentication;
 mod jwt;
 pub(crate) mod service_account;
+mod token_keys;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use setpoint_codec::Kind;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
-pub(crate) use jwt::SigningKey;
+pub(crate) use token_keys::TokenKeys;
 
 /// The authenticated user of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
