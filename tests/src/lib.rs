@@ -8,7 +8,6 @@ pub mod http;
 mod invariants;
 pub mod jaeger;
 mod leadership;
-mod link;
 mod process;
 pub mod trace;
 pub mod usage;
@@ -22,13 +21,12 @@ pub use cluster::{Cluster, Size, fast_election};
 pub use etcd_log::{Entry, EtcdLog, config_map_revisions};
 pub use invariants::Rollouts;
 pub use leadership::{Handover, LeadershipTerm};
-pub use link::Link;
 pub use process::Process;
 pub use setpoint_ctl::launcher::{
     election,
     topology::{ELECTED, SERVICES},
 };
-pub use setpoint_testkit::free_port;
+pub use setpoint_testkit::{Link, free_port};
 pub use wait::eventually;
 pub use watchers::{Watchers, client};
 pub use writers::Writers;

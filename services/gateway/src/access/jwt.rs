@@ -76,12 +76,12 @@ impl SigningKey {
         parsed(claims)
     }
 
-    /// Returns the public key as a JSON Web Key Set (RFC 7517).
-    pub(crate) fn key_set(&self) -> Value {
+    /// Returns the public key as a JSON Web Key (RFC 7517).
+    pub(crate) fn web_key(&self) -> Value {
         // The point is uncompressed: 4, x, y.
         let point = self.pair.public_key().as_ref();
         let (x, y) = point[1..].split_at(point.len() / 2);
-        json!({ "keys": [{
+        json!({
             "use": "sig",
             "kty": "EC",
             "kid": self.id,
@@ -89,7 +89,7 @@ impl SigningKey {
             "alg": ALGORITHM,
             "x": BASE64.encode(x),
             "y": BASE64.encode(y),
-        }] })
+        })
     }
 }
 
@@ -133,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn the_key_set_has_both_coordinates() {
-        let set = key().key_set();
+    fn a_web_key_has_both_coordinates() {
+        let key = key().web_key();
         for name in ["x", "y"] {
-            let coordinate = set["keys"][0][name].as_str().unwrap();
+            let coordinate = key[name].as_str().unwrap();
             assert_eq!(BASE64.decode(coordinate).unwrap().len(), 32);
         }
     }

@@ -7,6 +7,7 @@
 pub(crate) mod authentication;
 mod jwt;
 pub(crate) mod service_account;
+mod token_keys;
 mod websocket_token;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use setpoint_codec::Kind;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
-pub(crate) use jwt::SigningKey;
+pub(crate) use token_keys::TokenKeys;
 
 /// The authenticated user of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]

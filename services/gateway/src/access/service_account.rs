@@ -1,23 +1,17 @@
 //! Tokens of ServiceAccounts: the subresource `token` issues them, and requests and TokenReviews have them verified.
-//!
-//! The key that signs them is in etcd, beside the registry: all gateways of a cluster share it, and whoever can read it can
-//! read all Secrets, too. The first gateway that needs it creates it. It is not rotated; without it, all tokens are invalid.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use setpoint_codec::{Kind, Object, kind_of, kinds};
 use setpoint_model::Key;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
 use setpoint_proto::{ApiError, Reason, Resource};
-use setpoint_store::{self as store, Write, keys};
 
-use super::jwt::SigningKey;
+use super::token_keys::internal;
 use super::{AUTHENTICATED, Identity};
 use crate::registry::validation::field_errors::FieldErrors;
 use crate::registry::validation::field_path::FieldPath;
@@ -220,8 +214,9 @@ impl Registry {
         at: AtLeast,
     ) -> Result<Verified, String> {
         const INVALID: &str = "invalid bearer token";
-        let key = self.signing_key().await.map_err(|error| error.message)?;
-        let claims: Claims = key.verify(token).ok_or(INVALID)?;
+        let claims = self.claims_of(token).await;
+        let claims: Option<Claims> = claims.map_err(|error| error.message)?;
+        let claims = claims.ok_or(INVALID)?;
         let refuse = |why: String| format!("[{INVALID}, {why}]");
         if claims.iss != ISSUER {
             return Err(INVALID.into());
@@ -309,39 +304,6 @@ impl Registry {
             )
         })
     }
-
-    /// Returns the public key that verifies tokens, as a JSON Web Key Set.
-    pub(crate) async fn key_set(&self) -> Result<Value, ApiError> {
-        Ok(self.signing_key().await?.key_set())
-    }
-
-    async fn signing_key(&self) -> Result<&Arc<SigningKey>, ApiError> {
-        let read = || async {
-            let key = self.read_or_create_key().await?;
-            SigningKey::read(&key).map(Arc::new).map_err(internal)
-        };
-        self.signing_key.get_or_try_init(read).await
-    }
-
-    async fn read_or_create_key(&self) -> Result<Vec<u8>, ApiError> {
-        if let Some(entry) = self.store().get(keys::TOKEN_KEY).await? {
-            return Ok(entry.value.to_vec());
-        }
-        let new = SigningKey::generate().map_err(internal)?;
-        let write = Write::create(keys::TOKEN_KEY, new.clone().into());
-        match self.store().commit(write).await {
-            Ok(_) => Ok(new),
-            // Another gateway was first.
-            Err(store::Error::Conflict {
-                current: Some(entry),
-            }) => Ok(entry.value.to_vec()),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-fn internal(error: super::jwt::Error) -> ApiError {
-    ApiError::new(Reason::InternalError, error.to_string())
 }
 
 fn expect_request(object: Box<dyn Object>) -> Result<Box<TokenRequest>, ApiError> {

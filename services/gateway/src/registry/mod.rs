@@ -22,9 +22,8 @@ use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
-use tokio::sync::OnceCell;
 
-use crate::access::{self, SigningKey};
+use crate::access::{self, TokenKeys};
 use crate::adapter::Adapter;
 use crate::admission::Hooks;
 use crate::aggregation::Aggregator;
@@ -62,7 +61,7 @@ pub struct Registry {
     usage: Usage,
     adapter: Option<Adapter>,
     aggregator: Aggregator,
-    pub(crate) signing_key: OnceCell<Arc<SigningKey>>,
+    pub(crate) token_keys: TokenKeys,
 }
 
 impl Registry {
@@ -81,7 +80,7 @@ impl Registry {
             usage: Usage::default(),
             adapter: None,
             aggregator: Aggregator::default(),
-            signing_key: OnceCell::new(),
+            token_keys: TokenKeys::default(),
         }
     }
 

@@ -1,9 +1,14 @@
 //! Reviews, tokens of ServiceAccounts, and the users of requests.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::Body;
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use serde_json::{Value, json};
+use setpoint_store::{Memory, Store as _, Write, keys};
+use tokio::time::sleep;
 
 use super::api::{Api, Reply};
 
@@ -146,6 +151,43 @@ async fn a_token_is_valid_while_the_object_that_it_is_bound_to_exists() {
         message,
         "cannot bind token to object of type /v1, Kind=ConfigMap"
     );
+}
+
+/// Checks DG20: the key is gone from the store, as after a restore from before it was made, or another one is there.
+#[tokio::test(start_paused = true)]
+async fn gateways_accept_each_others_tokens_after_the_signing_key_was_replaced() {
+    let store = Arc::new(Memory::default());
+    let first = Api::sharing(store.clone()).await;
+    for (path, name) in [("/api/v1/namespaces", "default"), (ACCOUNTS, "web")] {
+        let object = json!({ "metadata": { "name": name } });
+        first.post(path, object).await.ok();
+    }
+    let token = async |api: &Api| api.token(json!({})).await.ok()["status"]["token"].clone();
+    let old = token(&first).await;
+    let key = store.get(keys::TOKEN_KEY).await.unwrap().unwrap();
+    let delete = Write::delete(keys::TOKEN_KEY, key.revision);
+    store.commit(delete).await.unwrap();
+    let second = Api::sharing(store.clone()).await;
+    let new = token(&second).await;
+    sleep(Duration::from_secs(2)).await;
+    for (api, token) in [
+        (&first, &old),
+        (&first, &new),
+        (&second, &new),
+        (&second, &token(&first).await),
+    ] {
+        assert_eq!(api.review(token).await["authenticated"], true, "{token}");
+    }
+
+    let key = store.get(keys::TOKEN_KEY).await.unwrap().unwrap();
+    let delete = Write::delete(keys::TOKEN_KEY, key.revision);
+    store.commit(delete).await.unwrap();
+    let kept = token(&first).await;
+    assert_eq!(second.review(&kept).await["authenticated"], true);
+    let restored = store.get(keys::TOKEN_KEY).await.unwrap().unwrap();
+    assert_eq!(restored.value, key.value, "no token has become invalid");
+    let published = first.get("/openid/v1/jwks").await.ok();
+    assert_eq!(published["keys"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

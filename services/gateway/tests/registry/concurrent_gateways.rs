@@ -105,3 +105,27 @@ async fn no_object_is_created_in_a_namespace_that_another_gateway_deleted() {
     let refused = second.create(&config_map("a", "1")).await.unwrap_err();
     assert_eq!(refused.reason, Reason::NotFound);
 }
+
+/// Checks DG17: the first attempt, on a stale object, must not leave anything in the second one.
+#[tokio::test]
+async fn an_update_that_is_tried_again_begins_from_the_request() {
+    let first = TestGateway::start().await;
+    let mut old = service("two");
+    old.spec.cluster_ip = "10.96.15.50".into();
+    first.create(&old).await.unwrap();
+    let second = first.another().await;
+    second.there::<Service>("two").await;
+    second.store.hold();
+    first
+        .delete::<Service>("two", DeleteOptions::default())
+        .await
+        .unwrap();
+    let new = first.create(&service("two")).await.unwrap();
+    let mut labelled = service("two");
+    labelled.metadata.labels = [("a".to_owned(), "b".to_owned())].into();
+    let updated = second.update(&labelled).await.unwrap();
+    assert_eq!(updated.metadata.uid, new.metadata.uid);
+    assert_eq!(updated.spec.cluster_ip, new.spec.cluster_ip);
+    assert_eq!(updated.spec.ports, new.spec.ports);
+    assert_eq!(updated.metadata.labels["a"], "b");
+}

@@ -9,7 +9,7 @@ use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::contract::objects::{NAMESPACE, config_map};
-use setpoint_store::{Fence, Range, Store as _, Write};
+use setpoint_store::{Fence, Range, Store as _, Write, keys};
 
 use crate::gateway::{TestGateway, target};
 
@@ -296,8 +296,8 @@ async fn deleted_leases_leave_one_key_and_their_terms_are_not_reused() {
     }
     let range = Range::all("/setpoint/");
     let left = gateway.store.list(range).await.unwrap().entries;
-    let keys: Vec<_> = left.iter().map(|entry| &*entry.key).collect();
-    assert_eq!(keys, ["/setpoint/past-term"]);
+    let left: Vec<_> = left.iter().map(|entry| &*entry.key).collect();
+    assert_eq!(left, [keys::TOMBSTONE, keys::PAST_TERM]);
 }
 
 /// Checks L5: two Leases of one name have different terms, whenever the second is created and deleted during the first create.

@@ -51,7 +51,8 @@ impl TestGateway {
         Self::over(self.store.clone()).await
     }
 
-    async fn over(store: Arc<dyn Store>) -> Self {
+    /// Starts over a store with the namespace [`NAMESPACE`].
+    pub async fn over(store: Arc<dyn Store>) -> Self {
         let store = FaultyStore::new(store);
         let registry = in_process::registry(store.clone(), Settings::default()).await;
         Self { store, registry }

@@ -16,6 +16,7 @@ mod eviction;
 mod fencing;
 mod gateway;
 mod list;
+mod lost_answers;
 mod panics;
 mod patch;
 mod plane;

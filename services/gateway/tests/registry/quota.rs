@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use futures::StreamExt as _;
+use setpoint_gateway::registry::{Filter, RequestContext, Start, WatchSpec};
 use setpoint_proto::Reason;
 use setpoint_proto::core::{
     LimitRange, LimitRangeItem, Node, PersistentVolumeClaim, Pod, ResourceQuota, ScopeSelector,
     ScopedResourceSelectorRequirement, Service, ServicePort,
 };
 use setpoint_proto::meta::Quantity;
-use setpoint_store::contract::objects::config_map;
+use setpoint_store::contract::objects::{config_map, kind};
 
 use crate::gateway::{TestGateway, pod};
 
@@ -405,4 +407,36 @@ async fn a_resize_is_bounded_by_limit_ranges_and_by_the_node() {
         .unwrap_err();
     let bound = "minimum cpu usage per Container is 500m, but request is 100m";
     assert!(error.message.contains(bound), "{error}");
+}
+
+/// Checks DG12: one create changes two quotas, and a stream ends between their events.
+#[tokio::test]
+async fn a_watch_that_resumes_after_a_charge_of_two_quotas_gets_both() {
+    let gateway = TestGateway::start().await;
+    for name in ["q1", "q2"] {
+        let mut one = quota(&[("configmaps", "5")]);
+        one.metadata.name = name.into();
+        limit(&gateway, one).await;
+    }
+    gateway
+        .seen(|quota: &ResourceQuota| quota.metadata.name == "q2" && !quota.status.used.is_empty())
+        .await;
+    let after = async |start| {
+        let spec = WatchSpec {
+            filter: Filter::all(kind::<ResourceQuota>(), ""),
+            start,
+            bookmarks: false,
+        };
+        let context = RequestContext::default();
+        gateway.registry.watch(&context, spec).await.unwrap()
+    };
+    let mut events = after(Start::Now).await;
+    gateway.create(&config_map("a", "1")).await.unwrap();
+    let mut next = async || events.next().await.unwrap().unwrap().object;
+    let (one, two) = (next().await, next().await);
+    assert_eq!(one.revision, two.revision);
+    assert_ne!(one.key, two.key);
+    let mut resumed = after(Start::After(one.revision)).await;
+    let again = resumed.next().await.unwrap().unwrap().object;
+    assert_eq!((&again.key, again.revision), (&two.key, two.revision));
 }

@@ -1,6 +1,7 @@
 //! The format of values in etcd: `k8s\0` followed by a `runtime.Unknown`, as Kubernetes writes it.
 //!
-//! The cause of the write is field 15 of the `Unknown`, which Kubernetes' tools skip as an unknown field.
+//! The cause of the write is field 15 of the `Unknown`, and the [`Identity`] of the write field 14. Kubernetes' tools skip both as
+//! unknown fields.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;
@@ -38,6 +39,30 @@ pub enum Error {
         /// The content encoding.
         encoding: String,
     },
+}
+
+/// The identity of a write: random bits, by which its outcome is known if the answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity(pub u128);
+
+impl Identity {
+    /// The number of the field, in an envelope and in the message that says who deleted an object.
+    const FIELD: u32 = 14;
+    /// The size of the field.
+    const LEN: usize = 2 + size_of::<u128>();
+
+    /// Returns an encoded message with this identity as its last field.
+    pub fn append_to(self, message: &[u8]) -> Bytes {
+        let mut out = BytesMut::with_capacity(message.len() + Self::LEN);
+        out.put_slice(message);
+        put_field(Self::FIELD, &self.0.to_be_bytes(), &mut out);
+        out.freeze()
+    }
+
+    /// Returns whether an encoded message has this identity as its last field.
+    pub fn is_in(self, message: &[u8]) -> bool {
+        message.ends_with(&self.append_to(&[]))
+    }
 }
 
 /// The encoded object, its kind, and the cause of its last write.
@@ -211,6 +236,18 @@ mod tests {
         };
         let value = write("v1", "Pod", &raw, Some(&cause));
         assert_eq!(value[MAGIC.len()..], unknown.encode_to_vec());
+    }
+
+    /// Checks DG1.
+    #[test]
+    fn readers_skip_the_identity_of_the_write() {
+        let plain = write("v1", "Pod", b"\x0a\x00", Some(&cause()));
+        let (own, other) = (Identity(7), Identity(8));
+        let value = own.append_to(&plain);
+        assert!(own.is_in(&value) && !other.is_in(&value) && !own.is_in(&plain));
+        assert_eq!(read(&value).unwrap(), read(&plain).unwrap());
+        let tombstone = own.append_to(&cause().encode_to_vec());
+        assert_eq!(Cause::decode(tombstone).unwrap(), cause());
     }
 
     #[test]

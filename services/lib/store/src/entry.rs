@@ -70,3 +70,12 @@ pub struct Change {
     /// The cause of a deletion. The cause of a put is in its envelope.
     pub cause: Option<Cause>,
 }
+
+/// A change of one key, from its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyChange {
+    /// The revision of the change.
+    pub revision: Revision,
+    /// The new value; `None` for a deletion.
+    pub value: Option<Bytes>,
+}

@@ -9,8 +9,8 @@ use setpoint_model::{Fence, Key};
 /// The prefix of the keys of all objects.
 pub const ROOT: &str = "/registry/";
 
-/// The key to which the transaction of a deletion writes its cause, for watchers. Each deletion overwrites it.
-/// Gateways of other versions read it, too, so its name is kept.
+/// The key to which the transaction of a deletion writes its cause, for watchers, and its identity. Each deletion overwrites it;
+/// the history has those before. Gateways of other versions read it, too, so its name is kept.
 pub const TOMBSTONE: &str = "/setpoint/farewell";
 
 /// The key that is written with each allocation of Service addresses or ports, so that concurrent allocations

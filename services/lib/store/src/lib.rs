@@ -12,13 +12,14 @@ mod error;
 pub mod etcd;
 pub mod keys;
 mod memory;
+mod outcome;
 mod write;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use setpoint_model::Revision;
 
-pub use entry::{Batch, Change, Entry, Page, Range};
+pub use entry::{Batch, Change, Entry, KeyChange, Page, Range};
 pub use error::Error;
 pub use memory::Memory;
 pub use setpoint_model::Fence;
@@ -46,7 +47,7 @@ pub trait Store: Send + Sync + 'static {
     /// Commits a write if its key is as expected and its fence, term and preconditions hold; returns its revision.
     ///
     /// A write that was begun is completed even if the returned future is dropped. If the response is lost, the
-    /// outcome is determined by reading the key; it is [`Error::Unknown`] if that does not decide it.
+    /// outcome is read from the history of the key; it is [`Error::Unknown`] if that does not decide it.
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>>;
 
     /// Reads the newest revision. The read is linearizable.
@@ -56,4 +57,8 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// The stream ends with an error, never without one. To continue, call `watch` with the last revision received.
     fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>>;
+
+    /// Returns a stream of every change of one key after `after`, in order. It ends as that of [`watch`](Self::watch) does.
+    fn watch_key(&self, key: &str, after: Revision)
+    -> BoxStream<'static, Result<KeyChange, Error>>;
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{
-    Batch, Change, Entry, Error, Expect, Page, Precondition, Range, Store, Term, Write, keys,
+    Batch, Change, Entry, Error, Expect, KeyChange, Page, Precondition, Range, Store, Term, Write,
+    keys, outcome,
 };
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt as _, ready};
@@ -94,6 +95,20 @@ impl Store for Memory {
         })
         .boxed()
     }
+
+    fn watch_key(
+        &self,
+        key: &str,
+        after: Revision,
+    ) -> BoxStream<'static, Result<KeyChange, Error>> {
+        let start = (self.shared.clone(), key.to_owned(), Some(after));
+        stream::unfold(start, |(shared, key, after)| async move {
+            let next = shared.next_of(&key, after?).await;
+            let after = next.as_ref().ok().map(|change| change.revision);
+            Some((next, (shared, key, after)))
+        })
+        .boxed()
+    }
 }
 
 impl Memory {
@@ -109,6 +124,17 @@ impl Shared {
         // Cannot fail: `self` holds the sender.
         let _ = newest.wait_for(|newest| *newest > after).await;
         self.history.lock().batch(after.raw() + 1)
+    }
+
+    async fn next_of(&self, key: &str, after: Revision) -> Result<KeyChange, Error> {
+        let mut newest = self.newest.subscribe();
+        loop {
+            if let Some(change) = self.history.lock().change_after(key, after.raw())? {
+                return Ok(change);
+            }
+            // Cannot fail: `self` holds the sender.
+            let _ = newest.changed().await;
+        }
     }
 }
 
@@ -156,9 +182,14 @@ impl History {
     }
 
     fn commit(&mut self, write: Write) -> Result<Revision, Error> {
-        self.check(&write)?;
+        if let Err(refused) = self.check(&write) {
+            return self.committed_before(&write).ok_or(refused);
+        }
         self.revision += 1;
         let revision = Revision::from_raw(self.revision);
+        if let Some(tombstone) = write.tombstone() {
+            self.put(keys::TOMBSTONE.into(), Some(tombstone));
+        }
         if let Some(term) = &write.term {
             self.put(term.key(), term.to.map(|to| to.to_string().into()));
         }
@@ -181,6 +212,14 @@ impl History {
         changes.retain(|change| change.key.starts_with(keys::ROOT));
         self.batches.push(Batch { revision, changes });
         Ok(revision)
+    }
+
+    /// Returns the revision at which this very write was committed, if it was the last one of its key.
+    fn committed_before(&self, write: &Write) -> Option<Revision> {
+        let last = |key| self.entry(key, self.revision);
+        let put = last(&write.key).filter(|entry| write.has_put(&entry.value));
+        let deleted = || last(keys::TOMBSTONE).filter(|entry| outcome::has_deleted(write, entry));
+        Some(put.or_else(deleted)?.revision)
     }
 
     fn check(&self, write: &Write) -> Result<(), Error> {
@@ -225,6 +264,18 @@ impl History {
             .entry(key)
             .or_default()
             .push((self.revision, value));
+    }
+
+    fn change_after(&self, key: &str, after: u64) -> Result<Option<KeyChange>, Error> {
+        if after + 1 < self.compacted {
+            return Err(Error::Expired);
+        }
+        let mut versions = self.keys.get(key).into_iter().flatten();
+        let next = versions.find(|(revision, _)| *revision > after);
+        Ok(next.map(|(revision, value)| KeyChange {
+            revision: Revision::from_raw(*revision),
+            value: value.clone(),
+        }))
     }
 
     fn batch(&self, revision: u64) -> Result<Batch, Error> {

@@ -1,6 +1,8 @@
 //! Conditional writes, as data.
 
 use bytes::Bytes;
+use prost::Message as _;
+use setpoint_codec::envelope::{self, Identity};
 use setpoint_model::{Fence, Key, Revision};
 use setpoint_proto::Cause;
 
@@ -23,6 +25,8 @@ pub struct Write {
     pub cause: Option<Cause>,
     /// Expectations about other keys.
     pub preconditions: Vec<Precondition>,
+    /// The identity of the write. It is a part of `value` if that is an envelope.
+    pub identity: Identity,
 }
 
 /// An expectation about another key on which a write depends (a compare of the transaction).
@@ -76,6 +80,11 @@ impl Write {
     }
 
     fn new(key: String, expect: Expect, value: Option<Bytes>) -> Self {
+        let identity = Identity(rand::random());
+        let value = value.map(|value| match value.starts_with(envelope::MAGIC) {
+            true => identity.append_to(&value),
+            false => value,
+        });
         Self {
             key,
             expect,
@@ -84,6 +93,7 @@ impl Write {
             term: None,
             cause: None,
             preconditions: Vec::new(),
+            identity,
         }
     }
 
@@ -116,6 +126,25 @@ impl Write {
     pub fn because(mut self, cause: Cause) -> Self {
         self.cause = Some(cause);
         self
+    }
+
+    /// Returns the value of [`keys::TOMBSTONE`] that a deletion writes: its cause and its identity.
+    pub(crate) fn tombstone(&self) -> Option<Bytes> {
+        let cause = self.cause.as_ref().map(Cause::encode_to_vec);
+        let cause = cause.unwrap_or_default();
+        self.value
+            .is_none()
+            .then(|| self.identity.append_to(&cause))
+    }
+
+    /// Returns whether this write has put a value. Only envelopes have an identity; of other values, those of different
+    /// writes must differ.
+    pub(crate) fn has_put(&self, value: &Bytes) -> bool {
+        let is_envelope = value.starts_with(envelope::MAGIC);
+        match &self.value {
+            Some(_) if is_envelope => self.identity.is_in(value),
+            own => own.as_ref() == Some(value),
+        }
     }
 }
 

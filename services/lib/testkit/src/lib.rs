@@ -1,4 +1,5 @@
-//! Shared by the tests of all crates: free ports, a real etcd, a real Prometheus with an exporter, a registry of images, a disk to fill.
+//! Shared by the tests of all crates: free ports, a faulty link, a real etcd, a real Prometheus with an exporter, a registry of images, a
+//! disk to fill.
 #![allow(
     clippy::unwrap_used,
     reason = "only tests use this crate: a panic is a failed test"
@@ -8,6 +9,7 @@ mod etcd;
 mod exporter;
 mod freeze;
 mod image_registry;
+mod link;
 mod port;
 mod processes;
 mod prometheus;
@@ -16,6 +18,7 @@ mod small_disk;
 pub use etcd::Etcd;
 pub use exporter::Exporter;
 pub use image_registry::ImageRegistry;
+pub use link::Link;
 pub use port::free_port;
 pub use processes::processes_with;
 pub use prometheus::Prometheus;

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use prost::Message as _;
-use setpoint_codec::{Kind, Object, envelope, kind_of};
+use setpoint_codec::{Object, envelope, kind_of};
 use setpoint_model::amounts::{self, Amounts};
 use setpoint_model::quantity::Amount;
 use setpoint_model::{Revision, quota};
@@ -108,7 +108,7 @@ async fn charge_quotas(
     let preconditions = changed.into_iter();
     Ok(Charge {
         preconditions: preconditions
-            .map(|stored| stored.into_precondition(context, target.kind))
+            .map(|stored| stored.into_precondition(context))
             .collect(),
         _guard: Some(guard),
     })
@@ -284,9 +284,9 @@ fn check_known(quota: &ResourceQuota, limited: &BTreeSet<String>) -> Result<(), 
 }
 
 impl Stored {
-    /// Returns the precondition of a write of an object of the kind `of`. The create of a quota does not change another one:
-    /// a watch resumes after a revision, so no revision may have two changes of one kind.
-    fn into_precondition(self, context: &RequestContext, of: &Kind) -> Precondition {
+    /// Returns the precondition that the quota is unchanged, which writes the new `status.used`. The watch cache sends the changes
+    /// of several quotas in one revision so that none is missed.
+    fn into_precondition(self, context: &RequestContext) -> Precondition {
         let kind = kind_of::<ResourceQuota>();
         let target = Target::whole(kind, &setpoint_model::Key::of(&self.quota.metadata));
         let cause = context.clone().by("resource-quota").cause();
@@ -295,7 +295,7 @@ impl Stored {
         Precondition {
             key: target.path(),
             expect: Expect::At(self.revision),
-            put: Some(value).filter(|_| of != kind),
+            put: Some(value),
         }
     }
 }

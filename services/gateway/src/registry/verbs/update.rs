@@ -91,12 +91,8 @@ impl Registry {
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Update, target)?;
         let object = expect_kind(object, target)?;
-        let sent = object.meta().clone();
-        self.replace(context, target, object, move |meta, old| {
-            meta.clone_from(&sent);
-            metadata::keep_unset(meta, old);
-        })
-        .await
+        self.replace(context, target, object, metadata::keep_unset)
+            .await
     }
 
     /// Replaces the object or its status, after `complete` has changed the new metadata according to the
@@ -105,25 +101,22 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        mut object: Box<dyn Object>,
+        object: Box<dyn Object>,
         complete: impl Fn(&mut ObjectMeta, &ObjectMeta) + Send + Sync,
     ) -> Result<ObjectResponse, ApiError> {
         let precondition = Precondition::of(&*object);
-        let sent_managers = std::mem::take(&mut object.meta_mut().managed_fields);
         let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
             precondition.check_revision_is_set(target)?;
             precondition.check(target, old)?;
             let new = slot.as_mut();
             let new = new.expect("the slot has the object of the request");
             complete(new.meta_mut(), old.object.meta());
-            // A former attempt has set others.
-            new.meta_mut().managed_fields.clone_from(&sent_managers);
             prepare_update(target, old, &mut **new)?;
             field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
         let change = Change {
-            slot: Some(object),
+            sent: Some(object),
             ..Change::update(target, 0)
         };
         let updated = self.change(context, target, change, &mut mutate).await?;

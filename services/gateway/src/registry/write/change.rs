@@ -16,7 +16,7 @@ use crate::registry::{Registry, Subresource, Target};
 /// A change of an object.
 pub(crate) struct Change<'a> {
     /// The object of the request, if `mutate` needs it.
-    pub slot: Option<Box<dyn Object>>,
+    pub sent: Option<Box<dyn Object>>,
     /// The size of the request, which `mutate` processes besides the object.
     pub bytes: usize,
     pub ownership: Ownership,
@@ -38,7 +38,7 @@ impl<'a> Change<'a> {
     /// Returns an update of a target.
     pub(crate) fn update(target: &'a Target, bytes: usize) -> Self {
         Self {
-            slot: None,
+            sent: None,
             bytes,
             ownership: Ownership::Taken,
             validates: true,
@@ -53,7 +53,7 @@ impl<'a> Change<'a> {
     /// Returns a part of a request that was admitted.
     pub(crate) fn admitted() -> Self {
         Self {
-            slot: None,
+            sent: None,
             bytes: 0,
             ownership: Ownership::Taken,
             validates: false,
@@ -63,8 +63,7 @@ impl<'a> Change<'a> {
 }
 
 impl Registry {
-    /// Lets webhooks change the result of a change, validates it, and lets policies and webhooks judge it. Returns the result as it
-    /// was, if webhooks have changed it.
+    /// Lets webhooks change the result of a change, validates it, and lets policies and webhooks judge it.
     pub(super) async fn admit_change(
         &self,
         change: &Change<'_>,
@@ -72,20 +71,20 @@ impl Registry {
         old: &Current,
         new: &mut Box<dyn Object>,
         chain: &mut Chain<'_>,
-    ) -> Result<Option<Box<dyn Object>>, ApiError> {
+    ) -> Result<(), ApiError> {
         let target = request.target;
-        let mut sent = None;
+        let mut changed = false;
         if chain.mutates() {
             let mut form = match request.operation {
                 Operation::Delete => None,
                 _ => Some(in_form(target, &**new, old)?),
             };
-            if chain.mutate(request, form.as_mut()).await? {
-                sent = Some(new.clone_box());
+            changed = chain.mutate(request, form.as_mut()).await?;
+            if changed {
                 take(target, old, new, form)?;
             }
         }
-        if change.validates || sent.is_some() {
+        if change.validates || changed {
             let bytes = change.bytes.max(old.raw.len());
             heavy(bytes, || {
                 validate_update(&target.written(), old, &mut **new)
@@ -99,7 +98,7 @@ impl Registry {
             };
             chain.judge(&request.with_object(form.as_deref())).await?;
         }
-        Ok(sent)
+        Ok(())
     }
 }
 

@@ -19,8 +19,8 @@ use crate::registry::write::stored_value;
 use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
-/// Computes the new object from the current one. The slot passes in the result of the previous attempt or the object of the
-/// request, and passes out the new object.
+/// Computes the new object from the current one. The slot passes in a copy of the object of the request, if there is one, and passes
+/// out the new object.
 pub(crate) type Mutate<'p> =
     dyn FnMut(&Current, &mut Option<Box<dyn Object>>) -> Result<(), ApiError> + Send + 'p;
 
@@ -35,8 +35,8 @@ pub(crate) enum Updated {
 /// The result of one attempt.
 enum Attempt {
     Done(Updated),
-    /// The commit failed because of another write: the object that we computed, and the current one if the store returned it.
-    Conflict(Box<dyn Object>, Option<Current>),
+    /// The commit failed because of another write: the current object, if the store returned it.
+    Conflict(Option<Current>),
 }
 
 impl Updated {
@@ -71,23 +71,24 @@ impl Registry {
     /// Changes an object to the result of `mutate`; removes it if its deletion is complete.
     ///
     /// If `mutate` fails on the cached object, or its result is denied, this is repeated with the stored one if that is newer. After a
-    /// conflict it is repeated with the new current object, until the request times out.
+    /// conflict it is repeated with the new current object, until the request times out. Each attempt begins from the request: the
+    /// former one has copied values of an object that is not the current one.
     pub(crate) async fn change(
         &self,
         context: &RequestContext,
         target: &Target,
-        mut change: Change<'_>,
+        change: Change<'_>,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
-        let mut slot = change.slot.take();
         target.set_span_attributes();
         let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
             current = self.current_in_form(target, current).await?;
+            let mut slot = change.sent.as_ref().map(|sent| sent.clone_box());
             let attempt = self.compute(context, target, &change, &current, &mut slot, mutate);
-            let (sent, warnings) = match attempt.await {
-                Ok(computed) => computed,
+            let warnings = match attempt.await {
+                Ok(warnings) => warnings,
                 Err(error) => {
                     current = self.newer(target, &current).await?.ok_or(error)?;
                     continue;
@@ -96,9 +97,7 @@ impl Registry {
             let new = slot.take().expect("`mutate` puts its result into the slot");
             match self.commit(context, target, current, new).await? {
                 Attempt::Done(updated) => return Ok(updated.with_warnings(warnings)),
-                Attempt::Conflict(new, stored) => {
-                    // The next attempt begins with the object of the request, without what webhooks have changed.
-                    slot = Some(sent.unwrap_or(new));
+                Attempt::Conflict(stored) => {
                     retry.wait().await?;
                     current = match stored {
                         Some(current) => current,
@@ -109,7 +108,7 @@ impl Registry {
         }
     }
 
-    /// Computes the new object, and has it admitted. Returns what it was before webhooks changed it, and the warnings of the write.
+    /// Computes the new object, and has it admitted. Returns the warnings of the write.
     async fn compute(
         &self,
         context: &RequestContext,
@@ -118,7 +117,7 @@ impl Registry {
         current: &Current,
         slot: &mut Option<Box<dyn Object>>,
         mutate: &mut Mutate<'_>,
-    ) -> Result<(Option<Box<dyn Object>>, Vec<String>), ApiError> {
+    ) -> Result<Vec<String>, ApiError> {
         let bytes = change.bytes.max(current.raw.len());
         heavy(bytes, || mutate(current, slot)).await?;
         let new = slot
@@ -127,7 +126,7 @@ impl Registry {
         self.settle_ownership(target, &*current.object, &mut **new, change.ownership)
             .await?;
         let Some(admission) = &change.admission else {
-            return Ok((None, Vec::new()));
+            return Ok(Vec::new());
         };
         let mut chain = Chain::of(self, admission.target).await?;
         let old = match chain.is_empty() {
@@ -144,13 +143,13 @@ impl Registry {
         };
         let admitting = self.admit_change(change, &request, current, new, &mut chain);
         match admitting.await {
-            Ok(sent) => {
+            Ok(()) => {
                 let mut warnings = chain.warnings;
                 if admission.operation == Operation::Update {
                     let old = Some(&*current.object);
                     warnings.extend(kinds::of(target.kind).warnings(&**new, old));
                 }
-                Ok((sent, warnings))
+                Ok(warnings)
             }
             Err(error) => Err(chain.refused(error)),
         }
@@ -198,7 +197,7 @@ impl Registry {
             // The cached object may be stale, so this may be a change of the current one.
             let live = self.live(target).await?;
             if live.raw != raw {
-                return Ok(Attempt::Conflict(new, Some(live)));
+                return Ok(Attempt::Conflict(Some(live)));
             }
         }
         if raw == old.raw {
@@ -231,11 +230,7 @@ impl Registry {
                 let at = (revision, Some(cause));
                 stored(self.written(new, converted, &raw, at).await)
             }
-            Err(store::Error::PreconditionFailed) => {
-                let requested = allocation.map_or(new, |allocation| allocation.requested);
-                Ok(Attempt::Conflict(requested, None))
-            }
-            Err(error) => self.retry_or_fail(context, target, error, new).await,
+            Err(error) => self.retry_or_fail(context, target, error).await,
         }
     }
 
@@ -264,7 +259,7 @@ impl Registry {
                 let response = ObjectResponse::written(new, &raw, revision, Some(cause));
                 Ok(Attempt::Done(Updated::Deleted(response)))
             }
-            Err(error) => self.retry_or_fail(context, target, error, new).await,
+            Err(error) => self.retry_or_fail(context, target, error).await,
         }
     }
 
@@ -274,20 +269,16 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
         error: store::Error,
-        new: Box<dyn Object>,
     ) -> Result<Attempt, ApiError> {
         match error {
             store::Error::Conflict {
                 current: Some(entry),
-            } => Ok(Attempt::Conflict(
-                new,
-                Some(Current::of_entry(target, &entry)?),
-            )),
+            } => Ok(Attempt::Conflict(Some(Current::of_entry(target, &entry)?))),
             store::Error::Conflict { current: None } => {
                 Err(errors::not_found(target.served, &target.name))
             }
             store::Error::TermMoved { .. } | store::Error::PreconditionFailed => {
-                Ok(Attempt::Conflict(new, None))
+                Ok(Attempt::Conflict(None))
             }
             other => Err(self.write_error(other, target, context).await),
         }

@@ -99,7 +99,7 @@ impl<'a> Holding<'a> {
         }
     }
 
-    /// Renews until the renew deadline is missed or another replica holds the Lease. Returns the time from which another
+    /// Renews until the term has to stop or another replica holds the Lease. Returns the time from which another
     /// replica may lead.
     async fn keep(&mut self) -> Instant {
         let mut seen = self.candidate.seen.clone();
@@ -116,7 +116,7 @@ impl<'a> Holding<'a> {
         loop {
             let earliest = self.renewed + Duration::from_nanos(1);
             sleep_until(next_tick(earliest, settings.renewal_period())).await;
-            let deadline = self.renewed + settings.renew_deadline;
+            let deadline = self.renewed + settings.stop_after();
             match timeout_at(deadline, self.renew()).await {
                 Ok(Renewal::Sent(at)) => self.renewed = at,
                 Ok(Renewal::TakenOver) => return Instant::now(),
@@ -130,11 +130,15 @@ impl<'a> Holding<'a> {
         let settings = &self.candidate.settings;
         loop {
             let sent = Instant::now();
-            let left = (self.renewed + settings.renew_deadline).saturating_duration_since(sent);
+            let left = (self.renewed + settings.stop_after()).saturating_duration_since(sent);
             let lease = renewed(&self.lease);
             let attempt = async { self.candidate.gateway.update(&lease).await?.object() };
             // An attempt that hangs must leave time for another one.
-            match timeout(left / 2, attempt).await {
+            let limit = match left > settings.retry_period {
+                true => left / 2,
+                false => left,
+            };
+            match timeout(limit, attempt).await {
                 Ok(Ok(lease)) => {
                     self.lease = lease;
                     return Renewal::Sent(sent);

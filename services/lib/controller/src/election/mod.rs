@@ -9,8 +9,8 @@
 //!
 //! Guarantees:
 //! * Only monotonic clocks are used, and only the local times at which the Lease was observed to change: wall clocks may
-//!   differ by hours, and jump. If the rates of two clocks differ by more than `lease_duration` to `renew_deadline` (1.5 by
-//!   default), a leader that hangs may regard its term as current for the difference; the fence refuses its writes.
+//!   differ by hours, and jump. If the rates of two clocks differ by more than a tenth, a leader that hangs may regard its term
+//!   as current for the difference; the fence refuses its writes.
 //! * Work under a term ends before the Lease can expire for others, even if a renewal hangs.
 //! * A standby watches the Lease and acquires a released one at once.
 //! * Each term has a holder identity of its own, so that its fence ends with it.

@@ -15,7 +15,8 @@ pub struct Settings {
     /// The time after the last renewal at which another candidate acquires the Lease.
     #[serde(with = "humane")]
     pub lease_duration: Duration,
-    /// The time after the last renewal at which a leader stops.
+    /// The time for which a leader tries to renew before it stops. It stops before nine tenths of `lease_duration` have passed since
+    /// the last renewal, but not before this time.
     #[serde(with = "humane")]
     pub renew_deadline: Duration,
     /// The interval of attempts to acquire a free Lease, and the shortest one of renewals.
@@ -76,10 +77,21 @@ impl Settings {
         i32::try_from(self.lease_duration.as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
     }
 
-    /// Returns the interval of renewals: half of the renew deadline, so that the other half is left for attempts after a failure.
-    /// Upstream renews at each retry period, which costs an idle cluster more than twice as many writes.
+    /// Returns the interval of renewals: half of the renew deadline. Upstream renews at each retry period, which costs an idle
+    /// cluster more than twice as many writes.
     pub(super) fn renewal_period(&self) -> Duration {
         self.retry_period.max(self.renew_deadline / 2)
+    }
+
+    /// Returns the time after the last renewal at which a leader stops.
+    ///
+    /// As upstream, the renew deadline begins with the attempt that fails, one period after the last renewal, so that a leader
+    /// survives an outage of this time less the period: 8.5 s by default, upstream 8 to 10 s. A tenth of the lease duration is left
+    /// for the work to stop, and for clocks whose rates differ.
+    pub(super) fn stop_after(&self) -> Duration {
+        let latest = self.lease_duration.mul_f64(0.9);
+        let wanted = self.renewal_period() + self.renew_deadline;
+        wanted.min(latest).max(self.renew_deadline)
     }
 
     pub(super) fn pause(&self) -> Duration {
@@ -136,6 +148,17 @@ mod tests {
             [period(10_000, 2_000), period(10_000, 7_000)],
             [5_000, 7_000]
         );
+    }
+
+    /// Checks DG25.
+    #[test]
+    fn a_leader_stops_before_its_lease_expires_but_not_before_the_renew_deadline() {
+        let after =
+            |lease, renew, retry| Settings::new(lease, renew, retry).stop_after().as_millis();
+        assert_eq!(after(15_000, 10_000, 2_000), 13_500);
+        assert_eq!(after(60_000, 10_000, 2_000), 15_000);
+        assert_eq!(after(10_500, 10_000, 2_000), 10_000);
+        assert_eq!(Settings::fast().stop_after().as_millis(), 1_800);
     }
 
     #[test]

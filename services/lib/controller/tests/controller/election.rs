@@ -193,6 +193,30 @@ async fn a_leader_whose_lease_is_deleted_begins_another_term() {
     assert!(begin.elapsed() < LEASE / 2, "{:?}", begin.elapsed());
 }
 
+/// Checks DG25: the outage begins just before a renewal, and lasts as long as upstream's leaders survive.
+#[tokio::test(start_paused = true)]
+async fn a_leader_survives_an_outage_of_eight_seconds() {
+    let (server, leaders) = (server().await, Leaders::default());
+    let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    until_leads(&leaders, "a-0").await;
+    for _ in 0..3 {
+        let renewals = server.calls("Update");
+        eventually("a renewal", async || server.calls("Update") > renewals).await;
+        sleep(Duration::from_millis(4_900)).await;
+        server.set_faults(Faults {
+            refuse: Some((
+                "Update",
+                ApiError::new(Reason::ServiceUnavailable, "no store"),
+            )),
+            ..Faults::default()
+        });
+        sleep(Duration::from_secs(8)).await;
+        server.set_faults(Faults::default());
+        sleep(Duration::from_secs(20)).await;
+    }
+    assert_eq!(leaders.fences.lock().len(), 1, "it is still the first term");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_hangs_leaves_time_for_another() {
     let (server, leaders) = (server().await, Leaders::default());
@@ -203,7 +227,7 @@ async fn a_renewal_that_hangs_leaves_time_for_another() {
         ..Faults::default()
     });
     let calls = server.calls("Update");
-    sleep(Duration::from_secs(9)).await;
+    sleep(Duration::from_secs(11)).await;
     assert_eq!(server.calls("Update") - calls, 2);
     server.set_faults(Faults::default());
     sleep(Duration::from_secs(60)).await;

@@ -184,7 +184,7 @@ const SHARED: &[(&str, &str)] = &[
     ),
     (
         "election.renew_deadline",
-        "Time without a renewal after which a leader stops",
+        "Time for which a leader tries to renew before it stops, which it does at nine tenths of lease_duration at the latest",
     ),
     (
         "election.retry_period",

@@ -1,4 +1,5 @@
-//! Consistent reads: the newest revision of the store, and the wait until the cache has reached it.
+//! Consistent reads: the newest revision of the store, and the wait until the cache has reached it. If it does not, the store is
+//! read instead, as in Kubernetes.
 
 use std::sync::Arc;
 
@@ -76,6 +77,30 @@ impl Cache {
             AtLeast::Any => self.loaded().await,
             AtLeast::Revision(revision) => self.wait_for(kind, revision).await,
             AtLeast::Newest => self.wait_for(kind, self.newest.get().await?).await,
+        }
+    }
+
+    /// Waits until the cache is as new as asked. Returns a revision to read the store at, if the cache is loaded but does not become
+    /// as new as the store.
+    ///
+    /// # Errors
+    /// `Timeout` or `ServiceUnavailable` if neither can answer.
+    pub(super) async fn reach_or_fall_back(
+        &self,
+        kind: &Kind,
+        at: AtLeast,
+    ) -> Result<Option<Revision>, ApiError> {
+        if at != AtLeast::Newest {
+            return self.reach(kind, at).await.map(|()| None);
+        }
+        let newest = self.newest.get().await?;
+        let is_loaded = || self.reached() != Revision::default();
+        if is_loaded() && !self.ready() && self.reached() < newest {
+            return Ok(Some(newest));
+        }
+        match self.wait_for(kind, newest).await {
+            Err(_) if is_loaded() => Ok(Some(newest)),
+            waited => waited.map(|()| None),
         }
     }
 

@@ -100,8 +100,23 @@ impl Channel {
 struct Dropped {
     /// The number of the first record that was not dropped.
     before: u64,
-    /// The revision of the last record that was dropped.
+    /// The first revision after which a watcher can resume.
     revision: Revision,
+    /// The revision of the last record.
+    last: Revision,
+}
+
+impl Dropped {
+    /// Adds a record. After the first one of a revision, a watcher that has seen it can still resume; after a further one it may have
+    /// missed that.
+    fn and(self, record: &Record, before: u64) -> Self {
+        let further = u64::from(self.last == record.revision);
+        Self {
+            before,
+            revision: Revision::from_raw(record.revision.raw() + further),
+            last: record.revision,
+        }
+    }
 }
 
 impl Log {
@@ -134,6 +149,7 @@ impl Log {
         self.dropped = Dropped {
             before: self.first,
             revision,
+            last: revision,
         };
         for channel in self.topics.values_mut() {
             channel.numbers.clear();
@@ -171,15 +187,13 @@ impl Log {
         };
         self.first += 1;
         self.bytes -= record.size();
-        self.dropped = Dropped {
-            before: self.first,
-            revision: record.revision,
-        };
+        self.dropped = self.dropped.and(&record, self.first);
         for topic in topics {
             if let Some(channel) = self.topics.get_mut(&topic) {
                 channel.numbers.pop_front();
                 // It may have expired at a later record.
-                channel.dropped = channel.dropped.max(self.dropped);
+                let dropped = channel.dropped.and(&record, self.first);
+                channel.dropped = channel.dropped.max(dropped);
             }
         }
     }
@@ -222,6 +236,7 @@ impl Log {
         let dropped = Dropped {
             before: self.next(),
             revision,
+            last: revision,
         };
         let topics = self.topics.iter_mut().filter(|(topic, _)| is_of(topic));
         for (_, channel) in topics {
@@ -236,13 +251,17 @@ impl Log {
         self.whole.dropped = Dropped {
             before: self.next(),
             revision,
+            last: revision,
         };
     }
 
-    /// Returns the number of the topic's first record after a revision.
+    /// Returns the number of the topic's first record that a watcher may have missed whose last event had this revision.
+    ///
+    /// A transaction can change several objects of a kind in one revision. The connection may have ended between their events, so all
+    /// but the first are sent again.
     ///
     /// # Errors
-    /// `Expired` if records after the revision may have been dropped.
+    /// `Expired` if such records may have been dropped.
     pub fn after(&self, topic: &Topic, revision: Revision) -> Result<u64, Error> {
         let Some(channel) = self.topics.get(topic) else {
             return Err(Error::Expired);
@@ -250,9 +269,16 @@ impl Log {
         if revision < channel.dropped.revision {
             return Err(Error::Expired);
         }
-        let old = |number: &u64| self.record(*number).revision <= revision;
+        let old = |number: &u64| self.record(*number).revision < revision;
         let at = channel.numbers.partition_point(old);
-        Ok(channel.numbers.get(at).copied().unwrap_or(self.next()))
+        let is_first = |number: &u64| {
+            self.record(*number).revision == revision && channel.dropped.last != revision
+        };
+        let first = channel.numbers.get(at).is_some_and(is_first);
+        let next = channel.numbers.get(at + usize::from(first));
+        let next = next.copied().unwrap_or(self.next());
+        // The watchers of records before it have expired.
+        Ok(next.max(channel.dropped.before))
     }
 
     /// Returns at most `limit` records of the topic from a number on, and the number from which to continue.
@@ -288,16 +314,22 @@ impl Log {
         self.whole.wake.clone()
     }
 
-    /// Returns the number of the first record after a revision.
+    /// As [`after`](Self::after), for those that follow the whole log.
     ///
     /// # Errors
-    /// `Expired` if records after the revision may have been dropped.
+    /// As [`after`](Self::after).
     pub fn after_whole(&self, revision: Revision) -> Result<u64, Error> {
         if revision < self.dropped.max(self.whole.dropped).revision {
             return Err(Error::Expired);
         }
-        let old = |(record, _): &(Arc<Record>, Vec<Topic>)| record.revision <= revision;
-        Ok(self.first + self.records.partition_point(old) as u64)
+        let old = |(record, _): &(Arc<Record>, Vec<Topic>)| record.revision < revision;
+        let at = self.records.partition_point(old);
+        let is_first = |(record, _): &(Arc<Record>, Vec<Topic>)| {
+            record.revision == revision && self.dropped.last != revision
+        };
+        let first = self.records.get(at).is_some_and(is_first);
+        let next = self.first + at as u64 + u64::from(first);
+        Ok(next.max(self.whole.dropped.before))
     }
 
     /// Returns at most `limit` records from a number on.

@@ -157,7 +157,9 @@ impl Cache {
         key: &Key,
         at: AtLeast,
     ) -> Result<Option<Arc<Cached>>, ApiError> {
-        self.reach(kind, at).await?;
+        if let Some(newest) = self.reach_or_fall_back(kind, at).await? {
+            return self.get_stored(kind, key, newest).await;
+        }
         let state = self.shared.state.read();
         let kind_store = state.kind_store(kind)?;
         match kind_store.unreadable(key) {
@@ -172,8 +174,29 @@ impl Cache {
     /// # Errors
     /// As [`get`](Self::get).
     pub async fn list(&self, filter: &Filter, at: AtLeast) -> Result<Snapshot, ApiError> {
-        self.reach(filter.kind(), at).await?;
+        if let Some(newest) = self.reach_or_fall_back(filter.kind(), at).await? {
+            let page = self.page(filter, newest, None, 0).await?;
+            return Ok(Snapshot {
+                revision: newest,
+                items: page.items,
+            });
+        }
         self.shared.state.read().snapshot(filter)
+    }
+
+    /// Reads an object from the store.
+    async fn get_stored(
+        &self,
+        kind: &'static Kind,
+        key: &Key,
+        at: Revision,
+    ) -> Result<Option<Arc<Cached>>, ApiError> {
+        let path = keys::object(kind, key);
+        let Some(entry) = self.shared.store.get_at(&path, at).await? else {
+            return Ok(None);
+        };
+        let object = decode::object(&self.shared.table.custom(), &entry);
+        object.map(Some).ok_or_else(|| unreadable(kind, key))
     }
 
     /// Returns all objects of some kinds as of one moment, in the order of the kinds and, in a kind, of the keys.

@@ -15,7 +15,7 @@ use setpoint_codec::{CustomKinds, Kind, kind_of};
 use setpoint_model::Revision;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::definitions::Definitions;
 use super::kind_store::KindStore;
@@ -33,6 +33,10 @@ const MAX_BATCHES: usize = 256;
 /// The time between two probes of the store. Clients leave a gateway that has lost its store.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The time within which the watch must deliver a revision that a probe has read. A busy etcd delivers within a second; consistent
+/// reads wait for three.
+const MAX_LAG: Duration = Duration::from_secs(5);
 
 /// The first delay after an error. It is doubled with each further error.
 const BACKOFF: Duration = Duration::from_millis(50);
@@ -96,7 +100,7 @@ impl Reflector {
         let mut definitions = Definitions::new(&self.shared.table);
         let mut batches = self.shared.store.watch(from).ready_chunks(MAX_BATCHES);
         let shared = self.shared.clone();
-        let mut failed_probe = pin!(probe(&*shared.store, newest));
+        let mut failed_probe = pin!(probe(&shared, newest));
         let mut difference = pin!(check::difference(&shared));
         loop {
             let chunk = tokio::select! {
@@ -232,16 +236,36 @@ async fn for_each_at(
     }
 }
 
-/// Probes the store, and resolves when it does not answer or its revision has gone back: a watch reports neither.
-async fn probe(store: &dyn Store, mut newest: Revision) -> Error {
+/// Probes the store, and resolves when it does not answer, its revision has gone back, or the watch has not delivered a revision in
+/// time: a watch reports none of these.
+async fn probe(shared: &Shared, mut newest: Revision) -> Error {
+    let mut lag = Lag::default();
     loop {
         sleep(PROBE_INTERVAL).await;
-        match timeout(PROBE_TIMEOUT, store.revision()).await {
+        match timeout(PROBE_TIMEOUT, shared.store.revision()).await {
             Ok(Ok(revision)) if revision < newest => return Error::Expired,
             Ok(Ok(revision)) => newest = revision,
             Ok(Err(error)) => return error,
             Err(_) => return Error::Timeout,
         }
+        let applied = shared.state.read().revision;
+        if lag.of(applied, newest, Instant::now()) > MAX_LAG {
+            return Error::Unavailable(format!("its watch is stuck before revision {newest}"));
+        }
+    }
+}
+
+/// The oldest revision that a probe has read and the watch has not delivered.
+#[derive(Default)]
+struct Lag(Option<(Revision, Instant)>);
+
+impl Lag {
+    /// Returns for how long that revision has not been delivered, after a probe.
+    fn of(&mut self, applied: Revision, newest: Revision, now: Instant) -> Duration {
+        self.0 = self.0.filter(|(missing, _)| applied < *missing);
+        let new = (applied < newest).then_some((newest, now));
+        self.0 = self.0.or(new);
+        self.0.map_or(Duration::ZERO, |(_, since)| now - since)
     }
 }
 

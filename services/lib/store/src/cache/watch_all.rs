@@ -104,11 +104,16 @@ impl AllWatch {
         let records = state.log.read_whole(self.next, MAX_RECORDS)?;
         self.next += records.len() as u64;
         self.reached = match records.last() {
-            Some(last) if self.next < state.log.next() => last.revision,
+            // Further records of the last revision may follow.
+            Some(last) if self.next < state.log.next() => before(last.revision).max(self.reached),
             _ => state.revision.max(self.reached),
         };
         Ok(records)
     }
+}
+
+fn before(revision: Revision) -> Revision {
+    Revision::from_raw(revision.raw().saturating_sub(1))
 }
 
 fn written(record: &Arc<Record>) -> Option<Written> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::keys;
 use bytes::Bytes;
-use setpoint_codec::envelope;
+use setpoint_codec::envelope::{self, Identity};
 pub use setpoint_codec::kind_of as kind;
 use setpoint_model::Key;
 use setpoint_proto::core::{ConfigMap, Pod};
@@ -21,6 +21,12 @@ pub fn key_of<T: Resource>(name: &str) -> String {
 /// Returns the envelope of an object.
 pub fn enveloped<T: Resource>(object: &T, cause: Option<&Cause>) -> Bytes {
     envelope::write(T::API_VERSION, T::KIND, &object.encode_to_vec(), cause)
+}
+
+/// Returns an envelope without the identity of its write, which is its last field.
+pub fn without_identity(value: &Bytes) -> Bytes {
+    let length = Identity(0).append_to(&[]).len();
+    value.slice(..value.len() - length)
 }
 
 /// Returns a ConfigMap with `value` as its data and as a label.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnOpResponse, TxnResponse};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use prost::Message as _;
 use setpoint_model::Revision;
 use setpoint_task::catch_panic;
 use tokio::sync::OwnedSemaphorePermit;
@@ -13,8 +12,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::error_class::ErrorClass;
 use super::read::entry;
-use super::{Etcd, raw, revision};
-use crate::{Entry, Error, Expect, Term, Write, keys};
+use super::{Etcd, raw};
+use crate::{Entry, Error, Expect, Term, Write, keys, outcome};
 
 /// The time between two attempts to send a write.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -38,17 +37,22 @@ impl Etcd {
         _permit: OwnedSemaphorePermit,
         deadline: Instant,
     ) -> Result<Revision, Error> {
+        let sent_after = self.seen();
         loop {
             let answer = self.kv.txn(transaction(&write)).await;
+            let answer = answer.map(|answer| (self.see(answer.0.header.as_ref()), answer));
             match answer.map_err(ErrorClass::from) {
-                Ok(answer) if answer.succeeded() => return Ok(committed_at(&answer)),
-                Ok(answer) => return Err(refusal(&write, &answer)),
+                Ok((revision, answer)) if answer.succeeded() => return Ok(revision),
+                Ok((_, answer)) => return refusal(&write, &answer),
                 Err(ErrorClass::Final(error)) => return Err(error),
                 Err(ErrorClass::Unsent(error)) if Instant::now() + PAUSE > deadline => {
                     return Err(error);
                 }
                 Err(ErrorClass::Unsent(_)) => sleep(PAUSE).await,
-                Err(ErrorClass::Unknown(error)) => return self.resolve(&write, error).await,
+                Err(ErrorClass::Unknown(error)) => {
+                    tracing::warn!(key = %write.key, %error, "the response to a write was lost; reading the history of its key");
+                    return outcome::of_lost(&self, &write, sent_after).await;
+                }
             }
         }
     }
@@ -61,10 +65,6 @@ async fn detached(write: BoxFuture<'static, Result<Revision, Error>>) -> Result<
         // `catch_panic` has counted and logged a panic; otherwise the runtime is shutting down.
         Ok(Err(_)) | Err(_) => Err(Error::Unknown),
     }
-}
-
-fn committed_at(answer: &TxnResponse) -> Revision {
-    revision(answer.header().map_or(0, |header| header.revision()))
 }
 
 fn transaction(write: &Write) -> Txn {
@@ -119,26 +119,40 @@ fn operations(write: &Write) -> Vec<TxnOp> {
         let value = precondition.put.as_deref()?;
         Some(TxnOp::put(precondition.key.as_str(), value, None))
     }));
-    if let (None, Some(cause)) = (&write.value, &write.cause) {
-        operations.push(TxnOp::put(keys::TOMBSTONE, cause.encode_to_vec(), None));
+    if let Some(tombstone) = write.tombstone() {
+        operations.push(TxnOp::put(keys::TOMBSTONE, tombstone.as_ref(), None));
     }
     operations
 }
 
 /// Returns the reads that the transaction makes if a compare fails, from which [`refusal`] finds the reason.
 fn reads_on_failure(write: &Write) -> Vec<TxnOp> {
+    let tombstone = write.value.is_none().then(|| keys::TOMBSTONE.to_owned());
     let fence = write.fence.as_ref().map(keys::fence);
     let term = write.term.as_ref().map(Term::key);
-    [Some(write.key.clone()), fence, term]
+    [Some(write.key.clone()), tombstone, fence, term]
         .into_iter()
         .flatten()
         .map(|key| TxnOp::get(key, None))
         .collect()
 }
 
-fn refusal(write: &Write, answer: &TxnResponse) -> Error {
+/// Returns why the transaction was refused; the revision of the write if that is since it was committed before, because a proxy
+/// has sent it twice.
+fn refusal(write: &Write, answer: &TxnResponse) -> Result<Revision, Error> {
     let mut found = answer.op_responses().into_iter().map(found);
     let current = found.next().flatten();
+    let deleted = match write.value {
+        Some(_) => None,
+        None => found.next().flatten(),
+    };
+    let put = current.as_ref().filter(|entry| write.has_put(&entry.value));
+    let deleted = deleted
+        .as_ref()
+        .filter(|entry| outcome::has_deleted(write, entry));
+    if let Some(own) = put.or(deleted) {
+        return Ok(own.revision);
+    }
     let mut current_term = || {
         found
             .next()
@@ -148,22 +162,22 @@ fn refusal(write: &Write, answer: &TxnResponse) -> Error {
     if let Some(fence) = &write.fence
         && current_term() != Some(fence.term)
     {
-        return Error::Fenced;
+        return Err(Error::Fenced);
     }
     let expected = match write.expect {
         Expect::Absent => None,
         Expect::At(revision) => Some(revision),
     };
     if current.as_ref().map(|entry| entry.revision) != expected {
-        return Error::Conflict { current };
+        return Err(Error::Conflict { current });
     }
-    match &write.term {
+    Err(match &write.term {
         Some(term) => match current_term() {
             current if current == term.from => Error::PreconditionFailed,
             current => Error::TermMoved { current },
         },
         None => Error::PreconditionFailed,
-    }
+    })
 }
 
 fn found(response: TxnOpResponse) -> Option<Entry> {

@@ -2,19 +2,20 @@
 //! watch.
 //!
 //! etcd's client neither retries, nor times out, nor reports whether a failed write was sent. This adapter repeats
-//! reads until their deadline, repeats writes only if none was sent, and determines the outcome of a write whose
-//! response was lost by reading its key, in a task that runs on if the caller is dropped.
+//! reads until their deadline, repeats writes only if none was sent, and reads the outcome of a write whose response was
+//! lost from the history of its key, in a task that runs on if the caller is dropped.
 
 mod commit;
 mod error_class;
 mod read;
-mod unknown_outcome;
 mod watch;
 
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use etcd_client::proto::PbResponseHeader;
 use etcd_client::{Channel, Client, ConnectOptions, KvClient, WatchClient};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -26,7 +27,7 @@ use tonic::transport::{self, Endpoint};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt as _};
 
-use super::{Batch, Entry, Error, Page, Range, Store, Write};
+use super::{Batch, Entry, Error, KeyChange, Page, Range, Store, Write};
 
 /// The interval and timeout of pings. etcd closes connections that ping more often than every 5 s.
 const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(3));
@@ -68,6 +69,8 @@ pub struct Etcd {
     /// Limits the transactions in flight: beyond about 128, etcd's watch falls behind and does not recover.
     permits: Arc<Semaphore>,
     timeout: Duration,
+    /// The newest revision in any answer to this process.
+    seen: Arc<AtomicU64>,
 }
 
 impl Etcd {
@@ -87,7 +90,20 @@ impl Etcd {
                 .max_decoding_message_size(settings.message_limit),
             permits: Arc::new(Semaphore::new(settings.in_flight)),
             timeout: settings.timeout,
+            seen: Arc::default(),
         })
+    }
+
+    /// Returns the revision in the header of an answer. Later writes have greater ones.
+    fn see(&self, header: Option<&PbResponseHeader>) -> Revision {
+        let revision = revision(header.map_or(0, |header| header.revision));
+        self.seen.fetch_max(revision.raw(), Ordering::Relaxed);
+        revision
+    }
+
+    /// Returns the newest revision that this process knows the store to have reached.
+    fn seen(&self) -> Revision {
+        Revision::from_raw(self.seen.load(Ordering::Relaxed))
     }
 }
 
@@ -158,6 +174,14 @@ impl Store for Etcd {
 
     fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
         watch::follow(self.watch.clone(), after, self.timeout)
+    }
+
+    fn watch_key(
+        &self,
+        key: &str,
+        after: Revision,
+    ) -> BoxStream<'static, Result<KeyChange, Error>> {
+        watch::follow_key(self.watch.clone(), key.to_owned(), after, self.timeout)
     }
 }
 

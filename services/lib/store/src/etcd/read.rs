@@ -74,6 +74,7 @@ impl Etcd {
             async move { kv.get(key, Some(options)).await }
         };
         let response: GetResponse = self.until_answered(call).await?;
+        self.see(response.0.header.as_ref());
         Ok(response.0)
     }
 

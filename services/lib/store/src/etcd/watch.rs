@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use etcd_client::proto::{PbEvent, PbWatchResponse};
 use etcd_client::{WatchClient, WatchOptions, WatchStream};
-use futures::stream::{self, BoxStream, StreamExt as _};
+use futures::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use prost::Message as _;
 use setpoint_model::Revision;
 use setpoint_proto::Cause;
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::error_class::ErrorClass;
 use super::read::text;
 use super::{raw, revision};
-use crate::{Batch, Change, Error, keys};
+use crate::{Batch, Change, Error, KeyChange, keys};
 
 const PUT: i32 = 0;
 
@@ -27,7 +27,8 @@ pub(super) fn follow(
     after: Revision,
     open_timeout: Duration,
 ) -> BoxStream<'static, Result<Batch, Error>> {
-    let opened = stream::once(open(client, after, open_timeout));
+    let all = WatchOptions::new().with_all_keys();
+    let opened = stream::once(open(client, "".into(), all, after, open_timeout));
     opened
         .flat_map(|opened| match opened {
             Ok(watch) => batches_of(watch),
@@ -36,17 +37,30 @@ pub(super) fn follow(
         .boxed()
 }
 
+/// Returns the changes of one key after `after`, until the watch fails.
+pub(super) fn follow_key(
+    client: WatchClient,
+    key: String,
+    after: Revision,
+    open_timeout: Duration,
+) -> BoxStream<'static, Result<KeyChange, Error>> {
+    let opening = open(client, key, WatchOptions::new(), after, open_timeout);
+    let opened = stream::once(opening).map(|opened| opened.map(changes_of));
+    opened.try_flatten().boxed()
+}
+
 /// Opens the watch. Without a timeout the call would hang on a member that has stopped.
 async fn open(
     mut client: WatchClient,
+    key: String,
+    options: WatchOptions,
     after: Revision,
     open_timeout: Duration,
 ) -> Result<WatchStream, Error> {
-    let options = WatchOptions::new()
-        .with_all_keys()
+    let options = options
         .with_start_revision(raw(after).saturating_add(1))
         .with_fragment();
-    match timeout(open_timeout, client.watch("", Some(options))).await {
+    match timeout(open_timeout, client.watch(key, Some(options))).await {
         Ok(answer) => answer.map_err(|error| ErrorClass::from(error).into_error()),
         Err(_) => Err(Error::Timeout),
     }
@@ -67,6 +81,42 @@ fn batches_of(watch: WatchStream) -> BoxStream<'static, Result<Batch, Error>> {
     .boxed()
 }
 
+/// Returns the events of a watch of one key. Those of a response that etcd has split are whole.
+fn changes_of(watch: WatchStream) -> impl Stream<Item = Result<KeyChange, Error>> {
+    let responses = stream::try_unfold(watch, |mut watch| async move {
+        let response = response(&mut watch).await?;
+        let events: Vec<_> = response.events.into_iter().filter_map(change).collect();
+        Ok(Some((stream::iter(events.into_iter().map(Ok)), watch)))
+    });
+    responses.try_flatten()
+}
+
+fn change(event: PbEvent) -> Option<KeyChange> {
+    let kv = event.kv?;
+    Some(KeyChange {
+        revision: revision(kv.mod_revision),
+        value: (event.r#type == PUT).then(|| kv.value.into()),
+    })
+}
+
+/// Waits for the next response of a watch.
+async fn response(watch: &mut WatchStream) -> Result<PbWatchResponse, Error> {
+    let message = watch.message().await;
+    let message = message.map_err(|error| ErrorClass::from(error).into_error())?;
+    let Some(response) = message else {
+        return Err(Error::Unavailable("etcd has ended the watch".into()));
+    };
+    let response = response.0;
+    // After either of these etcd leaves the stream open, but sends nothing.
+    if response.compact_revision > 0 {
+        return Err(Error::Expired);
+    }
+    match response.canceled {
+        true => Err(Error::Unavailable(response.cancel_reason)),
+        false => Ok(response),
+    }
+}
+
 struct Follower {
     watch: WatchStream,
     /// The events so far of a response that etcd has split.
@@ -82,33 +132,20 @@ impl Follower {
             if let Some(batch) = self.complete.pop_front() {
                 return Some(Ok(batch));
             }
-            let error = match self.watch.message().await {
-                Ok(Some(message)) => match self.take(message.0) {
-                    Ok(()) => continue,
-                    Err(error) => error,
-                },
-                Ok(None) => Error::Unavailable("etcd has ended the watch".into()),
-                Err(error) => ErrorClass::from(error).into_error(),
-            };
-            return Some(Err(error));
+            match response(&mut self.watch).await {
+                Ok(response) => self.take(response),
+                Err(error) => return Some(Err(error)),
+            }
         }
         None
     }
 
-    fn take(&mut self, message: PbWatchResponse) -> Result<(), Error> {
-        // After either of these etcd leaves the stream open, but sends nothing.
-        if message.compact_revision > 0 {
-            return Err(Error::Expired);
-        }
-        if message.canceled {
-            return Err(Error::Unavailable(message.cancel_reason));
-        }
-        self.fragments.extend(message.events);
-        if !message.fragment {
+    fn take(&mut self, response: PbWatchResponse) {
+        self.fragments.extend(response.events);
+        if !response.fragment {
             self.complete
                 .extend(batches(std::mem::take(&mut self.fragments)));
         }
-        Ok(())
     }
 }
 
@@ -137,11 +174,10 @@ fn batches(events: Vec<PbEvent>) -> Vec<Batch> {
                 cause: None,
             });
         } else if key == keys::TOMBSTONE {
-            tombstones.extend(
-                Cause::decode(kv.value.as_slice())
-                    .ok()
-                    .map(|cause| (revision, cause)),
-            );
+            let cause = Cause::decode(kv.value.as_slice());
+            // A deletion without a cause has an identity only.
+            let cause = cause.ok().filter(|cause| *cause != Cause::default());
+            tombstones.extend(cause.map(|cause| (revision, cause)));
         }
     }
     attach(&mut batches, tombstones);

@@ -160,7 +160,6 @@ impl Side {
                 };
                 let write = Write {
                     expect,
-                    key: self.key(*key),
                     value: value.map(|value| vec![value].into()),
                     fence: fence.map(|term| Fence {
                         namespace: namespace.clone(),
@@ -173,8 +172,7 @@ impl Side {
                         from,
                         to,
                     }),
-                    cause: None,
-                    preconditions: Vec::new(),
+                    ..Write::create(self.key(*key), Default::default())
                 };
                 let committed = self.store.commit(write).await;
                 Answer::Committed(

@@ -6,6 +6,7 @@ mod custom_kinds;
 mod differential;
 mod failures;
 mod panics;
+mod stalls;
 mod subjects;
 
 mod memory {
@@ -23,6 +24,33 @@ mod etcd {
     use super::subjects::OnEtcd;
 
     store_contract! { OnEtcd::start() }
+}
+
+/// Checks DG1: as `memory`, with answers that are lost, late, or to the second of two identical calls.
+mod memory_with_faults {
+    use setpoint_store::{Memory, store_contract};
+
+    use super::subjects::faulty;
+
+    store_contract! { async { faulty(Memory::default()) } }
+}
+
+/// Checks DG1: as `etcd`, with answers that are lost, late, or to the second of two identical calls.
+mod etcd_with_faults {
+    use setpoint_store::store_contract;
+
+    use super::subjects::{OnEtcd, faulty};
+
+    store_contract! { async { faulty(OnEtcd::start().await) } }
+}
+
+/// Checks DG1: as `cached_memory`, with answers that are lost, late, or to the second of two identical calls.
+mod cached_memory_with_faults {
+    use setpoint_store::{Memory, cache_contract};
+
+    use super::subjects::faulty;
+
+    cache_contract! { async { faulty(Memory::default()) } }
 }
 
 mod cached_memory {

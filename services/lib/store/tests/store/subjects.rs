@@ -6,7 +6,7 @@ use etcd_client::Client;
 use futures::future::{BoxFuture, FutureExt as _};
 use setpoint_model::Revision;
 use setpoint_store::Store;
-use setpoint_store::contract::Subject;
+use setpoint_store::contract::{FaultyStore, Subject};
 use setpoint_store::etcd::{self, Etcd};
 
 /// The adapter, and its own etcd process.
@@ -43,9 +43,18 @@ pub async fn with_message_limit(subject: &OnEtcd, message_limit: usize) -> Arc<d
     adapter(&subject.process, settings).await
 }
 
+/// Returns an adapter to the etcd behind a link.
+pub async fn through(link: &setpoint_testkit::Link) -> Arc<dyn Store> {
+    connect(link.url(), etcd::Settings::default()).await
+}
+
 async fn adapter(process: &setpoint_testkit::Etcd, settings: etcd::Settings) -> Arc<dyn Store> {
+    connect(process.url(), settings).await
+}
+
+async fn connect(url: String, settings: etcd::Settings) -> Arc<dyn Store> {
     let settings = etcd::Settings {
-        endpoints: vec![process.url()],
+        endpoints: vec![url],
         ..settings
     };
     Arc::new(Etcd::connect(&settings).await.unwrap())
@@ -63,5 +72,28 @@ impl Subject for OnEtcd {
             client.compact(at, None).await.unwrap();
         }
         .boxed()
+    }
+}
+
+/// A subject whose answers to commits are lost, late, or to the second of two identical calls.
+pub struct Faulty<S> {
+    inner: S,
+    store: Arc<FaultyStore>,
+}
+
+/// Returns a subject with these faults.
+pub fn faulty<S: Subject>(inner: S) -> Faulty<S> {
+    let store = FaultyStore::new(inner.store());
+    store.lose_double_and_delay_answers();
+    Faulty { inner, store }
+}
+
+impl<S: Subject> Subject for Faulty<S> {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
+        self.inner.compact(at)
     }
 }

@@ -19,7 +19,7 @@ macro_rules! cache_contract {
     ($start:expr) => {
         $crate::run_cases! { $start, $crate::contract::cache:
             a_consistent_read_sees_every_acknowledged_write
-            a_consistent_list_of_a_lagging_replica_does_not_show_deleted_objects
+            consistent_reads_of_a_lagging_replica_are_answered_by_the_store
             a_read_of_any_revision_does_not_wait_for_the_store
             a_list_at_a_future_revision_times_out
             a_page_at_an_old_revision_is_read_from_the_store
@@ -28,6 +28,7 @@ macro_rules! cache_contract {
             a_watch_sends_the_initial_state_before_changes
             every_watcher_gets_every_change_once_and_in_order
             a_watch_resumes_from_any_revision
+            a_watch_that_ends_within_a_revision_misses_none_of_its_changes
             a_bookmark_never_runs_ahead_of_a_change
             every_watcher_gets_a_bookmark_at_once_when_a_lease_changes_hands
             a_watcher_behind_the_log_expires_and_the_others_continue

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::cache::{AtLeast, Settings, Start};
-use crate::{Store, Write};
+use crate::{Expect, Precondition, Store, Write};
 use futures::StreamExt as _;
 use futures::future::join_all;
 use setpoint_model::Revision;
@@ -14,11 +14,11 @@ use setpoint_proto::core::ConfigMap;
 use setpoint_proto::{Cause, Reason};
 
 use super::fixture::{
-    bind, cache, cache_with, config_maps, next_error, pods_of, put, revisions, set, settings,
-    summary, take, unset, watch, watch_after,
+    bind, cache, cache_with, config_maps, next_error, pods_of, put, reach, revisions, set,
+    settings, summary, take, unset, watch, watch_after,
 };
 use crate::contract::Subject;
-use crate::contract::objects::{NAMESPACE, key_of};
+use crate::contract::objects::{NAMESPACE, config_map, enveloped, key_of};
 use crate::contract::soon;
 
 /// Writes 10 objects concurrently, each 10 times; returns all revisions in order.
@@ -251,4 +251,54 @@ pub async fn watches_of_a_closed_cache_end_as_unavailable(subject: impl Subject)
         next_error(&mut watcher).await.reason,
         Reason::ServiceUnavailable
     );
+}
+
+/// Creates the objects `a` and `b` in one revision, and returns it.
+async fn set_two(store: &Arc<dyn Store>) -> Revision {
+    let second = Precondition {
+        key: key_of::<ConfigMap>("b"),
+        expect: Expect::Absent,
+        put: Some(enveloped(&config_map("b", "1"), None)),
+    };
+    let value = enveloped(&config_map("a", "1"), None);
+    let write = Write::create(key_of::<ConfigMap>("a"), value);
+    store
+        .commit(write.with_preconditions([second]))
+        .await
+        .unwrap()
+}
+
+/// Checks DG12: a watch whose stream ends between two events of one revision resumes after that revision.
+pub async fn a_watch_that_ends_within_a_revision_misses_none_of_its_changes(subject: impl Subject) {
+    let store = subject.store();
+    let cache = cache(&store).await;
+    let small = Settings {
+        log_records: 1,
+        ..settings()
+    };
+    let small = cache_with(&store, small).await;
+    let mut watch = watch_after(&cache, cache.reached()).await;
+    let both = set_two(&store).await;
+    let events = take(&mut watch, 2).await;
+    let expected = [(Added, "a", both), (Added, "b", both)];
+    assert_eq!(summary(&events), expected);
+    for cache in [&cache, &small] {
+        let rest = take(&mut watch_after(cache, both).await, 1).await;
+        assert_eq!(summary(&rest), expected[1..]);
+        let (_, mut all) = cache.watch_all(Some(both)).await.unwrap();
+        let rest = soon("the rest", all.next()).await.unwrap();
+        let names: Vec<_> = rest.iter().map(|write| &*write.new.key.name).collect();
+        assert_eq!(names, ["b"]);
+    }
+
+    let later = set(&store, "a", "2").await;
+    let rest = take(&mut watch_after(&cache, both).await, 2).await;
+    assert_eq!(revisions(&rest), [both, later]);
+    reach(&small, later).await;
+    let refused = super::fixture::watch(&small, config_maps(), Start::After(both)).await;
+    let refused = refused.err().map(|error| error.reason);
+    assert_eq!(refused, Some(Reason::Expired), "it may have missed `b`");
+    let next = set(&store, "a", "3").await;
+    let rest = take(&mut watch_after(&cache, later).await, 1).await;
+    assert_eq!(revisions(&rest), [next]);
 }

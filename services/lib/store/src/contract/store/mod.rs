@@ -2,6 +2,7 @@
 
 mod fences;
 mod history;
+mod outcomes;
 mod writes;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::contract::objects::{config_map, enveloped, key_of};
 
 pub use fences::*;
 pub use history::*;
+pub use outcomes::*;
 pub use writes::*;
 
 /// Defines the tests of the suite. Each runs on a new subject from `$start`, an async expression.
@@ -42,6 +44,14 @@ macro_rules! store_contract {
             a_list_at_a_revision_outside_of_the_history_expires
             an_entry_is_readable_at_old_revisions_until_they_are_compacted
             a_watch_reports_the_cause_of_a_deletion
+            a_lost_create_is_found_after_any_further_changes
+            a_lost_update_is_found_after_any_further_changes
+            a_lost_deletion_is_found_after_the_object_was_created_again
+            a_lost_write_is_a_conflict_if_another_changed_the_key_first
+            a_lost_write_of_an_unchanged_key_has_an_unknown_outcome
+            a_lost_write_has_an_unknown_outcome_once_its_history_is_compacted
+            a_commit_that_is_sent_twice_is_made_once
+            the_changes_of_one_key_arrive_in_order
         }
     };
 }

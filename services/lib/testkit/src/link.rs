@@ -23,6 +23,8 @@ struct Faults {
     held: Held,
     /// Bytes of connections before this one are dropped.
     lost_before: usize,
+    /// Connections before this one are closed.
+    cut_before: usize,
     /// All connections are closed.
     cut: bool,
 }
@@ -34,6 +36,8 @@ enum Held {
     Nothing,
     /// The bytes to the target, on all connections.
     Requests,
+    /// The bytes from the target, on all connections.
+    Answers,
     /// Both directions of one connection.
     Connection(usize),
 }
@@ -99,6 +103,20 @@ impl Link {
             .send_modify(|faults| faults.held = Held::Requests);
     }
 
+    /// Holds back the bytes from the target from now on; requests still pass.
+    pub fn hold_answers(&self) {
+        self.faults
+            .send_modify(|faults| faults.held = Held::Answers);
+    }
+
+    /// Closes the open connections, and loses what they held back. New connections work.
+    pub fn cut_open_connections(&self) {
+        let open = self.connections();
+        self.faults.send_modify(|faults| {
+            (faults.cut_before, faults.held) = (open, Held::Nothing);
+        });
+    }
+
     /// Holds back both directions of a connection from now on.
     pub fn hold_connection(&self, number: usize) {
         self.faults
@@ -152,7 +170,7 @@ async fn accept(
             let mut cut = faults.clone();
             tokio::select! {
                 biased;
-                _ = cut.wait_for(|faults| faults.cut) => Ok(()),
+                _ = cut.wait_for(|faults| faults.cut || number < faults.cut_before) => Ok(()),
                 ended = connect(near, &target, number, state, faults) => ended,
             }
         });
@@ -231,6 +249,7 @@ impl Direction {
         match held {
             Held::Nothing => false,
             Held::Requests => self.backlog.is_some(),
+            Held::Answers => self.backlog.is_none(),
             Held::Connection(number) => number == self.number,
         }
     }
@@ -292,6 +311,19 @@ mod tests {
         assert_eq!(near.read(&mut [0]).await.unwrap_or_default(), 0);
         let mut again = TcpStream::connect(link.address).await.expect("a listener");
         assert_eq!(again.read(&mut [0]).await.unwrap_or_default(), 0);
+    }
+
+    #[tokio::test]
+    async fn held_answers_are_lost_with_their_connection_while_requests_pass() {
+        let (link, mut near, mut far) = connected().await;
+        link.hold_answers();
+        near.write_all(b"request").await.expect("a buffer");
+        assert_eq!(read(&mut far, 7).await, b"request");
+        far.write_all(b"answer").await.expect("a buffer");
+        link.cut_open_connections();
+        assert_eq!(near.read(&mut [0]).await.unwrap_or_default(), 0);
+        let mut again = TcpStream::connect(link.address).await.expect("a listener");
+        again.write_all(b"again").await.expect("a buffer");
     }
 
     #[tokio::test]
