@@ -85,6 +85,7 @@ fn every_event_has_its_component_and_instance(kubectl: &Kubectl) {
         let loops = match component {
             "deployment-controller" | "replicaset-controller" => instance.starts_with(component),
             "default-scheduler" => instance.starts_with("scheduler-"),
+            "node-controller" => instance.starts_with("controller-manager-"),
             "kubelet" => instance == web::text(event, "/source/host"),
             _ => false,
         };

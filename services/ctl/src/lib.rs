@@ -4,6 +4,9 @@
 //! directory: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`, and, while the
 //! cluster runs, its size and ports in `cluster.json`.
 
+#[macro_use]
+mod output;
+
 mod chaos;
 mod cli;
 mod connection;

@@ -144,6 +144,22 @@ fn a_process_that_dies_at_once_takes_the_others_with_it() {
     assert!(fixture.is_stopped());
 }
 
+/// Checks E11: `setpoint status | head`.
+#[test]
+fn a_reader_that_leaves_before_the_end_of_the_output_ends_the_command() {
+    let fixture = Fixture::new();
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = fixture.command(&["status"]).stdout(closed).output();
+    let output = output.unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(
+        output.status.code(),
+        Some(141),
+        "as if SIGPIPE had ended it"
+    );
+}
+
 #[test]
 fn down_where_nothing_runs_is_no_error() {
     let fixture = Fixture::new();

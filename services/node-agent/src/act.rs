@@ -47,13 +47,20 @@ pub enum Error {
     #[error("{0}")]
     Resize(String),
     /// A container cannot be started as its Pod configures it.
-    #[error("container {container} cannot be started: {}", .waiting.message)]
+    #[error("{}", cannot_start(container, &waiting.message))]
     Config {
         /// Name of the container; empty if the whole Pod is affected.
         container: String,
         /// The container's waiting state.
         waiting: WaitingReason,
     },
+}
+
+fn cannot_start(container: &str, why: &str) -> String {
+    match container {
+        "" => format!("no container can be started: {why}"),
+        named => format!("container {named} cannot be started: {why}"),
+    }
 }
 
 /// The kind in the details of an error that keeps a container from starting.
@@ -162,7 +169,7 @@ impl<R: Runtime> Executor<R> {
                     namespace: meta.namespace.clone(),
                     name: meta.name.clone(),
                     uid: meta.uid.clone(),
-                    ip: *ip,
+                    ip: pod.shared_ip().unwrap_or(*ip),
                     hostname: hostname(&pod.object).to_owned(),
                     hosts: container_config::hosts(&pod.object),
                     sysctls: sysctls::values(&pod.object.spec),
@@ -420,7 +427,9 @@ impl<R: Runtime> Executor<R> {
             return Ok(Vec::new());
         }
         let (placement, path) = (placement(world, pod), !R::RUNS_IMAGES);
-        let env = environment(&self.gateway, &pod.object, container, &placement, path).await;
+        let files = self.env_files(&pod.object.metadata.uid, container).await;
+        let (gateway, object) = (&self.gateway, &pod.object);
+        let env = environment(gateway, object, container, &placement, &files, path).await;
         env.map_err(|error| self.container_error(pod, container, error))
     }
 

@@ -258,6 +258,8 @@ impl<R: Runtime> Agent<R> {
             let mut spec = pod.spec.clone();
             Allocation::reported(pod).apply(&mut spec);
             let demand = Demand::of(&spec);
+            // The address of the node is none of those that it assigns.
+            let sandbox = sandbox.filter(|_| !pod.spec.host_network);
             let ip = sandbox.map(|sandbox| sandbox.config.ip);
             self.admission
                 .restore(&key, uid, &pod.spec.node_name, &demand, ip);

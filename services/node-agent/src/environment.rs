@@ -12,6 +12,7 @@ use setpoint_proto::core::{
 use setpoint_proto::{ApiError, Reason};
 
 use crate::downward::{self, Placement};
+use crate::env_file::{self, EnvFiles};
 use crate::expand::expand;
 use crate::service_links;
 use crate::world::WaitingReason;
@@ -30,7 +31,8 @@ pub enum Error {
     Gateway(#[from] ApiError),
 }
 
-/// Returns the environment of a container; later entries replace earlier ones of the same name. `path` adds a default
+/// Returns the environment of a container; later entries replace earlier ones of the same name. `files` are those that its
+/// variables refer to. `path` adds a default
 /// `PATH`, for runtimes without images.
 ///
 /// # Errors
@@ -40,6 +42,7 @@ pub async fn environment(
     pod: &Pod,
     container: &Container,
     placement: &Placement,
+    files: &EnvFiles,
     path: bool,
 ) -> Result<Vec<(String, String)>, Error> {
     let mut env = Env::default();
@@ -59,7 +62,10 @@ pub async fn environment(
     for var in &container.env {
         let value = match &var.value_from {
             None => Some(expand(&var.value, &env.values)),
-            Some(source) => value_from(gateway, pod, container, placement, var, source).await?,
+            Some(source) => match &source.file_key_ref {
+                Some(selector) => env_file::value(files, selector).map_err(config)?,
+                None => value_from(gateway, pod, container, placement, var, source).await?,
+            },
         };
         if let Some(value) = value {
             env.set(&var.name, value);

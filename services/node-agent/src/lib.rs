@@ -14,6 +14,7 @@ mod container_config;
 mod downward;
 mod duration;
 mod ending;
+mod env_file;
 mod environment;
 mod ephemeral;
 mod events;

@@ -61,7 +61,9 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let mut nodes = nodes.map_err(anyhow::Error::msg)?;
     for node in &mut nodes {
         node.fallback.clone_from(&fallback);
-        node.ip = engine.as_ref().map_or(node.ip, |engine| engine.address);
+        if let Some(engine) = &engine {
+            node.runtime_version.clone_from(&engine.version);
+        }
         let contained = engine.as_ref().is_some_and(|engine| engine.contained);
         node.local_path = local_path(&settings, &node.name, contained);
         node.disks = disks(&settings, &node.name, engine.as_ref());
@@ -163,7 +165,7 @@ async fn serve<R: Runtime>(
     host: Host,
     settings: Settings,
     machine: Machine,
-    nodes: Vec<Node>,
+    mut nodes: Vec<Node>,
     queue: QueueHandle,
     gateway: Client,
     runtime: R,
@@ -177,6 +179,10 @@ async fn serve<R: Runtime>(
     host.health().check(NODES);
     let replica = Replica::announce(host, gateway, recorder, Pod::RESOURCE);
     let (host, gateway) = (&replica.host, &replica.client);
+    let address = reachable(gateway, host.advertised()).await;
+    if let Some(ip) = node::internal_ip(&address) {
+        nodes.iter_mut().for_each(|node| node.ip = ip);
+    }
     let (wake, lister) = (wake(&queue), runtime.clone());
     let images: Images = Arc::new(move || {
         let lister = lister.clone();
@@ -198,7 +204,6 @@ async fn serve<R: Runtime>(
         &settings,
     );
     let names: Vec<String> = nodes.iter().map(|node| node.name.clone()).collect();
-    let address = reachable(gateway, host.advertised()).await;
     let guard = Guard::new(key.clone(), &address, names.clone());
     let state = agent.state.subscribe();
     let signals = (state, wakes);

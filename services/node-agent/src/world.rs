@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -63,7 +64,7 @@ pub struct AssignedPod {
     pub object: Pod,
     /// The resize that its node has not allocated.
     pub resize: Option<Resize>,
-    /// Address of the node.
+    /// Internal IP of the node.
     pub host_ip: String,
     /// Allocatable resources of the node, by resource name.
     pub allocatable: Arc<BTreeMap<String, Quantity>>,
@@ -317,6 +318,12 @@ impl LastAttempt {
 }
 
 impl AssignedPod {
+    /// Returns the address of a Pod in the network of its node; `None` if it has one of its own.
+    pub fn shared_ip(&self) -> Option<Ipv4Addr> {
+        let shares = self.object.spec.host_network && self.runs != Runs::Images;
+        self.host_ip.parse().ok().filter(|_| shares)
+    }
+
     /// Returns whether the main containers may start: all init containers have completed in the current sandbox, or a
     /// main container was started before.
     pub fn initialized(&self, world: &World) -> bool {

@@ -18,6 +18,7 @@ mod node;
 mod plan;
 mod pod;
 mod reconciler;
+mod registered;
 mod settings;
 mod taints;
 mod world;

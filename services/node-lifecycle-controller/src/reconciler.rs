@@ -18,6 +18,7 @@ use setpoint_proto::{ApiError, Resource as _};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::health::NAMESPACE;
+use crate::registered::Registered;
 use crate::taints::is_executed;
 use crate::world::Snapshot;
 use crate::{
@@ -27,6 +28,9 @@ use crate::{
 
 /// The number of nodes that are decided on in one snapshot.
 const BATCH: usize = 256;
+
+/// The component of its Events, as upstream.
+const COMPONENT: &str = "node-controller";
 
 /// The reconciler of nodes.
 pub struct Nodes {
@@ -49,6 +53,7 @@ struct Memory {
     /// The Pods that were marked as not ready, by the node whose agent does not answer. Each is marked once, so that there is no
     /// contest with an agent that answers again.
     marked: HashMap<String, HashSet<String>>,
+    registered: Registered,
 }
 
 /// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
@@ -73,8 +78,9 @@ pub async fn run(
     });
     let (period, queue) = (lifecycle.monitor_period, QueueHandle::default());
     let readers = (replica.reader(), leases.reader(), replica.reader());
+    let events = replica.events.of_component(COMPONENT);
     let controller = replica
-        .controller(Nodes::new(readers, lifecycle, replica.events.clone()))
+        .controller(Nodes::new(readers, lifecycle, events))
         .for_those(replica.informer(), |_| true, matters)
         .watches(replica.informer(), replica.with_reader(unheard))
         .watches(leases, |_| None)
@@ -192,6 +198,9 @@ impl Reconciler for Nodes {
         let now = self.clock.read(tokio::time::Instant::now().into_std());
         let memory = &mut *self.memory.lock();
         let node = self.nodes.get(key);
+        if let Some(change) = memory.registered.observe(key, node.as_deref()) {
+            change.record(&self.events);
+        }
         if let Some(node) = &node {
             let lease = self.lease(&key.name);
             memory.health.observe(node, lease.as_deref(), now);

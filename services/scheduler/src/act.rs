@@ -112,8 +112,10 @@ impl Actor<'_> {
         self.events
             .warning(&about, "FailedScheduling", truncated(message));
         let wants = pod.wants.as_ref();
-        let status = wants
-            .and_then(|wants| status::unschedulable(&wants.status, message, nomination, self.now));
+        let (generation, now) = (pod.meta.generation, self.now);
+        let status = wants.and_then(|wants| {
+            status::unschedulable(&wants.status, generation, message, nomination, now)
+        });
         self.update_status(pod, status).await
     }
 

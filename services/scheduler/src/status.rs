@@ -18,9 +18,11 @@ pub enum Nomination {
     Node(String),
 }
 
-/// Returns the status with the condition and the nominated node, or `None` if it has those already.
+/// Returns the status with the condition of this generation of the Pod and the nominated node, or `None` if it has those
+/// already. As upstream, another generation alone is no change.
 pub fn unschedulable(
     status: &PodStatus,
+    generation: i64,
     message: &str,
     nomination: &Nomination,
     now: Timestamp,
@@ -32,6 +34,7 @@ pub fn unschedulable(
         reason: "Unschedulable".to_owned(),
         message: message.to_owned(),
         last_transition_time: now.into(),
+        observed_generation: generation,
         ..Default::default()
     };
     let changed = condition::set(&mut status.conditions, unschedulable);
@@ -71,12 +74,13 @@ pub fn mark_as_victim(pod: &mut Pod, scheduler: &str, now: Timestamp) -> bool {
 mod tests {
     use super::*;
 
+    /// Checks E6.
     #[test]
     fn the_condition_is_written_once() {
         let now = Timestamp::from_second(7).expect("a time");
         let keep = Nomination::Keep;
         let status = PodStatus::default();
-        let status = unschedulable(&status, "no room", &keep, now).expect("it is new");
+        let status = unschedulable(&status, 3, "no room", &keep, now).expect("it is new");
         let condition = &status.conditions[0];
         assert_eq!(
             (&*condition.r#type, &*condition.status),
@@ -87,8 +91,9 @@ mod tests {
             ("Unschedulable", "no room")
         );
         assert_eq!(condition.last_transition_time, now.into());
-        assert_eq!(unschedulable(&status, "no room", &keep, now), None);
-        assert!(unschedulable(&status, "too many pods", &keep, now).is_some());
+        assert_eq!(condition.observed_generation, 3);
+        assert_eq!(unschedulable(&status, 4, "no room", &keep, now), None);
+        assert!(unschedulable(&status, 4, "too many pods", &keep, now).is_some());
     }
 
     /// Checks C7.
@@ -96,7 +101,7 @@ mod tests {
     fn the_nominated_node_is_set_kept_and_cleared() {
         let now = Timestamp::UNIX_EPOCH;
         let write =
-            |status: &PodStatus, nomination| unschedulable(status, "full", &nomination, now);
+            |status: &PodStatus, nomination| unschedulable(status, 1, "full", &nomination, now);
         let node = || Nomination::Node("a".into());
         let nominated = write(&PodStatus::default(), node()).expect("it is new");
         assert_eq!(nominated.nominated_node_name, "a");

@@ -1,16 +1,14 @@
 //! `/version`: the Kubernetes version whose API is served, and the version of Setpoint.
 
 use serde_json::{Value, json};
+use setpoint_model::version::{MINOR, git_version};
 
-/// The minor version of Kubernetes whose API is served.
-const MINOR: &str = "36";
-
-/// Returns the version document. kubectl compares the numbers with its own, so the version of Setpoint is build metadata.
+/// Returns the version document.
 pub(super) fn document() -> Value {
     json!({
         "major": "1",
         "minor": MINOR,
-        "gitVersion": format!("v1.{MINOR}.0+setpoint-{}", env!("CARGO_PKG_VERSION")),
+        "gitVersion": git_version(env!("CARGO_PKG_VERSION")),
         "gitCommit": "",
         "gitTreeState": "clean",
         "buildDate": "",

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,7 +42,7 @@ where
     let (common, settings) = match settings::load::<S>(service, args, |name| env::var(name).ok()) {
         Ok(loaded) => loaded,
         Err(settings::Error::HelpOrVersion(answer)) => {
-            print!("{answer}");
+            say(&answer.to_string());
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -76,6 +77,11 @@ where
     }
 }
 
+/// Writes to stdout, whose reader may be gone: `<service> --help | head`.
+fn say(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
 /// Returns whether the first argument is `health`, and the arguments without it.
 fn take_health_command(args: impl Iterator<Item = OsString>) -> (bool, Vec<OsString>) {
     let mut args: Vec<_> = args.collect();
@@ -89,11 +95,11 @@ fn take_health_command(args: impl Iterator<Item = OsString>) -> (bool, Vec<OsStr
 async fn health(service: &str, listen: SocketAddr) -> ExitCode {
     match probe::ready(listen).await {
         Ok(()) => {
-            println!("{service} is ready");
+            say(&format!("{service} is ready\n"));
             ExitCode::SUCCESS
         }
         Err(reason) => {
-            println!("{service} {reason}");
+            say(&format!("{service} {reason}\n"));
             ExitCode::FAILURE
         }
     }

@@ -25,6 +25,16 @@ fn echo() -> Command {
     command
 }
 
+/// Checks E11: `<service> --help | head`.
+#[test]
+fn a_reader_that_leaves_before_the_end_of_the_help_is_no_failure() {
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = echo().arg("--help").stdout(closed).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
+}
+
 struct Process {
     child: Child,
     address: SocketAddr,

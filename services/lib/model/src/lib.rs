@@ -29,6 +29,7 @@ mod target;
 pub mod template;
 pub mod time;
 mod verb;
+pub mod version;
 pub mod volume;
 
 pub use fence::{Fence, Malformed};

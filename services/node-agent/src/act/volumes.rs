@@ -1,9 +1,11 @@
 //! Volumes of Pods and mounts of containers.
 
 use setpoint_proto::core::{Container, Pod};
+use tracing::warn;
 
 use super::{Error, Executor, placement};
 use crate::downward::Placement;
+use crate::env_file::{self, EnvFiles};
 use crate::environment;
 use crate::runtime::{self, Mount, Runtime, Volume};
 use crate::volumes::Sources;
@@ -38,6 +40,19 @@ impl<R: Runtime> Executor<R> {
         mounts.map_err(|error| self.container_error(pod, container, error))
     }
 
+    /// Reads the files that the variables of a container refer to.
+    pub(super) async fn env_files(&self, uid: &str, container: &Container) -> EnvFiles {
+        let mut files = EnvFiles::new();
+        for (volume, path) in env_file::references(container) {
+            let read = self.runtime.read_file(uid, &volume, &path).await;
+            let read = read.inspect_err(
+                |error| warn!(uid, volume, path, %error, "cannot read a file of variables"),
+            );
+            files.insert((volume, path), read.ok());
+        }
+        files
+    }
+
     /// Replaces the files of the volumes whose objects have changed. Where that fails, the files stay as they are.
     pub(super) async fn update_volumes(&self, world: &World, pod: &AssignedPod) {
         let placement = placement(world, pod);
@@ -49,12 +64,14 @@ impl<R: Runtime> Executor<R> {
                 if updated.is_ok() {
                     self.updates.record(uid, &changed);
                 }
-                updated.map_err(|error| runtime_message(&error))
+                updated.map_err(|error| {
+                    let message = runtime_message(&error);
+                    format!("the files of volumes could not be updated: {message}")
+                })
             }
             Err(error) => Err(error.to_string()),
         };
         if let Err(message) = updated {
-            let message = format!("the files of volumes could not be updated: {message}");
             self.events.failed_mount(&pod.object, &message);
         }
         self.updates.checked(&pod.object.metadata, world.instant);
@@ -109,7 +126,7 @@ mod tests {
     use crate::fake::Fake;
     use crate::runtime::LogLimits;
     use crate::volumes::{Tokens, Updates};
-    use crate::world::Runs;
+    use crate::world::{Runs, WaitingReason};
 
     fn executor() -> Executor<Fake> {
         let settings = Settings {
@@ -154,6 +171,19 @@ mod tests {
             ending: None,
             volumes_checked: None,
         }
+    }
+
+    /// Checks E11.
+    #[test]
+    fn an_error_says_which_container_cannot_be_started_or_that_none_can() {
+        let error = |container: &str| Error::Config {
+            container: container.into(),
+            waiting: WaitingReason::config("no such path".to_owned()),
+        };
+        let message = error("web").to_string();
+        assert_eq!(message, "container web cannot be started: no such path");
+        let message = error("").to_string();
+        assert_eq!(message, "no container can be started: no such path");
     }
 
     /// Checks K14: the container waits, not its Pod.

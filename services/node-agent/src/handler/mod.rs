@@ -17,7 +17,7 @@ use crate::runtime::streams::dial;
 use crate::runtime::{Connection, ContainerId, Error, Runtime};
 
 /// The version of Kubernetes whose probes these are, for user agents.
-const VERSION: &str = "1.36";
+const VERSION: &str = setpoint_model::version::KUBERNETES;
 /// Maximum number of bytes of an output or a body that are read.
 const MAX_OUTPUT: usize = 10 << 10;
 

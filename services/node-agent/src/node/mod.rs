@@ -8,7 +8,7 @@ mod state;
 pub mod watch;
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
 
 pub use machine::Machine;
-pub use object::{annotations, labels, status, taints};
+pub use object::{annotations, internal_ip, labels, status, taints};
 pub use state::{CRITICAL, NodeState, Pressure};
 
 use crate::admission::NodeCapacity;
@@ -48,8 +48,10 @@ pub struct Node {
     pub allocatable: Arc<BTreeMap<String, Quantity>>,
     /// The runtime of its containers.
     pub runtime: Kind,
-    /// Address of the node as its Pods reach it.
-    pub ip: Ipv4Addr,
+    /// Internal IP of the node.
+    pub ip: IpAddr,
+    /// Version of the software that runs its containers.
+    pub runtime_version: String,
     /// The directory of its persistent volumes, if it keeps any.
     pub local_path: Option<PathBuf>,
     /// The file systems of the machine whose space counts; `None` if the node is simulated.
@@ -130,7 +132,9 @@ impl Node {
             resources: Arc::new(resources),
             allocatable: Arc::new(allocatable),
             runtime: settings.runtime,
-            ip: Ipv4Addr::new(a, b, c, 1),
+            // Until it is known at which address others reach the agent.
+            ip: Ipv4Addr::new(a, b, c, 1).into(),
+            runtime_version: env!("CARGO_PKG_VERSION").to_owned(),
             local_path: None,
             disks: None,
             fallback: String::new(),
@@ -186,7 +190,36 @@ mod tests {
             millicpu, memory, ..
         } = node.capacity.resources;
         assert_eq!((millicpu, memory), (2000, (1 << 30) - thresholds));
-        assert!(node.ip.is_loopback() && node.ip.octets()[1] > 0);
+        let network = node.capacity.network;
+        assert!(network.is_loopback() && network.octets()[1] > 0);
+    }
+
+    /// Checks E8 and RF12.
+    #[test]
+    fn a_node_reports_the_version_of_its_engine_and_that_of_the_server() {
+        let [mut node] = nodes(1, Kind::Docker).try_into().unwrap();
+        node.runtime_version = "20.10.24".to_owned();
+        let (machine, state) = (Machine::default(), NodeState::default());
+        let reported = NodeStatus::default();
+        let now = Timestamp::UNIX_EPOCH;
+        let status = super::status(&node, &machine, "10.1.2.3:80", &state, &reported, now);
+        let info = status.node_info;
+        assert_eq!(info.container_runtime_version, "docker://20.10.24");
+        let server = setpoint_model::version::git_version(env!("CARGO_PKG_VERSION"));
+        assert_eq!(info.kubelet_version, server);
+    }
+
+    /// Checks RF5: status.hostIP is the InternalIP.
+    #[test]
+    fn the_internal_ip_is_the_address_at_which_others_reach_the_agent() {
+        for (address, expected) in [
+            ("127.0.0.1:10250", Some("127.0.0.1")),
+            ("[fd00::1]:10250", Some("fd00::1")),
+            ("node-agent:10250", None),
+        ] {
+            let ip = internal_ip(address).map(|ip| ip.to_string());
+            assert_eq!(ip.as_deref(), expected, "{address}");
+        }
     }
 
     /// Checks K13.

@@ -1,9 +1,10 @@
 //! The labels, taints and status of a Node object. Pure.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use jiff::Timestamp;
-use setpoint_model::condition;
+use setpoint_model::{condition, version};
 use setpoint_proto::core::{
     DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo,
     Taint,
@@ -15,9 +16,6 @@ use super::{Node, NodeState, Pressure};
 use crate::rejection::OS;
 use crate::runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 use crate::settings::Kind;
-
-/// The release of Kubernetes whose kubelet this agent follows.
-const KUBELET_VERSION: &str = concat!("v1.34.0-setpoint.", env!("CARGO_PKG_VERSION"));
 
 /// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).
 const RESTARTS_ALL: &str = "RestartAllContainersOnContainerExits";
@@ -80,7 +78,7 @@ pub fn status(
     reported: &NodeStatus,
     now: Timestamp,
 ) -> NodeStatus {
-    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    let (host, port) = host_and_port(address);
     NodeStatus {
         capacity: with_added(&node.resources, reported),
         allocatable: with_added(&node.allocatable, reported),
@@ -201,9 +199,19 @@ fn engine(node: &Node) -> Option<Stated<'_>> {
     }
 }
 
+fn host_and_port(address: &str) -> (&str, &str) {
+    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
+    (host.trim_matches(['[', ']']), port)
+}
+
+/// Returns the IP in the address at which others reach an agent; `None` if that is a name.
+pub fn internal_ip(address: &str) -> Option<IpAddr> {
+    host_and_port(address).0.parse().ok()
+}
+
 fn addresses(node: &Node, host: &str) -> Vec<NodeAddress> {
     let addresses = [
-        ("InternalIP", host.trim_matches(['[', ']']).to_owned()),
+        ("InternalIP", host.to_owned()),
         ("Hostname", node.name.clone()),
     ];
     let addresses = addresses.map(|(kind, address)| NodeAddress {
@@ -220,8 +228,8 @@ fn info(node: &Node, machine: &Machine) -> NodeSystemInfo {
         boot_id: machine.boot_id.clone(),
         kernel_version: machine.kernel.clone(),
         os_image: machine.os_image.clone(),
-        container_runtime_version: format!("{}://{}", runtime(node), env!("CARGO_PKG_VERSION")),
-        kubelet_version: KUBELET_VERSION.to_owned(),
+        container_runtime_version: format!("{}://{}", runtime(node), node.runtime_version),
+        kubelet_version: version::git_version(env!("CARGO_PKG_VERSION")),
         kube_proxy_version: String::new(),
         operating_system: "linux".to_owned(),
         architecture: architecture().to_owned(),

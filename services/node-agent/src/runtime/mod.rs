@@ -74,6 +74,17 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         std::future::ready(DiskUsage::default())
     }
 
+    /// Reads a file of a volume of a Pod, of at most [`MAX_SIZE`](crate::env_file::MAX_SIZE) bytes.
+    fn read_file(
+        &self,
+        _uid: &str,
+        _volume: &str,
+        _path: &str,
+    ) -> impl Future<Output = Result<Vec<u8>, Error>> + Send {
+        let message = "this node has no files of volumes".to_owned();
+        std::future::ready(Err(Error::Unsupported(message)))
+    }
+
     /// Returns whether it mounts volumes in containers.
     fn mounts_volumes(&self) -> bool;
 

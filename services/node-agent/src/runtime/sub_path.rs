@@ -126,6 +126,17 @@ pub fn refused(volume: &str, container: &str, cause: &io::Error) -> String {
     )
 }
 
+/// Opens what [`open_existing`] has found for reading.
+///
+/// # Errors
+/// If it is no regular file: to open another could block.
+pub fn open_regular(opened: &OwnedFd) -> io::Result<fs::File> {
+    match FileType::from_raw_mode(fstat(opened)?.st_mode) {
+        FileType::RegularFile => fs::File::open(path_of(opened)),
+        _ => Err(io::Error::other("not a regular file")),
+    }
+}
+
 /// Returns whether a descriptor is one of a directory.
 pub fn is_directory(file: impl AsFd) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(fstat(file)?.st_mode) == FileType::Directory)

@@ -13,7 +13,7 @@ use setpoint_controller::Client;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{
     EmptyDirVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Pod,
-    Volume as Declared,
+    Volume as Declared, VolumeSource,
 };
 
 use self::projection::DEFAULT_MODE;
@@ -96,6 +96,19 @@ impl Sources<'_> {
         if source.image.is_some() && self.has_engine {
             return Ok(VolumeKind::Image);
         }
+        if !is_files(declared) {
+            let message = format!(
+                "the type of volume {:?} is not supported on this node",
+                declared.name
+            );
+            return Err(config_error(message));
+        }
+        let files = self.files_of(source).await;
+        files.map_err(|error| set_up_failed(&declared.name, error))
+    }
+
+    /// Resolves the files of a volume that has any.
+    async fn files_of(&self, source: &VolumeSource) -> Result<VolumeKind, Error> {
         let mode = |mode: Option<i32>| mode.unwrap_or(DEFAULT_MODE);
         let (files, secret) = if let Some(map) = &source.config_map {
             let (name, optional) = (&map.local_object_reference.name, map.optional);
@@ -109,15 +122,10 @@ impl Sources<'_> {
             (files.await?, true)
         } else if let Some(projected) = &source.projected {
             (self.projected_files(projected).await?, true)
-        } else if let Some(downward) = &source.downward_api {
+        } else {
+            let downward = source.downward_api.clone().unwrap_or_default();
             let mode = mode(downward.default_mode);
             (self.downward_files(&downward.items, mode)?, true)
-        } else {
-            let message = format!(
-                "the type of volume {:?} is not supported on this node",
-                declared.name
-            );
-            return Err(config_error(message));
         };
         Ok(VolumeKind::Files { files, secret })
     }
@@ -222,6 +230,17 @@ fn empty_dir(empty: &EmptyDirVolumeSource) -> VolumeKind {
     }
 }
 
+/// Adds the volume to an error, in the words of the kubelet.
+fn set_up_failed(volume: &str, error: Error) -> Error {
+    match error {
+        Error::Config(waiting) => config_error(format!(
+            "MountVolume.SetUp failed for volume {volume:?} : {}",
+            waiting.message
+        )),
+        gateway => gateway,
+    }
+}
+
 fn config_error(message: String) -> Error {
     Error::Config(WaitingReason::config(message))
 }
@@ -254,6 +273,15 @@ mod tests {
             ..PodSecurityContext::default()
         });
         pod
+    }
+
+    /// Checks RF10.
+    #[test]
+    fn an_error_of_a_volume_of_files_names_the_volume_in_the_words_of_the_kubelet() {
+        let error = config_error("secret \"absent\" not found".to_owned());
+        let message = set_up_failed("keys", error).to_string();
+        let expected = r#"MountVolume.SetUp failed for volume "keys" : secret "absent" not found"#;
+        assert_eq!(message, expected);
     }
 
     #[test]

@@ -17,6 +17,7 @@ on_every_runtime_that_runs! {
     a_volume_of_the_machine_outlives_its_pod
     a_link_in_a_path_of_the_machine_gives_no_other
     the_group_of_a_volume_may_read_and_write_it
+    a_file_of_a_volume_is_read_by_the_agent
     a_container_works_in_a_volume
     the_space_that_a_pod_holds_is_measured
 }
@@ -274,6 +275,28 @@ async fn a_link_in_a_path_of_the_machine_gives_no_other<R: Runtime>(fixture: Fix
     assert_eq!(fixture.output(within).await, "");
     let read = std::fs::read_to_string(allowed.join("inner/made/new"));
     assert_eq!(read.unwrap(), "kept\n");
+    end(fixture).await;
+}
+
+/// Checks E9: the kubelet reads variables from what an init container has written.
+async fn a_file_of_a_volume_is_read_by_the_agent<R: Runtime>(fixture: Fixture<R>) {
+    if !mounts(&fixture) {
+        return;
+    }
+    let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
+    fixture.runtime.run_sandbox(sandbox).await.unwrap();
+    let script = script(
+        0,
+        "cd scratch; mkdir sub; echo \"A='1'\" >sub/app.env; ln -s /dev/zero zero",
+        vec![mount("scratch")],
+    );
+    assert_eq!(fixture.output(script).await, "");
+    let read = async |path: &str| fixture.runtime.read_file(&uid(), "scratch", path).await;
+    assert_eq!(read("sub/app.env").await.unwrap(), b"A='1'\n");
+    for path in ["sub/none", "zero"] {
+        let content = read(path).await.unwrap_or_default();
+        assert_eq!(content, b"", "{path}");
+    }
     end(fixture).await;
 }
 

@@ -2,7 +2,7 @@
 
 use setpoint_model::condition;
 use setpoint_node_agent::runtime::{Exit, State};
-use setpoint_node_agent::{Action, plan, status};
+use setpoint_node_agent::{Action, Runs, plan, status};
 use setpoint_proto::core::{
     ContainerState, ContainerStateTerminated, PodCondition, PodReadinessGate,
 };
@@ -26,6 +26,23 @@ fn a_running_container_is_reported_with_its_image() {
     simulation.world.sandboxes[0].containers[0].image_id = "sha256:5be0".into();
     simulation.converge();
     assert_eq!(simulation.reported("web").image_id, "fake://sha256:5be0");
+}
+
+/// Checks RF5.
+#[test]
+fn a_pod_in_the_network_of_its_node_has_the_address_of_the_node() {
+    let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
+    let pod = simulation.world.pod.as_mut().unwrap();
+    let mut shared = |host_network, runs| {
+        pod.object.spec.host_network = host_network;
+        pod.runs = runs;
+        pod.shared_ip().map(|ip| ip.to_string())
+    };
+    let node = Some("10.1.2.1".to_owned());
+    assert_eq!(shared(true, Runs::Nothing), node);
+    assert_eq!(shared(true, Runs::Commands), node);
+    assert_eq!(shared(true, Runs::Images), None, "it has no effect there");
+    assert_eq!(shared(false, Runs::Commands), None);
 }
 
 #[test]

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_model::Key;
 use setpoint_proto::core::ObjectReference;
 use setpoint_proto::{ApiError, Resource, Retry, TraceContext};
 use setpoint_telemetry::Span;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::{Client, cascade, metrics};
 use writer::Batcher;
@@ -155,8 +156,16 @@ impl Recorder {
         };
         if channel.notes.try_send(note).is_err() {
             metrics::event_dropped();
+            let error = "too many Events wait to be written";
+            debug!(object = object(about), reason, error, "Event dropped");
         }
     }
+}
+
+/// Returns the object of an Event for the log: `Pod default/web`.
+fn object(about: &ObjectReference) -> String {
+    let key = Key::new(&about.namespace, &about.name);
+    format!("{} {key}", about.kind)
 }
 
 /// Returns whether an error of a write is reported to the user.

@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::Note;
 use super::aggregator::{Aggregator, Counted, Repeated, event_key};
+use super::{Note, object};
 use crate::queue::Bucket;
 use crate::{Backoff, Client, cascade, metrics};
 
@@ -57,18 +57,39 @@ impl Writer {
     }
 
     async fn write(&mut self, repeated: &Repeated) {
+        let Err(error) = self.write_with_retries(repeated).await else {
+            return;
+        };
+        metrics::event_dropped();
+        let (object, reason) = (object(&repeated.note.about), &repeated.note.reason);
+        match error.is_namespace_terminating() {
+            // Nothing is created there any more.
+            true => debug!(object, reason, %error, "Event dropped"),
+            false => warn!(object, reason, %error, "Event dropped"),
+        }
+    }
+
+    async fn write_with_retries(&mut self, repeated: &Repeated) -> Result<(), ApiError> {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-        for _ in 0..TRIES {
-            match self.try_to_write(repeated).await {
-                Ok(counted) => return self.series.set(repeated, Some(counted)),
+        let mut retries = 1..TRIES;
+        loop {
+            let error = match self.try_to_write(repeated).await {
+                Ok(counted) => {
+                    self.series.set(repeated, Some(counted));
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            if error.reason == Reason::NotFound {
                 // The Event has expired: it is created again.
-                Err(error) if error.reason == Reason::NotFound => self.series.set(repeated, None),
-                Err(error) => debug!(%error, "Event not written yet"),
+                self.series.set(repeated, None);
             }
+            if error.is_namespace_terminating() || retries.next().is_none() {
+                return Err(error);
+            }
+            debug!(%error, "Event not written yet");
             sleep(backoff.next_delay()).await;
         }
-        metrics::event_dropped();
-        warn!(reason = repeated.note.reason, "Event dropped");
     }
 
     async fn try_to_write(&mut self, repeated: &Repeated) -> Result<Counted, ApiError> {

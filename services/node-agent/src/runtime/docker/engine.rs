@@ -53,6 +53,8 @@ pub struct Engine {
     pub(super) cgroups: Option<Cgroups>,
     /// Number of CPUs.
     pub(super) cpus: i64,
+    /// Its version.
+    pub version: String,
     /// Confinement of containers, for example `name=seccomp,profile=default` or `name=apparmor`.
     pub(super) security_options: Vec<String>,
 }
@@ -113,6 +115,7 @@ impl Engine {
                 .filter(|root| root.exists())
                 .unwrap_or_else(|| ".".into()),
             cpus: info.ncpu.unwrap_or(1),
+            version: info.server_version.unwrap_or_default(),
             security_options: info.security_options.unwrap_or_default(),
         })
     }

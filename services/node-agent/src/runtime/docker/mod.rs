@@ -156,6 +156,15 @@ impl Runtime for Docker {
         self.shared.disk_usage(pods).await
     }
 
+    /// The engine resolves links within the pause container.
+    async fn read_file(&self, uid: &str, volume: &str, path: &str) -> Result<Vec<u8>, Error> {
+        let pause = self.shared.pauses.lock().get(uid).cloned();
+        let pause = pause.ok_or_else(|| Error::Unknown(uid.to_owned()))?;
+        let path = format!("{}/{}", volume::path(volume), path.trim_start_matches('/'));
+        let read = self.shared.read_file(&pause.runtime_id, &path).await;
+        read.map_err(|error| engine_error(format!("read {path}"), error))
+    }
+
     fn mounts_volumes(&self) -> bool {
         true
     }

@@ -215,6 +215,11 @@ impl Runtime for Processes {
     const RUNS_COMMANDS: bool = true;
     const RUNS_IMAGES: bool = false;
 
+    async fn read_file(&self, uid: &str, volume: &str, path: &str) -> Result<Vec<u8>, Error> {
+        let read = self.shared.volumes.read_file(uid, volume, path);
+        read.map_err(|source| state_error(format!("volume {volume:?} of Pod {uid}"), source))
+    }
+
     fn mounts_volumes(&self) -> bool {
         self.shared.mounts
     }

@@ -7,7 +7,7 @@
 //! Nothing is mounted outside of the namespaces of containers, so that nothing stays mounted when they end.
 
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,9 @@ use setpoint_model::hash::fnv32a;
 
 use super::mounts::Bind;
 use super::{private, remove_dir};
+use crate::env_file::MAX_SIZE;
 use crate::runtime::archive::{self, Ownership, RO_MASK, RW_MASK};
-use crate::runtime::{ContainerConfig, Volume, VolumeKind, layout};
+use crate::runtime::{ContainerConfig, Volume, VolumeKind, layout, sub_path};
 
 /// The machine's file system in memory.
 const MEMORY: &str = "/dev/shm";
@@ -66,6 +67,19 @@ impl Volumes {
         let archive = archive::of_version(files, volume.group)?;
         let version = layout::version(Timestamp::now());
         layout::publish(&folder, &version, archive.as_slice()).map(|_| ())
+    }
+
+    /// Reads a regular file of a volume.
+    pub fn read_file(&self, uid: &str, volume: &str, path: &str) -> io::Result<Vec<u8>> {
+        let folders = [&self.memory, &self.disk].map(|root| root.join(uid).join(volume));
+        let folder = folders.iter().find(|folder| folder.is_dir());
+        let folder = sub_path::open_volume(folder.ok_or(io::ErrorKind::NotFound)?)?;
+        let opened = sub_path::open_existing(&folder, path.trim_start_matches('/'))?;
+        let file = sub_path::open_regular(&opened)?;
+        let mut content = Vec::new();
+        let limit = u64::try_from(MAX_SIZE).unwrap_or(u64::MAX);
+        file.take(limit).read_to_end(&mut content)?;
+        Ok(content)
     }
 
     /// Returns the names and directories of the volumes of a Pod.

@@ -1,0 +1,22 @@
+//! The version of Kubernetes whose API the gateway serves, and whose kubelet node agents follow.
+
+/// The minor version.
+pub const MINOR: &str = "36";
+/// The major and the minor version.
+pub const KUBERNETES: &str = "1.36";
+
+/// Returns the version of a component, as `gitVersion` and `kubeletVersion` have it. Clients compare the numbers with their own,
+/// so the version of Setpoint is build metadata.
+pub fn git_version(own: &str) -> String {
+    format!("v{KUBERNETES}.0+setpoint-{own}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_minor_version_is_that_of_the_release() {
+        assert_eq!(KUBERNETES.split_once('.'), Some(("1", MINOR)));
+    }
+}
