@@ -1,15 +1,23 @@
 //! `/version`: the Kubernetes version whose API is served, and the version of Setpoint.
 
-use serde_json::{Value, json};
+use serde_json::json;
+
+use super::ordered;
 
 /// The minor version of Kubernetes whose API is served.
 const MINOR: &str = "36";
+/// The oldest version whose clients and nodes are served: the one before, as in a kube-apiserver with its defaults.
+const MIN_COMPATIBILITY_MINOR: &str = "35";
 
 /// Returns the version document. kubectl compares the numbers with its own, so the version of Setpoint is build metadata.
-pub(super) fn document() -> Value {
-    json!({
+pub(super) fn document() -> Vec<u8> {
+    let document = json!({
         "major": "1",
         "minor": MINOR,
+        "emulationMajor": "1",
+        "emulationMinor": MINOR,
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": MIN_COMPATIBILITY_MINOR,
         "gitVersion": format!("v1.{MINOR}.0+setpoint-{}", env!("CARGO_PKG_VERSION")),
         "gitCommit": "",
         "gitTreeState": "clean",
@@ -17,5 +25,6 @@ pub(super) fn document() -> Value {
         "goVersion": "",
         "compiler": "rustc",
         "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
-    })
+    });
+    ordered::json(&document, &ordered::VERSION_INFO)
 }
