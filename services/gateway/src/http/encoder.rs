@@ -16,6 +16,7 @@ use super::encoding::{
     encoded_status, framed, json_list, line, partial, protobuf, protobuf_list, text,
 };
 use super::handler::ObjectRequest;
+use super::ordered;
 use super::query::Query;
 use super::response::{self, ApiResponse};
 use super::table::{self, Include};
@@ -78,7 +79,7 @@ impl Encoder {
     }
 
     fn document(&self, document: &Value) -> Result<ApiResponse, ApiError> {
-        self.text(document.to_string().into())
+        self.text(ordered::json(document, &ordered::CONVERTED))
     }
 
     /// Encodes an object.
@@ -226,7 +227,7 @@ impl Encoder {
             (Form::Whole, _) => line(name, &view::decode(kind, raw)?.to_json()),
             _ => {
                 let object = self.converted(&*view::decode(kind, raw)?, first);
-                line(name, object.to_string().as_bytes())
+                line(name, &ordered::json(&object, &ordered::CONVERTED))
             }
         })
     }

@@ -9,6 +9,7 @@ use setpoint_proto::meta::{self, ListMeta, PartialObjectMetadata, RawExtension, 
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::{Media, PROTOBUF};
+use super::ordered;
 use super::response::ApiResponse;
 use super::yaml;
 
@@ -79,13 +80,10 @@ pub(super) fn json_list<E>(
     metadata: &ListMeta,
     objects: impl Iterator<Item = Result<Box<dyn Object>, E>>,
 ) -> Result<Vec<u8>, E> {
-    let head = json!({
-        "kind": kind.list_kind(),
-        "apiVersion": kind.api_version(),
-        "metadata": metadata,
-    });
-    let mut body = head.to_string().into_bytes();
-    body.pop();
+    let (list, version) = (json!(kind.list_kind()), json!(kind.api_version()));
+    let head = format!(r#"{{"kind":{list},"apiVersion":{version},"metadata":"#);
+    let mut body = head.into_bytes();
+    body.extend(ordered::json(&json!(metadata), &ordered::METADATA));
     body.extend_from_slice(br#","items":["#);
     for (index, object) in objects.enumerate() {
         if index > 0 {

@@ -21,6 +21,7 @@ mod list_options;
 mod loading;
 mod metrics;
 mod openapi;
+mod ordered;
 mod query;
 mod read;
 mod response;
@@ -43,7 +44,6 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use http::HeaderMap;
 use setpoint_proto::{ApiError, Reason};
 
 pub(crate) use compression::{gunzip, gzip};
@@ -51,7 +51,6 @@ pub(crate) use connect::Streams;
 pub(crate) use discovery::priorities;
 
 use crate::registry::Registry;
-use query::Query;
 use response::{ApiResponse, ErrorResponse};
 
 /// Returns the routes of the REST API; health and metrics are served elsewhere.
@@ -82,8 +81,9 @@ async fn prepare(State(registry): State<Arc<Registry>>, request: Request, next: 
     telemetry::observe(&registry, request, authenticate).await
 }
 
-async fn version(query: Query, headers: HeaderMap) -> ApiResponse {
-    response::document(&version::document(), response::is_pretty(&query, &headers))
+async fn version() -> ApiResponse {
+    // Indented for all clients, as upstream.
+    ApiResponse::json(version::document(), true)
 }
 
 fn not_found() -> ApiError {

@@ -34,9 +34,11 @@ impl ApiResponse {
         }
     }
 
-    /// Returns a response with a JSON body.
+    /// Returns a response with a JSON body, which ends with a newline.
     pub(super) fn json(body: Vec<u8>, pretty: bool) -> Self {
-        Self::new(JSON, if pretty { indented(body) } else { body })
+        let mut body = if pretty { indented(body) } else { body };
+        body.push(b'\n');
+        Self::new(JSON, body)
     }
 
     pub(super) fn body(&self) -> &[u8] {
@@ -144,10 +146,7 @@ fn indented(json: Vec<u8>) -> Vec<u8> {
     let mut reader = serde_json::Deserializer::from_slice(&json);
     let mut writer = serde_json::Serializer::pretty(&mut indented);
     match serde_transcode::transcode(&mut reader, &mut writer) {
-        Ok(()) => {
-            indented.push(b'\n');
-            indented
-        }
+        Ok(()) => indented,
         Err(_) => json,
     }
 }

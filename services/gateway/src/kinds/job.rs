@@ -32,10 +32,7 @@ impl StoredKind for Job {
     const COUNTS_GENERATIONS: bool = true;
 
     fn fill_defaults(&mut self) {
-        if self.metadata.labels.is_empty() {
-            let labels = &self.spec.template.metadata.labels;
-            self.metadata.labels.clone_from(labels);
-        }
+        fill_labels(self);
         spec::fill_defaults(&mut self.spec);
         spec::fill_job_defaults(&mut self.spec);
     }
@@ -44,6 +41,8 @@ impl StoredKind for Job {
         self.status = Default::default();
         if self.spec.manual_selector != Some(true) {
             generate_selector(self);
+            // The template may have had no labels before.
+            fill_labels(self);
         }
     }
 
@@ -83,6 +82,14 @@ impl StoredKind for Job {
             "Duration" => duration(self, now).into(),
             _ => return template::cell(column, template, spec.selector.as_ref()),
         })
+    }
+}
+
+/// Sets the labels of a Job without any to those of its template.
+fn fill_labels(job: &mut Job) {
+    if job.metadata.labels.is_empty() {
+        let labels = &job.spec.template.metadata.labels;
+        job.metadata.labels.clone_from(labels);
     }
 }
 

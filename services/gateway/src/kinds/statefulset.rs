@@ -1,5 +1,7 @@
 //! StatefulSet: claims for each Pod, and a spec of which few fields can be changed.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::names;
@@ -261,7 +263,12 @@ fn with_claims(spec: &StatefulSetSpec) -> PodTemplateSpec {
     let is_claim = |name: &str| claims.iter().any(|claim| claim.metadata.name == name);
     let others = template.spec.volumes;
     let others = others.into_iter().filter(|volume| !is_claim(&volume.name));
-    template.spec.volumes = claims.iter().map(volume_of).chain(others).collect();
+    // As upstream, several claims of one name are accepted.
+    let mut names = BTreeSet::new();
+    let distinct = claims
+        .iter()
+        .filter(|claim| names.insert(&claim.metadata.name));
+    template.spec.volumes = distinct.map(volume_of).chain(others).collect();
     template
 }
 

@@ -120,7 +120,8 @@ fn validate_topologies(terms: &[TopologySelectorTerm], errors: &mut FieldErrors)
                 errors.duplicate(&at.field("key"), &requirement.key);
             }
         }
-        if !seen.insert(keys) {
+        // Upstream takes a term without expressions for a repetition, even if it is the only one.
+        if keys.is_empty() || !seen.insert(keys) {
             errors.duplicate(&path.field("matchLabelExpressions"), "");
         }
     }

@@ -12,6 +12,8 @@ use crate::api::{Api, PROTOBUF};
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
 fn named<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
     let mut items = list.as_array().unwrap().iter();
     items
@@ -46,6 +48,64 @@ async fn legacy_discovery_lists_every_kind() {
         (&scale["group"], &scale["kind"]),
         (&"autoscaling".into(), &"Scale".into())
     );
+}
+
+/// Checks T1: upstream's tests compare the text.
+#[tokio::test]
+async fn the_keys_of_documents_have_the_order_of_go() {
+    let api = Api::start().await;
+    let verbs = r#"["create","delete","deletecollection","get","list","patch","update","watch"]"#;
+    let resource = |names: &str, kind: &str| {
+        format!(r#"{{{names},"namespaced":true,"kind":"{kind}","verbs":{verbs},"shortNames":"#)
+    };
+    let maps = r#""name":"configmaps","singularName":"configmap""#;
+    let pods = r#""name":"pods","singularName":"pod""#;
+    for (path, accept, expected) in [
+        ("/api", "", r#"{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[{"clientCIDR":"0.0.0.0/0","serverAddress":"#.to_owned()),
+        ("/api/v1", "", r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"#.to_owned()),
+        ("/api/v1", "", resource(maps, "ConfigMap") + r#"["cm"],"storageVersionHash":""#),
+        ("/api/v1", "", resource(pods, "Pod") + r#"["po"],"categories":["all"],"storageVersionHash":""#),
+        ("/apis", "", r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"#.to_owned()),
+        ("/apis/apps", "", r#"{"kind":"APIGroup","apiVersion":"v1","name":"apps","versions":[{"groupVersion":"apps/v1","version":"v1"}],"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}}"#.to_owned()),
+        ("/apis/apps/v1", "", r#"{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"apps/v1","resources":[{"name":"#.to_owned()),
+        ("/apis", AGGREGATED, r#"{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{},"items":[{"metadata":{"name":"#.to_owned()),
+        ("/apis", AGGREGATED, r#"{"resource":"deployments","responseKind":{"group":"apps","version":"v1","kind":"Deployment"},"scope":"Namespaced","singularResource":"deployment","verbs":["#.to_owned()),
+        ("/api/v1/namespaces", "", r#"{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":""#.to_owned()),
+        ("/api/v1/namespaces", TABLE, r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":""#.to_owned()),
+        ("/api/v1/namespaces", TABLE, r#""columnDefinitions":[{"name":"Name","type":"string","format":"name","description":""#.to_owned()),
+        ("/api/v1/namespaces", TABLE, r#""object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":""#.to_owned()),
+        ("/version", "", "{\n  \"major\": \"1\",\n  \"minor\": \"36\",\n  \"emulationMajor\": \"1\",\n  \"emulationMinor\": \"36\",\n  \"minCompatibilityMajor\": \"1\",\n  \"minCompatibilityMinor\": \"35\",\n  \"gitVersion\": \"v1.36.".to_owned()),
+    ] {
+        let reply = match accept {
+            "" => api.get(path).await,
+            accept => api.get_as(path, accept).await,
+        };
+        let text = String::from_utf8(reply.body.to_vec()).unwrap();
+        assert!(text.contains(&expected), "{path}: {expected}\nnot in {text}");
+    }
+}
+
+/// A JSON response ends with a newline, so that a prompt or the next response is on a line of its own.
+#[tokio::test]
+async fn a_json_response_ends_with_one_newline() {
+    let api = Api::start().await;
+    let namespace = "/api/v1/namespaces/production";
+    for path in [
+        namespace,
+        "/api/v1/namespaces",
+        "/api/v1/namespaces/none",
+        "/apis",
+        "/version",
+    ] {
+        for query in ["", "?pretty=true"] {
+            let reply = api.get(&format!("{path}{query}")).await;
+            let text = String::from_utf8(reply.body.to_vec()).unwrap();
+            assert!(
+                text.ends_with("}\n") && !text.ends_with("\n\n"),
+                "{path}: {text:?}"
+            );
+        }
+    }
 }
 
 #[tokio::test]
@@ -261,7 +321,12 @@ async fn legacy_discovery_is_served_in_every_encoding() {
         let read = envelope::read(&reply.body).unwrap();
         assert_eq!(read.kind, api.get(path).await.ok()["kind"], "{path}");
         let yaml = api.get_as(path, "application/yaml").await;
-        assert!(yaml.body.starts_with(b"apiVersion") || yaml.body.starts_with(b"kind"));
+        let starts = ["apiVersion", "groupVersion", "kind"];
+        assert!(
+            starts
+                .iter()
+                .any(|key| yaml.body.starts_with(key.as_bytes()))
+        );
         let refused = api.get_as(path, "application/cbor").await;
         refused.refused(406, "NotAcceptable");
     }

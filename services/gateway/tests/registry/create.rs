@@ -3,6 +3,7 @@
 use setpoint_gateway::registry::RequestContext;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
+use setpoint_proto::batch::Job;
 use setpoint_proto::core::{
     ConfigMap, Namespace, Pod, PodSchedulingGate, ResourceQuota, Service, ServiceAccount,
     ServicePort,
@@ -12,7 +13,7 @@ use setpoint_proto::scheduling::PriorityClass;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_store::contract::objects::{NAMESPACE, config_map, kind};
 
-use crate::gateway::{TestGateway, deployment, pod, target, typed};
+use crate::gateway::{TestGateway, container, deployment, pod, target, typed};
 
 #[tokio::test]
 async fn a_new_object_gets_an_identity_and_its_defaults() {
@@ -236,6 +237,21 @@ async fn a_null_quantity_is_zero() {
     let pod: Pod = typed(created.await.unwrap()).unwrap();
     let requests = &pod.spec.containers[0].resources.requests;
     assert_eq!(requests["cpu"], Quantity::new("0"));
+}
+
+/// The response of the create of a Job has the labels that every later read shows.
+#[tokio::test]
+async fn a_new_job_has_the_labels_of_its_template() {
+    let gateway = TestGateway::start().await;
+    let mut job = Job::default();
+    job.metadata.name = "lab".into();
+    job.spec.template.spec.containers = vec![container()];
+    job.spec.template.spec.restart_policy = "Never".into();
+    let created = gateway.create(&job).await.unwrap();
+    assert_eq!(created.metadata.labels.len(), 4);
+    assert_eq!(created.metadata.labels["job-name"], "lab");
+    let stored: Job = gateway.get("lab").await.unwrap();
+    assert_eq!(stored, created);
 }
 
 /// Checks DG13: a Service for which no node port is left is refused, and none is created with fewer.

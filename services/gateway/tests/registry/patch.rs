@@ -85,17 +85,44 @@ async fn a_patch_with_an_invalid_result_or_type_is_refused() {
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::Invalid);
-    let wrong = json!({"spec": {"replicas": "two"}});
-    let error = gateway
-        .patch::<Deployment>("web", Type::Merge, wrong)
-        .await
-        .unwrap_err();
-    assert_eq!(error.reason, Reason::BadRequest);
     let error = gateway
         .patch::<Deployment>("web", Type::Unspecified, json!({}))
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::UnsupportedMediaType);
+}
+
+/// Checks T3: a value of the wrong type is 422, as upstream.
+#[tokio::test]
+async fn a_patch_with_a_value_of_the_wrong_type_is_invalid() {
+    let gateway = TestGateway::start().await;
+    gateway.create(&config_map("a", "1")).await.unwrap();
+    let labels = json!({"metadata": {"labels": "x"}});
+    let operation = json!([{"op": "add", "path": "/metadata/labels", "value": "x"}]);
+    let decoder = "json: cannot unmarshal string into Go struct field ObjectMeta.metadata.labels of type map[string]string";
+    for (r#type, body, value, problem) in [
+        (
+            Type::Strategic,
+            labels.clone(),
+            r#""map[metadata:map[labels:x]]": "#,
+            "cannot restore map from string",
+        ),
+        (Type::Merge, labels, r#""{\"apiVersion\":\"v1\","#, decoder),
+        (
+            Type::Json,
+            operation,
+            r#""{\"apiVersion\":\"v1\","#,
+            decoder,
+        ),
+    ] {
+        let refused = gateway.patch::<ConfigMap>("a", r#type, body).await;
+        let error = refused.unwrap_err();
+        assert_eq!(error.code(), 422);
+        let head = format!(" \"\" is invalid: patch: Invalid value: {value}");
+        assert!(error.message.starts_with(&head), "{error}");
+        assert!(error.message.ends_with(problem), "{error}");
+        assert_eq!(error.causes()[0].field, "patch");
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use setpoint_proto::ApiError;
 use setpoint_proto::apidiscovery::ApiGroupDiscoveryList;
 
 use super::super::accept::Media;
+use super::super::ordered;
 use super::super::response::ApiResponse;
 use super::catalog::{Catalog, Version};
 use super::legacy::{self, Encoded};
@@ -37,6 +38,7 @@ pub(super) fn encode(
         api_version: &format!("{GROUP}/{version}"),
         kind: LIST,
         protobuf: legacy::protobuf::<ApiGroupDiscoveryList>,
+        order: &ordered::DISCOVERY,
     };
     let response = legacy::encode(document, of, media, pretty)?;
     let content_type = format!("{};g={GROUP};v={version};as={LIST}", media.name());

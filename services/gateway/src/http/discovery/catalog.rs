@@ -190,17 +190,21 @@ impl Version {
 
     /// Returns the list of its resources; `None` if another server has it.
     pub(super) fn resources(&self) -> Option<Value> {
-        let resources = match &self.source {
+        let resources: Value = match &self.source {
             Source::Kinds(kinds) => kinds.iter().copied().flat_map(legacy::resources).collect(),
-            Source::Metrics(resources) => resources.clone(),
+            Source::Metrics(resources) => resources.clone().into(),
             Source::Remote(_) => return None,
         };
-        Some(json!({
+        let mut list = json!({
             "kind": "APIResourceList",
-            "apiVersion": "v1",
             "groupVersion": self.group_version(),
             "resources": resources,
-        }))
+        });
+        // Upstream's list of the core group has none.
+        if !self.group.is_empty() {
+            list["apiVersion"] = "v1".into();
+        }
+        Some(list)
     }
 }
 

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::accept::Media;
 use super::super::encoding;
+use super::super::ordered::{self, Order};
 use super::super::response::ApiResponse;
 use super::catalog::{Catalog, Version};
 use super::{server_addresses, subresource_kind, subresource_verbs, verbs};
@@ -23,22 +24,30 @@ pub(super) struct Encoded<'a> {
     pub(super) api_version: &'a str,
     pub(super) kind: &'a str,
     pub(super) protobuf: fn(&Value) -> serde_json::Result<Vec<u8>>,
+    pub(super) order: &'static Order,
 }
 
 impl<'a> Encoded<'a> {
-    const fn v1<T: prost::Message + DeserializeOwned>(kind: &'a str) -> Self {
+    const fn v1<T: prost::Message + DeserializeOwned>(
+        kind: &'a str,
+        order: &'static Order,
+    ) -> Self {
         Self {
             api_version: "v1",
             kind,
             protobuf: protobuf::<T>,
+            order,
         }
     }
 }
 
-pub(super) const VERSIONS: Encoded = Encoded::v1::<ApiVersions>("APIVersions");
-pub(super) const GROUPS: Encoded = Encoded::v1::<ApiGroupList>("APIGroupList");
-pub(super) const GROUP: Encoded = Encoded::v1::<ApiGroup>("APIGroup");
-pub(super) const RESOURCES: Encoded = Encoded::v1::<ApiResourceList>("APIResourceList");
+pub(super) const VERSIONS: Encoded =
+    Encoded::v1::<ApiVersions>("APIVersions", &ordered::API_VERSIONS);
+pub(super) const GROUPS: Encoded =
+    Encoded::v1::<ApiGroupList>("APIGroupList", &ordered::API_GROUP_LIST);
+pub(super) const GROUP: Encoded = Encoded::v1::<ApiGroup>("APIGroup", &ordered::API_GROUP);
+pub(super) const RESOURCES: Encoded =
+    Encoded::v1::<ApiResourceList>("APIResourceList", &ordered::API_RESOURCE_LIST);
 
 /// Encodes a document as the message `T`.
 pub(super) fn protobuf<T: prost::Message + DeserializeOwned>(
@@ -55,7 +64,7 @@ pub(super) fn encode(
     pretty: bool,
 ) -> Result<ApiResponse, ApiError> {
     if media != Media::Protobuf {
-        return encoding::text(document.to_string().into(), media, pretty);
+        return encoding::text(ordered::json(document, of.order), media, pretty);
     }
     let raw = (of.protobuf)(document)
         .map_err(|error| ApiError::new(Reason::InternalError, error.to_string()))?;

@@ -124,7 +124,7 @@ impl FieldErrors {
     pub fn positive(&mut self, path: &FieldPath<'_>, value: impl Into<i64>) {
         let value = value.into();
         if value <= 0 {
-            self.invalid(path, value, "must be greater than 0");
+            self.invalid(path, value, "must be greater than zero");
         }
     }
 
@@ -193,6 +193,15 @@ impl FieldErrors {
             message,
             field: path.to_string(),
         });
+    }
+
+    /// Returns `Invalid` with all errors of a request, which are not about an object.
+    pub fn into_request_error(self) -> ApiError {
+        let message = format!(" \"\" is invalid: {self}");
+        ApiError::new(Reason::Invalid, message).with_details(StatusDetails {
+            causes: self.causes,
+            ..Default::default()
+        })
     }
 
     /// Returns `Invalid` with all errors, if there are any.
@@ -362,7 +371,7 @@ mod tests {
             (
                 |e, at| e.positive(at, 0),
                 "Invalid",
-                "Invalid value: 0: must be greater than 0",
+                "Invalid value: 0: must be greater than zero",
             ),
             (
                 |e, at| e.immutable(at, &"new", &"old"),

@@ -1,5 +1,7 @@
 //! The verb `patch`: JSON patch, merge patch, strategic merge patch, and server-side apply.
 
+mod unfit;
+
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
 use setpoint_model::Verb;
@@ -101,7 +103,9 @@ impl Patch {
         let patched = self.apply_to(kind, document)?;
         let json = patched.to_string();
         let warnings = (self.check)(kind, json.as_bytes())?;
-        let mut new = view::to_stored(kind.from_json(json.as_bytes())?);
+        let decoded = kind.from_json(json.as_bytes());
+        let decoded = decoded.map_err(|error| unfit::error(self, kind, &patched, error))?;
+        let mut new = view::to_stored(decoded);
         if resets_managers(&patched) {
             new.meta_mut().managed_fields = vec![ManagedFieldsEntry::default()];
         }

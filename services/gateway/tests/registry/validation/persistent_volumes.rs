@@ -257,6 +257,7 @@ async fn classes() {
                 r#"allowedTopologies=[{"matchLabelExpressions":[{"key":"a","values":["x","y"]},{"key":"b","values":["z"]}]}]"#,
                 "",
             ),
+            ("allowedTopologies=[{}]", "Duplicate allowedTopologies[0].matchLabelExpressions"),
             (
                 r#"allowedTopologies=[{"matchLabelExpressions":[{"key":"/a","values":["x"]},{"key":"/a","values":[]}]}]"#,
                 "Invalid allowedTopologies[0].matchLabelExpressions[0].key, Required allowedTopologies[0].matchLabelExpressions[1].values, Invalid allowedTopologies[0].matchLabelExpressions[1].key, Duplicate allowedTopologies[0].matchLabelExpressions[1].key",

@@ -144,6 +144,8 @@ async fn stateful_sets() {
             (claim, ""),
             (r#"spec.template.spec.containers[0].volumeMounts=[{"name":"data","mountPath":"/d"}]"#, "NotFound spec.template.spec.containers[0].volumeMounts[0].name"),
             (r#"spec.volumeClaimTemplates=[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}] ; spec.template.spec.containers[0].volumeMounts=[{"name":"data","mountPath":"/d"}]"#, ""),
+            // As upstream, two claims of one name are accepted.
+            (r#"spec.volumeClaimTemplates=[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}},{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"2Gi"}}}}] ; spec.template.spec.containers[0].volumeMounts=[{"name":"data","mountPath":"/d"}]"#, ""),
             (
                 r#"spec.volumeClaimTemplates=[{"metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"1Gi"}}}}]"#,
                 "Required spec.volumeClaimTemplates[0].spec.accessModes",
