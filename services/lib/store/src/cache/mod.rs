@@ -179,6 +179,7 @@ impl Cache {
             return Ok(Snapshot {
                 revision: newest,
                 items: page.items,
+                unreadable: Vec::new(),
             });
         }
         self.shared.state.read().snapshot(filter)
@@ -195,8 +196,11 @@ impl Cache {
         let Some(entry) = self.shared.store.get_at(&path, at).await? else {
             return Ok(None);
         };
-        let object = decode::object(&self.shared.table.custom(), &entry);
-        object.map(Some).ok_or_else(|| unreadable(kind, key))
+        match decode::stored(&self.shared.table.custom(), &entry) {
+            Some((_, _, Stored::Object(object))) => Ok(Some(object)),
+            Some((kind, _, Stored::Unreadable(found))) => Err(found.error(kind)),
+            _ => Ok(None),
+        }
     }
 
     /// Returns all objects of some kinds as of one moment, in the order of the kinds and, in a kind, of the keys.
