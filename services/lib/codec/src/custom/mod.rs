@@ -17,7 +17,7 @@ pub(crate) use object::encode_json;
 
 pub use object::CustomObject;
 pub use resource::{Conversion, Resource, ScalePaths, Version};
-pub use table::{CustomKinds, KindTable, Undeclarable, is_built_in};
+pub use table::{CustomKinds, KindTable, Undeclarable};
 
 /// The message that objects of custom kinds are encoded as.
 const MESSAGE: &str = "setpoint.v1.CustomObject";

@@ -213,7 +213,7 @@ impl KindTable {
 }
 
 /// Returns whether a built-in kind has this group, and this plural or kind.
-pub fn is_built_in(group: &str, plural: &str, kind: &str) -> bool {
+fn is_built_in(group: &str, plural: &str, kind: &str) -> bool {
     let mut of_group = kinds().served().filter(|known| known.group == group);
     of_group.any(|known| known.plural == plural || known.kind == kind)
 }
