@@ -193,6 +193,9 @@ fn json_attributes(field: &FieldDescriptor, rules: &DynamicMessage) -> String {
     let mut attributes = vec![format!("rename = {:?}", field.json_name())];
     attributes.push(match (encoding(field), reader(field, optional)) {
         (Some(module), _) => format!("with = \"crate::wellknown::{module}\""),
+        (None, Some(function)) if has_type(field) => format!(
+            "deserialize_with = \"crate::lenient::{function}\", serialize_with = \"crate::object::typed_list\""
+        ),
         (None, Some(function)) => format!("deserialize_with = \"crate::lenient::{function}\""),
         (None, None) => "default".into(),
     });
@@ -218,6 +221,11 @@ fn reader(field: &FieldDescriptor, optional: bool) -> Option<&'static str> {
         (_, _, false, true) => None,
         (_, _, false, false) => Some("scalar"),
     }
+}
+
+/// Returns whether the JSON of the objects in the field has their kind and version, as if they were objects of their own.
+fn has_type(field: &FieldDescriptor) -> bool {
+    field.full_name() == "k8s.apps.v1.StatefulSetSpec.volume_claim_templates"
 }
 
 /// Returns the module that serializes the field, if its type is bytes or a number with a fraction.

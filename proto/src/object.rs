@@ -1,5 +1,7 @@
 //! The common interface of stored kinds.
 
+use serde::{Serialize, Serializer};
+
 use crate::meta::ObjectMeta;
 
 /// An object that the gateway stores. Implemented for each kind from its options in the `.proto` files.
@@ -27,4 +29,43 @@ pub trait Body: prost::Message + Default {
     fn metadata(&self) -> Option<&ObjectMeta>;
     /// Returns its metadata.
     fn metadata_mut(&mut self) -> Option<&mut ObjectMeta>;
+}
+
+/// Serializes a list of objects with kind and version.
+pub(crate) fn typed_list<T: Resource + Serialize, S: Serializer>(
+    objects: &[T],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Typed<'a, T> {
+        kind: &'static str,
+        #[serde(rename = "apiVersion")]
+        api_version: &'static str,
+        #[serde(flatten)]
+        object: &'a T,
+    }
+    serializer.collect_seq(objects.iter().map(|object| Typed {
+        kind: T::KIND,
+        api_version: T::API_VERSION,
+        object,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::apps::StatefulSetSpec;
+    use crate::core::PersistentVolumeClaim;
+
+    /// As upstream, whether they were given or not.
+    #[test]
+    fn a_claim_template_has_kind_and_version() {
+        let claim = PersistentVolumeClaim::default();
+        let mut spec = StatefulSetSpec::default();
+        spec.volume_claim_templates.push(claim);
+        let json = serde_json::to_string(&spec).unwrap();
+        let expected = r#""volumeClaimTemplates":[{"kind":"PersistentVolumeClaim","apiVersion":"v1","metadata":{"#;
+        assert!(json.contains(expected), "{json}");
+        let read: StatefulSetSpec = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, spec);
+    }
 }

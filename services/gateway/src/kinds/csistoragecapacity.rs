@@ -1,7 +1,5 @@
 //! CSIStorageCapacity: topology and class are immutable.
 
-use jiff::Timestamp;
-use serde_json::Value;
 use setpoint_model::names;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::storage::CsiStorageCapacity;
@@ -50,13 +48,5 @@ impl StoredKind for CsiStorageCapacity {
         errors.immutable(&path, &self.node_topology, &old.node_topology);
         let (new, old) = (&self.storage_class_name, &old.storage_class_name);
         errors.immutable(&FieldPath::root("storageClassName"), new, old);
-    }
-
-    fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
-        let capacity = self.capacity.as_ref();
-        (column == "Capacity").then(|| match capacity {
-            Some(capacity) => capacity.string.clone().into(),
-            None => "<unset>".into(),
-        })
     }
 }

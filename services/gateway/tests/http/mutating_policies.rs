@@ -156,7 +156,7 @@ async fn what_fails_denies_the_request_unless_failures_are_ignored() {
         ),
         (
             patch(r#"[JSONPatch{op: "remove", path: "/none"}]"#),
-            "JSON Patch: path is invalid",
+            "JSON Patch: error in remove for path: '/none': Unable to remove nonexistent key: none: missing value",
         ),
         (
             patch(&format!(

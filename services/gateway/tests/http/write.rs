@@ -272,3 +272,40 @@ async fn a_pending_cascading_deletion_is_accepted() {
         assert!(reply.ok()["metadata"]["deletionTimestamp"].is_string());
     }
 }
+
+/// A Pod can be bound by the collection `bindings`, too, in which clients create a Binding that they have in a file.
+#[tokio::test]
+async fn a_binding_in_the_collection_binds_the_pod_that_it_names() {
+    let api = Api::start().await;
+    let core = api.get("/api/v1").await.ok();
+    let mut resources = core["resources"].as_array().unwrap().iter();
+    let bindings = resources.find(|one| one["name"] == "bindings").unwrap();
+    let expected = json!({
+        "name": "bindings", "singularName": "binding", "namespaced": true, "kind": "Binding", "verbs": ["create"],
+    });
+    assert_eq!(*bindings, expected);
+
+    let pods = "/api/v1/namespaces/default/pods";
+    let spec = json!({"containers": [{"name": "web", "image": "nginx"}]});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec});
+    assert_eq!(api.post(pods, pod).await.code, 201);
+    let binding = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": "node-1"},
+        })
+    };
+    let path = "/api/v1/namespaces/default/bindings";
+    api.post(path, binding("")).await.refused(400, "BadRequest");
+    api.post(path, binding("none"))
+        .await
+        .refused(404, "NotFound");
+    let bound = api.post(path, binding("web")).await;
+    assert_eq!(bound.code, 201);
+    assert_eq!(bound.json()["kind"], "Status");
+    let web = api.get(&format!("{pods}/web")).await.ok();
+    assert_eq!(web["spec"]["nodeName"], "node-1");
+    api.post(path, binding("web"))
+        .await
+        .refused(409, "Conflict");
+    api.get(path).await.refused(405, "MethodNotAllowed");
+}

@@ -14,7 +14,7 @@ use setpoint_proto::Reason;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_store::contract::objects::NAMESPACE;
-use setpoint_store::{Batch, Entry, Error, Memory, Page, Range, Store, Write};
+use setpoint_store::{Batch, Entry, Error, KeyChange, Memory, Page, Range, Store, Write};
 use tokio_util::sync::CancellationToken;
 
 use crate::background::{with_background, with_background_over};
@@ -82,6 +82,13 @@ impl Store for Refusing {
     }
     fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
         self.store.watch(after)
+    }
+    fn watch_key(
+        &self,
+        key: &str,
+        after: Revision,
+    ) -> BoxStream<'static, Result<KeyChange, Error>> {
+        self.store.watch_key(key, after)
     }
 }
 

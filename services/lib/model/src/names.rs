@@ -49,8 +49,12 @@ pub fn validate_dns_label(name: &str) -> Vec<String> {
 
 /// Returns the problems of a name that must be a DNS subdomain, as the names of most kinds must.
 pub fn validate_dns_subdomain(name: &str) -> Vec<String> {
+    subdomain_problems("characters", name)
+}
+
+fn subdomain_problems(unit: &str, name: &str) -> Vec<String> {
     let valid = name.split('.').all(is_label);
-    problems(name, SUBDOMAIN_MAX, valid, SUBDOMAIN)
+    problems_in(unit, name, SUBDOMAIN_MAX, valid, SUBDOMAIN)
 }
 
 /// As [`validate_dns_subdomain`], but labels may start with an underscore and have underscores where they may have hyphens.
@@ -93,7 +97,7 @@ pub fn validate_label_key(key: &str) -> Vec<String> {
 /// Returns the problems of the value of a label.
 pub fn validate_label_value(value: &str) -> Vec<String> {
     let valid = value.is_empty() || is_word(value);
-    problems(value, LABEL_MAX, valid, VALUE)
+    problems_in("bytes", value, LABEL_MAX, valid, VALUE)
 }
 
 /// Returns the problems of a name with an optional prefix, which is a DNS subdomain and a slash.
@@ -109,7 +113,7 @@ pub fn validate_qualified_name(text: &str) -> Vec<String> {
     };
     let mut found = match prefix {
         Some("") => vec!["prefix part must be non-empty".to_owned()],
-        Some(prefix) => validate_dns_subdomain(prefix)
+        Some(prefix) => subdomain_problems("bytes", prefix)
             .into_iter()
             .map(|what| format!("prefix part {what}"))
             .collect(),
@@ -118,7 +122,7 @@ pub fn validate_qualified_name(text: &str) -> Vec<String> {
     if name.is_empty() {
         found.push("name part must be non-empty".to_owned());
     }
-    let about_name = problems(name, LABEL_MAX, is_word(name), QUALIFIED);
+    let about_name = problems_in("bytes", name, LABEL_MAX, is_word(name), QUALIFIED);
     found.extend(
         about_name
             .into_iter()
@@ -128,7 +132,12 @@ pub fn validate_qualified_name(text: &str) -> Vec<String> {
 }
 
 fn problems(text: &str, max: usize, valid: bool, rule: &str) -> Vec<String> {
-    let too_long = (text.len() > max).then(|| format!("must be no more than {max} characters"));
+    problems_in("characters", text, max, valid, rule)
+}
+
+/// Returns the problems of a text whose length upstream's message has in this unit. It is always counted in bytes.
+fn problems_in(unit: &str, text: &str, max: usize, valid: bool, rule: &str) -> Vec<String> {
+    let too_long = (text.len() > max).then(|| format!("must be no more than {max} {unit}"));
     let malformed = (!valid).then(|| rule.to_owned());
     too_long.into_iter().chain(malformed).collect()
 }
@@ -202,6 +211,28 @@ mod tests {
             let found = validate_dns_subdomain_with_underscores(name);
             assert_eq!(found, [SUBDOMAIN_UNDERSCORES], "{name}");
         }
+    }
+
+    /// Upstream counts bytes everywhere, and says so for labels only.
+    #[test]
+    fn the_length_of_a_label_is_in_bytes() {
+        let long = "a".repeat(64);
+        assert_eq!(
+            validate_label_value(&long),
+            ["must be no more than 63 bytes"]
+        );
+        let key = format!("{}/{long}", "b".repeat(254));
+        assert_eq!(
+            validate_label_key(&key),
+            [
+                "prefix part must be no more than 253 bytes",
+                "name part must be no more than 63 bytes"
+            ]
+        );
+        assert_eq!(
+            validate_dns_label(&long),
+            ["must be no more than 63 characters"]
+        );
     }
 
     #[test]

@@ -254,7 +254,7 @@ fn responses(action: &str, kind: &'static Kind, place: &Place) -> Value {
         "200": response("OK", types, &schema),
         "default": response("Error", &["application/json"], &status),
     });
-    if action == "post" {
+    if ["post", "put", "patch"].contains(&action) {
         responses["201"] = response("Created", types, &schema);
     }
     responses

@@ -56,7 +56,7 @@ pub(super) fn columns(kind: &Kind) -> Value {
 fn description<'c>(kind: &Kind, column: &'c Column) -> &'c str {
     match (column.description.as_str(), column.name.as_str()) {
         ("", NAME) => metadata_description(kind, "name"),
-        ("", "Age") => metadata_description(kind, "creationTimestamp"),
+        ("", "Age" | "Created At") => metadata_description(kind, "creationTimestamp"),
         (text, _) => text,
     }
 }

@@ -2,3 +2,4 @@
 
 mod authentication;
 mod authorization;
+mod binding;

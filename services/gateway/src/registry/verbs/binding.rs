@@ -1,9 +1,9 @@
 //! The subresource `binding`: assigns a Pod to a node, once.
 
 use jiff::Timestamp;
-use setpoint_codec::Object;
-use setpoint_model::names;
-use setpoint_proto::core::Binding;
+use setpoint_codec::{Object, kind_of};
+use setpoint_model::{Verb, names};
+use setpoint_proto::core::{Binding, Pod};
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
@@ -16,6 +16,23 @@ use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 
 impl Registry {
+    /// Assigns the Pod that a `Binding` in the collection `bindings` names, as its subresource does.
+    pub(crate) async fn bind_named(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        let name = &object.meta().name;
+        if name.is_empty() {
+            let message = "Name parameter required.";
+            return Err(ApiError::new(Reason::BadRequest, message));
+        }
+        let pod = Target::new(kind_of::<Pod>(), &target.namespace, name, "binding")?;
+        self.allow(context, Verb::Create, &pod)?;
+        self.bind(context, &pod, object).await
+    }
+
     /// Assigns an object to the node of a `Binding`, and gives it the labels and annotations of that; the response is a `Status`.
     pub(crate) async fn bind(
         &self,
@@ -93,7 +110,6 @@ fn node_of(object: &dyn Object, pod: &Target) -> Result<String, ApiError> {
 #[cfg(test)]
 mod tests {
     use setpoint_codec::kinds;
-    use setpoint_proto::core::Pod;
 
     use super::*;
 

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
 use setpoint_model::{Revision, Verb, names};
+use setpoint_proto::core::Binding;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Precondition, Write};
 
@@ -72,6 +73,9 @@ impl Registry {
         owner: Owner,
     ) -> Result<ObjectResponse, ApiError> {
         self.allow(context, Verb::Create, target)?;
+        if object.downcast_ref::<Binding>().is_some() && object.kind() == target.served {
+            return Box::pin(self.bind_named(context, target, object)).await;
+        }
         if target.served.is_review {
             return Box::pin(self.review(context, target, object)).await;
         }

@@ -3,7 +3,7 @@
 use json_patch::{AddOperation, MoveOperation, Patch, PatchErrorKind, PatchOperation};
 use serde_json::Value;
 
-use super::Error;
+use super::{Error, failure};
 use crate::{Kind, MAX_DEPTH, depth};
 
 /// The limit of Kubernetes.
@@ -51,7 +51,7 @@ pub fn json(_kind: &Kind, mut document: Value, patch: Value) -> Result<Value, Er
         let added = as_add(&document, operation);
         let operation = added.as_ref().unwrap_or(operation);
         json_patch::patch(&mut document, std::slice::from_ref(operation)).map_err(|error| {
-            let text = error.kind.to_string();
+            let text = failure::message(&document, operation);
             match error.kind {
                 PatchErrorKind::TestFailed => Error::TestFailed(text),
                 _ => Error::Unfit(text),

@@ -2,6 +2,7 @@
 
 mod budget;
 mod error;
+mod failure;
 mod json;
 mod lists;
 mod strategic;

@@ -33,6 +33,67 @@ fn names(document: &Value) -> Vec<&str> {
         .collect()
 }
 
+/// Checks RF6: the message names the operation and its path, in upstream's words.
+#[test]
+fn an_operation_that_cannot_be_applied_is_named_with_its_path() {
+    let document = json!({"data": {"c": "3"}, "list": [1]});
+    for (operation, expected) in [
+        (
+            json!({"op": "test", "path": "/data/c", "value": "4"}),
+            "testing value /data/c failed: test failed",
+        ),
+        (
+            json!({"op": "test", "path": "/none/c", "value": "4"}),
+            "test operation does not apply: is missing path: /none/c: missing value",
+        ),
+        (
+            json!({"op": "remove", "path": "/data/none"}),
+            "error in remove for path: '/data/none': Unable to remove nonexistent key: none: missing value",
+        ),
+        (
+            json!({"op": "remove", "path": "/none/c"}),
+            r#"remove operation does not apply: doc is missing path: "/none/c": missing value"#,
+        ),
+        (
+            json!({"op": "remove", "path": "/list/3"}),
+            "error in remove for path: '/list/3': Unable to access invalid index: 3: invalid index referenced",
+        ),
+        (
+            json!({"op": "add", "path": "/none/c", "value": 1}),
+            r#"add operation does not apply: doc is missing path: "/none/c": missing value"#,
+        ),
+        (
+            json!({"op": "add", "path": "/list/x", "value": 1}),
+            r#"error in add for path: '/list/x': value was not a proper array index: 'x': strconv.Atoi: parsing "x": invalid syntax"#,
+        ),
+        (
+            json!({"op": "replace", "path": "/none/c", "value": 1}),
+            "replace operation does not apply: doc is missing path: /none/c: missing value",
+        ),
+        (
+            json!({"op": "replace", "path": "/list/3", "value": 1}),
+            "replace operation does not apply: doc is missing key: /list/3: missing value",
+        ),
+        (
+            json!({"op": "move", "from": "/none/c", "path": "/data/d"}),
+            "move operation does not apply: doc is missing from path: /none/c: missing value",
+        ),
+        (
+            json!({"op": "copy", "from": "/data/c", "path": "/none/d"}),
+            "copy operation does not apply: doc is missing destination path: /none/d: missing value",
+        ),
+    ] {
+        let patch = json!([{"op": "test", "path": "/data/c", "value": "3"}, operation]);
+        let error = json_patch(kind("configmaps"), document.clone(), patch).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        let cause = ApiError::from(error).causes()[0].clone();
+        assert_eq!(
+            (cause.field.as_str(), cause.message.as_str()),
+            ("patch", expected)
+        );
+    }
+}
+
 #[test]
 fn a_container_is_merged_by_its_name() {
     let patch = json!({"spec": {"containers": [{"name": "b", "image": "nginx:2", "tty": true}]}});
