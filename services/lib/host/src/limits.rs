@@ -17,7 +17,8 @@ pub struct Limits {
     pub body: Duration,
     /// The time in which a request must be answered. A stream must have started by then.
     pub request: Duration,
-    /// The maximum number of open connections, upgraded ones included; at most three quarters of the file descriptors that the process may open.
+    /// The maximum number of open connections, upgraded ones included; at most three eighths of the file descriptors that the process
+    /// may open, since an upgraded one may have another for what it leads to.
     pub connections: usize,
     /// The number of bytes of request bodies in memory beyond which bodies above 64 KiB are rejected. Smaller bodies are
     /// rejected beyond twice of it.

@@ -209,7 +209,7 @@ impl ConnectionSlots {
     fn new(limits: &Limits) -> Self {
         let descriptors = getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft);
         let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
-        let slots = limits.connections.min(descriptors / 4 * 3).max(1);
+        let slots = limits.connections.min(descriptors / 8 * 3).max(1);
         Self {
             free: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
             wanted: Arc::default(),

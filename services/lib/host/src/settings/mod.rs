@@ -138,7 +138,7 @@ impl Common {
         ),
         (
             "connections",
-            "Maximum number of open connections; at most 3/4 of the open files limit",
+            "Maximum number of open connections; at most 3/8 of the open files limit",
         ),
         (
             "allowed_hosts",
