@@ -21,11 +21,14 @@ async fn v2_has_every_group_in_one_document() {
     let of = &patch["x-kubernetes-group-version-kind"];
     assert_eq!(of["kind"], "Deployment");
     assert_eq!(patch["operationId"], "patchAppsV1NamespacedDeployment");
-    let parameters = patch["parameters"].as_array().unwrap();
-    let validation = json!({
-        "name": "fieldValidation", "in": "query", "type": "string", "uniqueItems": true,
+    let mut parameters = patch["parameters"].as_array().unwrap().iter();
+    let validation = parameters.find(|parameter| parameter["name"] == "fieldValidation");
+    let mut validation = validation.unwrap().clone();
+    assert!(validation["description"].take().is_string());
+    let expected = json!({
+        "name": "fieldValidation", "in": "query", "type": "string", "uniqueItems": true, "description": null,
     });
-    assert!(parameters.contains(&validation));
+    assert_eq!(validation, expected);
     let spec = &document["definitions"]["io.k8s.api.core.v1.PodSpec"]["properties"];
     let containers = &spec["containers"];
     assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
@@ -127,5 +130,126 @@ async fn the_schema_of_schemas_refers_to_itself() {
         assert_eq!(list["x-kubernetes-list-map-keys"], json!(["rule"]));
         let any = &schemas[format!("{package}.JSONSchemaPropsOrArray")];
         assert!(any["description"].is_string() && any["type"].is_null());
+    }
+}
+
+/// Checks T2: required fields follow upstream's comments, and fields of later releases are in no schema.
+#[tokio::test]
+async fn schemas_require_what_kubernetes_requires() {
+    let api = Api::start().await;
+    let v2 = api.get("/openapi/v2").await.ok();
+    let definitions = &v2["definitions"];
+    let schema = |name: &str| &definitions[format!("io.k8s.api.{name}")];
+    for (name, required) in [
+        ("apps.v1.StatefulSetSpec", json!(["selector", "template"])),
+        ("apps.v1.DeploymentSpec", json!(["selector", "template"])),
+        ("core.v1.Container", json!(["name"])),
+        ("core.v1.GRPCAction", json!(["port"])),
+        ("rbac.v1.Role", json!(null)),
+        ("rbac.v1.ClusterRole", json!(null)),
+        ("rbac.v1.RoleRef", json!(["kind", "name"])),
+        ("networking.v1.NetworkPolicySpec", json!(null)),
+        (
+            "core.v1.AzureFilePersistentVolumeSource",
+            json!(["secretName", "shareName"]),
+        ),
+        ("discovery.v1.EndpointSlice", json!(["addressType"])),
+        ("batch.v1.CronJob", json!(["spec"])),
+        ("autoscaling.v2.HorizontalPodAutoscaler", json!(["spec"])),
+        ("networking.v1.IPAddress", json!(["spec"])),
+        (
+            "core.v1.PodCertificateProjection",
+            json!(["keyType", "signerName"]),
+        ),
+        (
+            "admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
+            json!(["policyName", "validationActions"]),
+        ),
+    ] {
+        assert!(schema(name)["properties"].is_object(), "{name}");
+        assert_eq!(schema(name)["required"], required, "{name}");
+    }
+    for (name, field) in [
+        ("batch.v1.JobSpec", "scheduling"),
+        ("core.v1.PodSpec", "evictionResponders"),
+        ("core.v1.SecretVolumeSource", "defaultUser"),
+    ] {
+        assert_eq!(schema(name)["properties"][field], Value::Null, "{name}");
+    }
+    for later in [
+        "core.v1.EvictionResponder",
+        "batch.v1.JobSchedulingConfiguration",
+    ] {
+        assert_eq!(*schema(later), Value::Null, "{later}");
+    }
+    let aggregator = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService";
+    assert!(definitions[aggregator].is_object());
+}
+
+/// Checks T2: fields have their known values; operations, parameters and the items of lists have descriptions.
+#[tokio::test]
+async fn schemas_have_enums_and_operations_have_descriptions() {
+    let api = Api::start().await;
+    let v2 = api.get("/openapi/v2").await.ok();
+    let v3 = api.get("/openapi/v3/api/v1").await.ok();
+    for schemas in [&v2["definitions"], &v3["components"]["schemas"]] {
+        let container = &schemas["io.k8s.api.core.v1.Container"]["properties"];
+        let policies = json!(["Always", "IfNotPresent", "Never"]);
+        assert_eq!(container["imagePullPolicy"]["enum"], policies);
+        let claim = &schemas["io.k8s.api.core.v1.PersistentVolumeClaimSpec"]["properties"];
+        let modes = &claim["accessModes"]["items"]["enum"];
+        assert!(modes.as_array().unwrap().contains(&json!("ReadWriteOnce")));
+        let list = &schemas["io.k8s.api.core.v1.ServiceList"]["properties"]["items"];
+        assert_eq!(list["description"], "List of services.");
+    }
+    let strategy = &v2["definitions"]["io.k8s.api.apps.v1.DeploymentStrategy"]["properties"];
+    assert_eq!(
+        strategy["type"]["enum"],
+        json!(["Recreate", "RollingUpdate"])
+    );
+    let object = "/api/v1/namespaces/{namespace}/pods/{name}";
+    for (path, method, description) in [
+        ("", "get", "read the specified Pod"),
+        ("", "patch", "partially update the specified Pod"),
+        ("", "delete", "delete a Pod"),
+        ("/status", "put", "replace status of the specified Pod"),
+        ("/eviction", "post", "create eviction of a Pod"),
+        ("/exec", "get", "connect GET requests to exec of Pod"),
+    ] {
+        let operation = &v2["paths"][format!("{object}{path}")][method];
+        assert_eq!(operation["description"], description);
+    }
+    let all = &v2["paths"]["/api/v1/events"]["get"];
+    assert_eq!(all["description"], "list or watch objects of kind Event");
+    let events = &v2["paths"]["/api/v1/namespaces/{namespace}/events"];
+    assert_eq!(events["post"]["description"], "create an Event");
+    let parameters = v2["paths"].as_object().unwrap().values();
+    let parameters = parameters.flat_map(|path| {
+        let operations = path.as_object().unwrap().values();
+        let own = operations.filter_map(|operation| operation.get("parameters")?.as_array());
+        let common = path["parameters"].as_array();
+        own.chain(common).flatten().collect::<Vec<_>>()
+    });
+    for parameter in parameters.filter(|parameter| parameter["in"] != "body") {
+        assert!(parameter["description"].is_string(), "{parameter}");
+    }
+}
+
+/// Checks E5: a schema without fields has no `properties`, as Go's libraries leave an empty object out.
+#[tokio::test]
+async fn no_schema_has_an_empty_list_of_fields() {
+    let api = Api::start().await;
+    let index = api.get("/openapi/v3").await.ok();
+    for path in index["paths"].as_object().unwrap().keys() {
+        let document = api.get(&format!("/openapi/v3/{path}")).await.ok();
+        let Some(schemas) = document["components"]["schemas"].as_object() else {
+            continue;
+        };
+        for (name, schema) in schemas {
+            let is_empty = schema["properties"]
+                .as_object()
+                .is_some_and(|all| all.is_empty());
+            assert!(!is_empty, "{path}: {name}");
+        }
     }
 }

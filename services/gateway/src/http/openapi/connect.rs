@@ -5,6 +5,7 @@ use setpoint_codec::Kind;
 use setpoint_codec::rules;
 
 use super::super::discovery::subresource_kind;
+use super::parameters::parameter;
 use super::schema;
 
 const UPGRADING: &[&str] = &["get", "post"];
@@ -24,7 +25,9 @@ pub(super) fn operations(
         UPGRADING
     };
     let operations = methods.iter().map(|method| {
+        let verb = method.to_uppercase();
         let operation = json!({
+            "description": format!("connect {verb} requests to {subresource} of {}", kind.kind),
             "operationId": id(method),
             "tags": [tag],
             "x-kubernetes-action": "connect",
@@ -50,7 +53,24 @@ fn parameters(options: &Kind) -> Vec<Value> {
             "ports" => "integer",
             _ => "string",
         };
-        json!({ "name": name, "in": "query", "schema": { "type": of } })
+        parameter(&(name, of, described(name)))
     });
     parameters.collect()
+}
+
+/// Returns the description of an option.
+fn described(name: &str) -> &'static str {
+    match name {
+        "stdin" => "Whether the client sends the standard input.",
+        "stdout" => "Whether the client receives the standard output.",
+        "stderr" => "Whether the client receives the standard error stream.",
+        "tty" => "Whether the process has a terminal.",
+        "container" => "The container; the Pod's only one by default.",
+        "command" => {
+            "The command and its arguments, one in each parameter. It is not run in a shell."
+        }
+        "ports" => "The ports to forward.",
+        "path" => "The path of the request at its target.",
+        _ => "An option of the subresource.",
+    }
 }

@@ -14,9 +14,11 @@ mod custom;
 mod document;
 mod gnostic;
 mod merge;
+mod parameters;
 mod part;
 mod paths;
 mod published;
+mod release;
 mod schema;
 mod v2;
 

@@ -7,50 +7,11 @@ use super::super::accept::media_types;
 use super::super::connect::is_connect;
 use super::super::discovery::{path_of, subresource_kind, subresource_verbs};
 use super::super::write::patch_types;
+use super::parameters::{
+    DELETE, DELETE_COLLECTION, LIST, PATCH, PRETTY, WRITE, parameter, variable,
+};
 use super::{connect, schema};
 use crate::kinds;
-
-const LIST: &[(&str, &str)] = &[
-    ("allowWatchBookmarks", "boolean"),
-    ("continue", "string"),
-    ("fieldSelector", "string"),
-    ("labelSelector", "string"),
-    ("limit", "integer"),
-    ("resourceVersion", "string"),
-    ("resourceVersionMatch", "string"),
-    ("sendInitialEvents", "boolean"),
-    ("timeoutSeconds", "integer"),
-    ("watch", "boolean"),
-];
-const WRITE: &[(&str, &str)] = &[
-    ("dryRun", "string"),
-    ("fieldManager", "string"),
-    ("fieldValidation", "string"),
-];
-const PATCH: &[(&str, &str)] = &[
-    ("dryRun", "string"),
-    ("fieldManager", "string"),
-    ("fieldValidation", "string"),
-    ("force", "boolean"),
-];
-const DELETE: &[(&str, &str)] = &[
-    ("dryRun", "string"),
-    ("gracePeriodSeconds", "integer"),
-    ("orphanDependents", "boolean"),
-    ("propagationPolicy", "string"),
-];
-const DELETE_COLLECTION: &[(&str, &str)] = &[
-    ("continue", "string"),
-    ("dryRun", "string"),
-    ("fieldSelector", "string"),
-    ("gracePeriodSeconds", "integer"),
-    ("labelSelector", "string"),
-    ("limit", "integer"),
-    ("orphanDependents", "boolean"),
-    ("propagationPolicy", "string"),
-    ("resourceVersion", "string"),
-    ("resourceVersionMatch", "string"),
-];
 
 /// Adds the paths of a kind.
 pub(super) fn add_kind(
@@ -66,8 +27,9 @@ pub(super) fn add_kind(
     };
     if kind.is_review {
         let place = Place::of(kind, definition);
-        let post = operation("post", kind, &place, place.id("post", kind, ""));
-        let operations = with_parameters(json!({ "post": post }), &collection);
+        let mut post = operation("post", kind, &place, place.id("post", kind, ""));
+        post["description"] = describe("post", kind, "").into();
+        let operations = with_parameters(json!({ "post": post }), kind, &collection);
         paths.insert(collection, operations);
         return;
     }
@@ -75,28 +37,34 @@ pub(super) fn add_kind(
     let place = Place::of(kind, definition);
     if kind.namespaced {
         let id = format!("list{}{}ForAllNamespaces", place.group, kind.kind);
-        let list = operation("list", kind, &place, id);
-        paths.insert(all.clone(), with_parameters(json!({ "get": list }), &all));
+        let mut list = operation("list", kind, &place, id);
+        list["description"] = describe("list", kind, "").into();
+        let operations = with_parameters(json!({ "get": list }), kind, &all);
+        paths.insert(all.clone(), operations);
     }
     for subresource in &definition.subresources {
         let path = format!("{object}/{subresource}");
         if is_connect(subresource) {
             let operations = connect_operations(kind, subresource, &place, "");
-            paths.insert(path.clone(), with_parameters(operations, &path));
+            paths.insert(path.clone(), with_parameters(operations, kind, &path));
         } else {
             let operations = subresource_operations(kind, subresource, &place);
-            paths.insert(path.clone(), with_parameters(operations, &path));
+            paths.insert(path.clone(), with_parameters(operations, kind, &path));
         }
         if subresource == "proxy" {
             let path = format!("{path}/{{path}}");
             let operations = connect_operations(kind, subresource, &place, "WithPath");
-            paths.insert(path.clone(), with_parameters(operations, &path));
+            paths.insert(path.clone(), with_parameters(operations, kind, &path));
         }
     }
-    let whole = |action| operation(action, kind, &place, place.id(action, kind, ""));
+    let whole = |action| {
+        let mut operation = operation(action, kind, &place, place.id(action, kind, ""));
+        operation["description"] = describe(action, kind, "").into();
+        operation
+    };
     if kind.is_computed {
         for (path, action) in [(collection, "list"), (object, "get")] {
-            let operations = with_parameters(json!({ "get": whole(action) }), &path);
+            let operations = with_parameters(json!({ "get": whole(action) }), kind, &path);
             paths.insert(path, operations);
         }
         return;
@@ -105,14 +73,17 @@ pub(super) fn add_kind(
     if kinds::of(kind).deletes_collections() {
         operations["delete"] = whole("deletecollection");
     }
-    paths.insert(collection.clone(), with_parameters(operations, &collection));
+    paths.insert(
+        collection.clone(),
+        with_parameters(operations, kind, &collection),
+    );
     let operations = json!({
         "get": whole("get"),
         "put": whole("put"),
         "patch": whole("patch"),
         "delete": whole("delete"),
     });
-    paths.insert(object.clone(), with_parameters(operations, &object));
+    paths.insert(object.clone(), with_parameters(operations, kind, &object));
 }
 
 /// The parts that all operations of a kind share: those of their identifiers, and their schemas.
@@ -171,7 +142,11 @@ fn capitalized(word: &str) -> String {
 
 fn subresource_operations(kind: &'static Kind, subresource: &str, place: &Place) -> Value {
     let of = subresource_kind(kind, subresource);
-    let part = |action| operation(action, of, place, place.id(action, kind, subresource));
+    let part = |action| {
+        let mut operation = operation(action, of, place, place.id(action, kind, subresource));
+        operation["description"] = describe(action, kind, subresource).into();
+        operation
+    };
     let verbs = subresource_verbs(subresource).iter();
     let operations = verbs.filter_map(|verb| {
         let (method, action) = match *verb {
@@ -204,12 +179,40 @@ fn connect_operations(
     Value::Object(connect::operations(kind, subresource, &place.tag, id))
 }
 
-fn with_parameters(mut operations: Value, path: &str) -> Value {
+/// Returns what an operation does, in upstream's words.
+fn describe(action: &str, kind: &Kind, subresource: &str) -> String {
+    let name = &kind.kind;
+    let part = match subresource {
+        "" => String::new(),
+        subresource => format!("{subresource} of "),
+    };
+    // Upstream writes `read status of the specified Pod`, but `create binding of a Pod`.
+    match action {
+        "list" => format!("list or watch objects of kind {name}"),
+        "deletecollection" => format!("delete collection of {name}"),
+        "get" => format!("read {part}the specified {name}"),
+        "put" => format!("replace {part}the specified {name}"),
+        "patch" => format!("partially update {part}the specified {name}"),
+        "delete" => format!("delete {part}{}{name}", article(name)),
+        _ => format!("create {part}{}{name}", article(name)),
+    }
+}
+
+/// Returns the article of a kind with a space; a plural has none.
+fn article(name: &str) -> &'static str {
+    let is_plural = name.ends_with('s') && !name.ends_with("ss");
+    match name.chars().next() {
+        _ if is_plural => "",
+        Some('A' | 'E' | 'I' | 'O' | 'U') => "an ",
+        _ => "a ",
+    }
+}
+
+fn with_parameters(mut operations: Value, kind: &Kind, path: &str) -> Value {
     let variables = ["namespace", "name", "path"].into_iter();
     let variables = variables.filter(|name| path.contains(&format!("{{{name}}}")));
-    let variables = variables.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
-    let pretty = parameter(&("pretty", "string"));
-    operations["parameters"] = variables.chain([pretty]).collect();
+    let variables = variables.map(|name| variable(name, &kind.kind));
+    operations["parameters"] = variables.chain([parameter(&PRETTY)]).collect();
     operations
 }
 
@@ -262,10 +265,6 @@ fn responses(action: &str, kind: &'static Kind, place: &Place) -> Value {
 
 fn response(description: &str, types: &[&str], schema: &Value) -> Value {
     json!({ "description": description, "content": content(types, schema) })
-}
-
-fn parameter((name, of): &(&str, &str)) -> Value {
-    json!({ "name": name, "in": "query", "schema": { "type": of } })
 }
 
 fn body(action: &str, kind: &'static Kind, place: &Place) -> Option<Value> {

@@ -6,7 +6,7 @@ use setpoint_codec::rules::{self, Field, Message};
 use setpoint_codec::{Definition, Kind, kinds};
 use setpoint_proto::options::{List, Patch};
 
-use super::comments;
+use super::{comments, release};
 
 /// Schemas by name.
 pub(super) type Schemas = Map<String, Value>;
@@ -81,6 +81,7 @@ pub(super) fn name(message: &str) -> String {
             let folder = match rest.split('.').next() {
                 Some("meta") => "io.k8s.apimachinery.pkg.apis",
                 Some("apiextensions") => "io.k8s.apiextensions-apiserver.pkg.apis",
+                Some("apiregistration") => "io.k8s.kube-aggregator.pkg.apis",
                 _ => "io.k8s.api",
             };
             format!("{folder}.{rest}")
@@ -103,36 +104,58 @@ fn add_message(schemas: &mut Schemas, message: &MessageDescriptor) {
     // Inserted before its fields are visited, since a message may contain itself.
     schemas.insert(name.clone(), Value::Null);
     schemas.insert(name, object(message, rules));
-    for field in rules.fields() {
+    for field in fields(message, rules) {
         if let Type::Message(message) = &field.element {
             add_message(schemas, message);
         }
     }
 }
 
+/// Returns the fields that Kubernetes 1.36 has.
+fn fields(
+    message: &MessageDescriptor,
+    rules: &'static Message,
+) -> impl Iterator<Item = &'static Field> {
+    let fields = rules.fields();
+    fields.filter(|field| !release::is_later(message.full_name(), field.descriptor.json_name()))
+}
+
 fn object(message: &MessageDescriptor, rules: &'static Message) -> Value {
-    let fields = rules
-        .fields()
-        .map(|field| (field.descriptor.json_name().to_owned(), property(field)));
+    let fields = fields(message, rules).map(|field| {
+        let name = field.descriptor.json_name();
+        let values = release::values(message.full_name(), name);
+        (name.to_owned(), property(field, values))
+    });
     let mut properties: Map<String, Value> = fields.collect();
     let mut schema = json!({ "type": "object" });
     if let Some(text) = comments::of_message(message) {
         schema["description"] = text.into();
     }
-    let always = rules.fields().filter(|field| field.always);
-    let mut required: Vec<_> = always.map(|field| field.descriptor.json_name()).collect();
-    required.sort_unstable();
+    let required = required(message, rules);
     if !required.is_empty() {
         schema["required"] = required.into();
     }
     if rules.has_kind {
         add_type(&mut schema, &mut properties, message);
     }
-    schema["properties"] = properties.into();
+    // As Kubernetes, omit an empty object.
+    if !properties.is_empty() {
+        schema["properties"] = properties.into();
+    }
     if rules.is_atomic {
         schema["x-kubernetes-map-type"] = "atomic".into();
     }
     schema
+}
+
+fn required(message: &MessageDescriptor, rules: &'static Message) -> Vec<&'static str> {
+    if let Some(required) = release::required(message.full_name()) {
+        return required.to_vec();
+    }
+    let always = fields(message, rules).filter(|field| field.always);
+    let mut required: Vec<_> = always.map(|field| field.descriptor.json_name()).collect();
+    required.sort_unstable();
+    required
 }
 
 fn add_type(schema: &mut Value, properties: &mut Map<String, Value>, message: &MessageDescriptor) {
@@ -159,7 +182,9 @@ const KIND: &str = "Kind is a string value representing the REST resource this o
 pub(super) fn list(kind: &Kind, definition: &Definition, description: &str) -> Value {
     let mut properties = type_properties();
     let items = reference(&kind_name(kind));
-    properties.insert("items".into(), json!({ "type": "array", "items": items }));
+    let listed = format!("List of {}.", kind.plural);
+    let listed = json!({ "type": "array", "items": items, "description": listed });
+    properties.insert("items".into(), listed);
     properties.insert("metadata".into(), reference(&name(LIST_META)));
     json!({
         "type": "object",
@@ -206,8 +231,11 @@ fn scalar(message: &str) -> Option<Value> {
     })
 }
 
-fn property(field: &Field) -> Value {
-    let element = element(&field.element);
+fn property(field: &Field, values: Option<&[&str]>) -> Value {
+    let mut element = element(&field.element);
+    if let Some(values) = values {
+        element["enum"] = values.into();
+    }
     let mut property = match (field.descriptor.is_list(), field.descriptor.is_map()) {
         (true, _) => json!({ "type": "array", "items": element }),
         (_, true) => json!({ "type": "object", "additionalProperties": element }),
