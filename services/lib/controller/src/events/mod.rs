@@ -201,3 +201,21 @@ pub fn reference<T: Resource>(meta: &setpoint_model::Meta) -> ObjectReference {
         ..ObjectReference::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks E11: the log says which object a dropped Event is about.
+    #[test]
+    fn an_object_is_named_by_its_kind_and_its_key() {
+        let about = |namespace: &str| ObjectReference {
+            kind: "Pod".to_owned(),
+            namespace: namespace.to_owned(),
+            name: "web".to_owned(),
+            ..ObjectReference::default()
+        };
+        assert_eq!(object(&about("shop")), "Pod shop/web");
+        assert_eq!(object(&about("")), "Pod web");
+    }
+}

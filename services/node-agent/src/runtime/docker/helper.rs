@@ -81,7 +81,8 @@ impl Shared {
             let mount = self.mount_helper(false);
             self.copy_to(mount, self.node_labels(), &[file]).await
         };
-        self.helper.get_or_try_init(upload).await.map(|()| ())
+        self.helper.get_or_try_init(upload).await?;
+        Ok(())
     }
 
     /// Runs the binary in a Pod's pause container.
