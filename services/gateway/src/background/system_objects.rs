@@ -35,7 +35,8 @@ impl Registry {
     pub(crate) async fn create_system_objects(&self) {
         let objects: Vec<_> = permanent_objects().chain(deletable_objects()).collect();
         let mut backoff = Backoff::new(RETRY_DELAY, MAX_START_DELAY);
-        while !self.create_absent(&objects).await {
+        while let Err(error) = self.create_absent(&objects).await {
+            tracing::debug!(%error, "creating the initial objects failed; trying again");
             sleep(backoff.next_delay()).await;
         }
     }
@@ -46,27 +47,29 @@ impl Registry {
         let mut backoff = Backoff::new(RETRY_DELAY, INTERVAL);
         loop {
             let delay = match self.create_absent(&objects).await {
-                true => {
+                Ok(()) => {
                     backoff.reset();
                     INTERVAL
                 }
-                false => backoff.next_delay(),
+                Err(error) => {
+                    tracing::warn!(%error, "creating objects that every cluster has failed; trying again");
+                    backoff.next_delay()
+                }
             };
             sleep(delay).await;
         }
     }
 
-    /// Creates the objects that do not exist. Returns whether all exist.
-    async fn create_absent(&self, objects: &[Box<dyn Object>]) -> bool {
-        let mut complete = true;
+    /// Creates the objects that do not exist. One that cannot be created does not hold back the others.
+    ///
+    /// # Errors
+    /// The last one.
+    async fn create_absent(&self, objects: &[Box<dyn Object>]) -> Result<(), ApiError> {
+        let mut outcome = Ok(());
         for object in objects {
-            if let Err(error) = self.create_if_absent(&**object).await {
-                let (kind, name) = (&object.kind().kind, &object.meta().name);
-                tracing::warn!(kind, name, %error, "creating an object that every cluster has failed; trying again");
-                complete = false;
-            }
+            outcome = self.create_if_absent(&**object).await.and(outcome);
         }
-        complete
+        outcome
     }
 
     async fn create_if_absent(&self, object: &dyn Object) -> Result<(), ApiError> {

@@ -224,10 +224,12 @@ mod tests {
         );
     }
 
+    /// Also checks T5: the message names the fields.
     #[test]
     fn most_other_fields_are_immutable() {
         let command = errors_of(|pod| pod.spec.containers[0].command = vec!["sh".into()]);
         assert!(command.starts_with("spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"));
+        assert!(command.ends_with("\nspec.containers[web].command: <unset> -> [\"sh\"]"));
         let gate = PodSchedulingGate {
             name: "later".into(),
         };

@@ -162,6 +162,7 @@ impl TestGateway {
 
     pub async fn bind(&self, pod: &str, node: &str) -> Result<ObjectResponse, ApiError> {
         let mut binding = Binding::default();
+        binding.target.kind = "Node".into();
         binding.target.name = node.into();
         let target = target::<Pod>(pod, "binding");
         self.registry

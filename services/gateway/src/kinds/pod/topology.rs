@@ -24,14 +24,13 @@ pub(super) async fn label_pod(pod: &mut Pod, registry: &Registry) -> Result<(), 
     Ok(())
 }
 
-/// Sets the labels of a binding, from which the Pod gets them.
+/// Sets the labels of a binding, from which the Pod gets them. As upstream, the binding must name the kind of its target.
 pub(crate) async fn label_binding(
     binding: &mut Binding,
     registry: &Registry,
 ) -> Result<(), ApiError> {
     let target = &binding.target;
-    // The kind may be left out of a binding.
-    if ["", "Node"].contains(&target.kind.as_str()) && !target.name.is_empty() {
+    if target.kind == "Node" {
         let labels = of_node(&target.name, registry).await?;
         binding.metadata.labels.extend(labels);
     }
