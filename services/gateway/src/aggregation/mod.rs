@@ -73,7 +73,8 @@ impl Aggregator {
             .get(kind_of::<ApiService>(), &key, AtLeast::Any);
         // Without a cache, the request fails by itself.
         let source = found.await.ok()??;
-        self.read(registry, &source).filter(|remote| remote.is_used())
+        self.read(registry, &source)
+            .filter(|remote| remote.is_used())
     }
 
     /// Returns the versions of groups whose requests go to other servers, in the order of their names.
