@@ -14,7 +14,8 @@ use setpoint_codec::{Kind, kinds};
 use setpoint_gateway::in_process;
 use setpoint_gateway::registry::Registry;
 use setpoint_store::cache::Settings;
-use setpoint_store::{Memory, Store as _};
+use setpoint_store::contract::FaultyStore;
+use setpoint_store::{Memory, Store};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,19 @@ pub struct Reply {
 impl Gateway {
     /// Starts a gateway with only the namespace [`NAMESPACE`] and its ServiceAccount.
     pub fn start() -> Self {
+        Self::on(|store| store)
+    }
+
+    /// As [`start`](Self::start), on a store whose answers to writes are lost, doubled or late.
+    pub fn with_lost_answers() -> Self {
+        Self::on(|store| {
+            let store = FaultyStore::new(store);
+            store.lose_double_and_delay_answers();
+            store
+        })
+    }
+
+    fn on(faults: fn(Arc<dyn Store>) -> Arc<dyn Store>) -> Self {
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime
             .enable_all()
@@ -55,7 +69,7 @@ impl Gateway {
             .expect("the runtime can be built");
         let store = Memory::default();
         let registry = runtime.block_on(async {
-            in_process::registry(Arc::new(store.clone()), Settings::default()).await
+            in_process::registry(faults(Arc::new(store.clone())), Settings::default()).await
         });
         let router = in_process::router(registry.clone());
         let gateway = Self {

@@ -16,6 +16,7 @@ mod grpc;
 mod headers;
 mod json;
 mod label_selector;
+mod limits;
 mod object;
 mod patch;
 mod protobuf;

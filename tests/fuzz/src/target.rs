@@ -5,8 +5,8 @@ use std::time::Duration;
 use nix::time::{ClockId, clock_gettime};
 
 use crate::{
-    body, continue_token, envelope, field_selector, grpc, headers, json, label_selector, object,
-    patch, protobuf, quantity, query, sequence, time, traceparent,
+    body, continue_token, envelope, field_selector, grpc, headers, json, label_selector, limits,
+    object, patch, protobuf, quantity, query, sequence, time, traceparent,
 };
 
 /// The maximum CPU time of one input of up to 64 KiB. Code that takes longer is not linear.
@@ -39,6 +39,8 @@ const TARGETS: &[Target] = &[
     new("object", object::run),
     new("grpc", grpc::run),
     new("sequence", sequence::run),
+    new("lost_answers", sequence::with_lost_answers),
+    new("limits", limits::run),
 ];
 
 const fn new(name: &'static str, run: fn(&[u8])) -> Target {

@@ -87,4 +87,6 @@ replay![
     object,
     grpc,
     sequence,
+    lost_answers,
+    limits,
 ];

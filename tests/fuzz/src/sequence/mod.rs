@@ -15,6 +15,8 @@ use arbitrary::{Result, Unstructured};
 
 use session::Session;
 
+use crate::gateway::Gateway;
+
 /// The maximum number of requests.
 const REQUESTS: usize = 40;
 
@@ -23,7 +25,16 @@ const HOUSE: Duration = Duration::from_secs(120);
 
 /// Sends the requests that the input encodes.
 pub fn run(input: &[u8]) {
-    let mut session = Session::start();
+    run_on(Gateway::start(), input);
+}
+
+/// As [`run`], on a store whose answers to writes are lost, doubled or late.
+pub fn with_lost_answers(input: &[u8]) {
+    run_on(Gateway::with_lost_answers(), input);
+}
+
+fn run_on(gateway: Gateway, input: &[u8]) {
+    let mut session = Session::start(gateway);
     let mut u = Unstructured::new(input);
     let _ = requests(&mut session, &mut u);
     session.compare();

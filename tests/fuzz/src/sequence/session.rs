@@ -36,8 +36,8 @@ enum Effect {
 }
 
 impl Session {
-    pub fn start() -> Self {
-        let gateway = Gateway::start();
+    /// Watches all objects of a gateway.
+    pub fn start(gateway: Gateway) -> Self {
         gateway.create(
             kinds().by_kind("v1", "Namespace").expect("the kind exists"),
             "other",
