@@ -340,8 +340,14 @@ async fn a_claim_with_a_selected_node_is_bound_to_no_volume_that_the_scheduler_d
 #[tokio::test]
 async fn a_claim_that_asks_for_more_later_is_told_that_nothing_expands_its_volume() {
     let fixture = Fixture::start().await;
-    fixture.create(&volume("disk", "2Gi")).await;
-    fixture.create(&claim("data", "1Gi")).await;
+    let mut expandable = class("expandable");
+    expandable.allow_volume_expansion = Some(true);
+    fixture.create(&expandable).await;
+    let (mut disk, mut data) = (volume("disk", "2Gi"), claim("data", "1Gi"));
+    disk.spec.storage_class_name = "expandable".into();
+    data.spec.storage_class_name = Some("expandable".into());
+    fixture.create(&disk).await;
+    fixture.create(&data).await;
     fixture.settle().await;
     let expands = |told: &String| told.starts_with("ExternalExpanding: ");
     assert!(!fixture.told().iter().any(expands));
