@@ -405,20 +405,25 @@ fn requested(writer: DERWriter<'_>, names: &[(u64, &[u8])]) {
     });
 }
 
+/// The type of an attribute, as an object identifier, and its value.
+type Attribute<'a> = (&'a [u64], &'a str);
+/// The tag of a subjectAltName, and its content.
+type AltName<'a> = (u64, &'a [u8]);
+
 /// Checks DG9: a name that no signer looks at is in no certificate.
 #[test]
 fn a_request_with_names_that_are_not_checked_is_refused() {
     const NAME: &[u64] = &[2, 5, 4, 3];
-    let one: (&[u64], &str) = (NAME, "system:node:one");
-    let manager: (&[u64], &str) = (NAME, "system:kube-controller-manager");
-    let mail: (&[u64], &str) = (&[1, 2, 840, 113_549, 1, 9, 1], "a@example.com");
+    let one: Attribute = (NAME, "system:node:one");
+    let manager: Attribute = (NAME, "system:kube-controller-manager");
+    let mail: Attribute = (&[1, 2, 840, 113_549, 1, 9, 1], "a@example.com");
     let others =
         "subjectAltNames other than DNS names, IP addresses, emails and URIs are not allowed";
     let length = "x509: cannot parse IP address of length 3";
     // A user principal name, and the name of a directory, as OpenSSL writes them.
     let principal: &[u8] = b"\x06\x0a\x2b\x06\x01\x04\x01\x82\x37\x14\x02\x03\xa0\x03\x0c\x01a";
     let directory: &[u8] = b"\x30\x0d\x31\x0b\x30\x09\x06\x03\x55\x04\x03\x0c\x02ab";
-    let cases: [(&[(&[u64], &str)], &[(u64, &[u8])], &str); 8] = [
+    let cases: [(&[Attribute], &[AltName], &str); 8] = [
         (
             &[manager, one],
             &[],

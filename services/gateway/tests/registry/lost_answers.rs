@@ -97,7 +97,10 @@ async fn a_create_with_a_generated_name_makes_one_object() {
         pair.label(&made.metadata.name).await;
     };
     let created = pair.lose(create, label).await.unwrap();
-    assert_eq!(pair.names().await, [created.metadata.name.clone()]);
+    assert_eq!(
+        pair.names().await,
+        std::slice::from_ref(&created.metadata.name)
+    );
     let stored: ConfigMap = pair.second.get(&created.metadata.name).await.unwrap();
     assert_eq!(stored.metadata.uid, created.metadata.uid);
     assert_eq!(stored.metadata.labels["handled"], "yes");
