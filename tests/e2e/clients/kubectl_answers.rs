@@ -154,7 +154,7 @@ fn kubectl_uses_a_custom_kind_as_with_kubernetes() {
     let defined = kubectl.with("create", SHELVES);
     assert!(defined.success, "{}", defined.stderr);
     kubectl.ok("wait crd/shelves.example.com --for=condition=Established --timeout=30s");
-    let created = kubectl.with("create", SHELF);
+    let created = kubectl.with("apply --server-side", SHELF);
     assert!(created.success, "{}", created.stderr);
     assert_eq!(
         kubectl.ok("get shelf first -o jsonpath={.spec.books[0].pages}"),
