@@ -12,6 +12,8 @@ use setpoint_node_agent::runtime::{
 };
 use setpoint_proto::core::ResourceRequirements;
 use setpoint_testkit::free_port;
+use support::answers::{Fault, all_of, fixture_with};
+use support::docker::cluster;
 use support::{
     ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, pod, resources, sandbox, uid,
     wait_until_no_process_has,
@@ -48,6 +50,24 @@ macro_rules! on_every_runtime_that_runs {
         })*
     };
 }
+/// Checks DG1: answers of the engine are lost, late, or those to a second request.
+macro_rules! whatever_becomes_of_answers {
+    ($($name:ident)*) => {
+        mod answers {
+            $(mod $name {
+                use crate::support::answers::{Fault, fixture_with};
+                async fn with(fault: Fault) {
+                    if let Some(fixture) = fixture_with(fault).await {
+                        super::super::$name(fixture).await;
+                    }
+                }
+                #[tokio::test] async fn lost() { with(Fault::Lost).await; }
+                #[tokio::test] async fn late() { with(Fault::Late).await; }
+                #[tokio::test] async fn doubled() { with(Fault::Doubled).await; }
+            })*
+        }
+    };
+}
 #[path = "contract/volumes.rs"]
 mod volumes;
 
@@ -77,6 +97,12 @@ on_every_runtime! {
     a_removed_sandbox_leaves_nothing
     a_container_needs_its_sandbox
     attempts_are_kept_apart
+}
+
+whatever_becomes_of_answers! {
+    a_pod_exists_once_and_leaves_nothing
+    the_exit_code_is_that_of_the_command
+    a_container_that_runs_is_given_other_resources_and_one_that_has_ended_is_not
 }
 
 async fn a_container_without_a_command_runs_until_it_is_stopped<R: Runtime>(fixture: Fixture<R>) {
@@ -418,6 +444,43 @@ async fn a_container_that_has_failed_leaves_the_end_of_its_log_as_its_message<R:
         assert_eq!((exit.code, exit.message.as_str()), (code, message));
     }
     fixture.clean_up().await;
+}
+
+/// Checks DG1.
+async fn a_pod_exists_once_and_leaves_nothing<R: Runtime>(fixture: Fixture<R>) {
+    let (uid, runtime) = (uid(), &fixture.runtime);
+    fixture.start(0, &["sh", "-c", "echo ran; sleep 1"]).await;
+    fixture.start(1, &[]).await;
+    fixture.running(1).await;
+    fixture.exited(0).await;
+    assert_eq!(fixture.log(0, LogOptions::default()).await, "ran\n");
+    let engine = ["POD", "main"].map(|name| format!("/k8s_{name}_web_default_{uid}"));
+    let [pause, main] = &engine;
+    let left = [
+        format!("{pause}_0"),
+        format!("/k8s_files_{uid}"),
+        format!("{main}_0"),
+        format!("{main}_1"),
+        format!("k8s_{uid}_setpoint.termination"),
+    ];
+    assert_eq!(all_of(&cluster()).await, left);
+    runtime.remove(&id(0)).await.unwrap();
+    assert_eq!(all_of(&cluster()).await.len(), left.len() - 1);
+    runtime.stop(&id(1), Duration::ZERO).await.unwrap();
+    fixture.exited(1).await;
+    for _ in 0..2 {
+        runtime.remove_sandbox(&uid).await.unwrap();
+        assert_eq!(all_of(&cluster()).await, Vec::<String>::new());
+    }
+}
+
+/// Checks DG1: a message is read once. The engine runs a container that has ended again if it is asked to, so that this cannot
+/// hold if requests are doubled.
+#[tokio::test]
+async fn a_message_is_read_although_an_answer_is_lost() {
+    if let Some(fixture) = fixture_with(Fault::Lost).await {
+        a_container_that_has_failed_leaves_the_end_of_its_log_as_its_message(fixture).await;
+    }
 }
 
 /// Simulated containers have no processes.

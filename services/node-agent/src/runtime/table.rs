@@ -141,10 +141,11 @@ impl Table {
         }
     }
 
-    /// Removes a container that could not be created.
+    /// Removes a container that could not be created, unless it is known meanwhile to have started.
     pub fn discard(&mut self, id: &ContainerId) {
         if let Ok(sandbox) = self.sandbox(&id.uid) {
-            sandbox.containers.retain(|known| known.id != *id);
+            let is_kept = |known: &Container| known.id != *id || known.state != State::Starting;
+            sandbox.containers.retain(is_kept);
         }
     }
 
@@ -193,20 +194,29 @@ impl Table {
         sandboxes.flat_map(Sandbox::alive).cloned().collect()
     }
 
+    /// Returns a container that may be removed; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If it has not exited.
+    pub fn removable(&mut self, id: &ContainerId) -> Result<Option<Container>, Error> {
+        match self.container(id) {
+            Ok(container) if matches!(container.state, State::Exited(_)) => {
+                Ok(Some(container.clone()))
+            }
+            Ok(_) => Err(Error::Running(id.to_string())),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Removes a container; does nothing if it does not exist.
     ///
     /// # Errors
     /// If it has not exited.
     pub fn remove(&mut self, id: &ContainerId) -> Result<(), Error> {
-        let Ok(container) = self.container(id) else {
-            return Ok(());
-        };
-        if !matches!(container.state, State::Exited(_)) {
-            return Err(Error::Running(id.to_string()));
+        if self.removable(id)?.is_some() {
+            let containers = &mut self.sandbox(&id.uid)?.containers;
+            containers.retain(|known| known.id != *id);
         }
-        self.sandbox(&id.uid)?
-            .containers
-            .retain(|known| known.id != *id);
         Ok(())
     }
 

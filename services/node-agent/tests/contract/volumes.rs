@@ -22,6 +22,10 @@ on_every_runtime_that_runs! {
     the_space_that_a_pod_holds_is_measured
 }
 
+whatever_becomes_of_answers! {
+    volumes_are_filled_and_shared_and_written_only_where_they_may_be
+}
+
 /// Returns a path of this test in containers. Those that are processes share it with the machine.
 fn at(path: &str) -> String {
     format!("/tmp/setpoint-test-{}/{path}", uid())

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub mod answers;
 pub mod docker;
 
 use std::collections::BTreeMap;

@@ -7,7 +7,6 @@
 
 use bollard::errors::Error as BollardError;
 use bollard::models::{ContainerCreateBody, HostConfig, Mount};
-use bollard::query_parameters::{CreateContainerOptions, CreateContainerOptionsBuilder};
 
 use super::identity::{Labels, pod_labels};
 use super::{Shared, create, is_not_found, termination, volume};
@@ -84,10 +83,8 @@ impl Shared {
         let own = volumes.iter().filter(|volume| volume::is_own(volume));
         let mounts = own.map(|volume| create::volume_mount(uid, volume, false));
         let body = body(&self.pause_image, labels, mounts.collect());
-        let options = CreateContainerOptionsBuilder::default().name(&name(uid));
-        let client = &self.engine.client;
-        client.create_container(Some(options.build()), body).await?;
-        Ok(())
+        let made = self.create_named(&name(uid), body, |_| false).await;
+        made.map(|_| ())
     }
 
     /// Copies files into a volume of the node, through a carrier of its own.
@@ -99,9 +96,9 @@ impl Shared {
     ) -> Result<(), Error> {
         let failed = |error| super::engine_error("copy files into a volume of the node", error);
         let body = body(&self.pause_image, labels, vec![mount]);
-        let client = &self.engine.client;
-        let made = client.create_container(None::<CreateContainerOptions>, body);
-        let carrier = made.await.map_err(failed)?.id;
+        let name = format!("k8s_files_{}_{}", self.engine.cluster, self.node);
+        let made = self.create_named(&name, body, |_| false).await;
+        let carrier = made.map_err(failed)?.runtime_id;
         let copied = volume::copy(&self.engine, &carrier, files).await;
         self.destroy(&carrier).await?;
         copied.map_err(failed)

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error as BollardError;
 use bollard::models::{Mount, MountType, MountVolumeOptions};
-use bollard::query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptions};
+use bollard::query_parameters::AttachContainerOptionsBuilder;
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::io::AsyncWriteExt as _;
@@ -206,9 +206,9 @@ impl Shared {
         ];
         let command = [BINARY, "publish", &volume::mount_path(volume), version];
         let body = create::writer(&self.pause_image, self.labels_of_pod(uid), mounts, &command);
-        let client = &self.engine.client;
-        let made = client.create_container(None::<CreateContainerOptions>, body);
-        let writer = made.await.map_err(failed)?.id;
+        let name = format!("k8s_write_{uid}_{}", volume.name);
+        let made = self.create_named(&name, body, |_| false).await;
+        let writer = made.map_err(failed)?.runtime_id;
         let ended = timeout(PUBLISH_TIMEOUT, self.run_writer(&writer, archive)).await;
         self.destroy(&writer).await?;
         let failed_to_write = |message: String| Error::State {

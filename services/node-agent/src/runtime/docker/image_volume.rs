@@ -19,8 +19,8 @@ use bollard::models::{
     ContainerCreateBody, ContainerSummary, Mount, MountType, MountVolumeOptions,
 };
 use bollard::query_parameters::{
-    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListVolumesOptionsBuilder,
-    RemoveVolumeOptions, UploadToContainerOptionsBuilder,
+    ListContainersOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions,
+    UploadToContainerOptionsBuilder,
 };
 use futures::TryStreamExt as _;
 use parking_lot::Mutex;
@@ -235,12 +235,11 @@ impl Shared {
     }
 
     async fn fill(&self, id: &str, name: &str) -> Result<(), String> {
-        let client = &self.engine.client;
         let source = source_of(name);
         for (container, volume) in [(name, Some(name)), (&source, None)] {
-            let options = CreateContainerOptionsBuilder::default().name(container);
-            let made = client.create_container(Some(options.build()), self.idle(id, volume));
-            made.await.map_err(|error| error.to_string())?;
+            let body = self.idle(id, volume);
+            let made = self.create_named(container, body, |_| false).await;
+            made.map_err(|error| error.to_string())?;
         }
         let moved = self.copy_content(&source, name).await;
         moved.map_err(|error| error.to_string())?;

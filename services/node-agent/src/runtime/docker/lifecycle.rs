@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use bollard::errors::Error as BollardError;
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse};
-use bollard::query_parameters::{CreateContainerOptionsBuilder, ListContainersOptionsBuilder};
+use bollard::query_parameters::ListContainersOptionsBuilder;
 use setpoint_model::Key;
 
+use super::creation::Created;
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::state::{EngineState, address, identity};
 use super::{Pause, Shared, create, engine_error, resolv_conf, termination, volume};
@@ -36,7 +36,11 @@ impl Shared {
             .ensure(&pod, container_key, image, Pull::IfNotPresent)
             .await?;
 
-        let before = self.pauses.lock().get(&uid).cloned();
+        let before = {
+            let (known, mut incomplete) = (self.pauses.lock(), self.incomplete.lock());
+            let before = incomplete.entry(uid.clone());
+            before.or_insert_with(|| known.get(&uid).cloned()).clone()
+        };
         let identity = Identity::of_pause(
             &config,
             before
@@ -55,16 +59,19 @@ impl Shared {
         if let (Some(host), true) = (&mut body.host_config, cgroup.is_some()) {
             host.cgroup_parent.clone_from(&cgroup);
         }
-        let runtime_id = self.create(&identity, body).await?;
+        let runtime_id = self.create(&identity, body).await?.runtime_id;
         let what = |step: &str| format!("{step} the sandbox of {pod}");
         let started = engine.client.start_container(&runtime_id, None).await;
-        started.map_err(|error| engine_error(what("start"), error))?;
+        let inspected = engine.client.inspect_container(&runtime_id, None).await;
+        let inspected = inspected.map_err(|error| engine_error(what("inspect"), error))?;
+        let state = EngineState::of(&inspected);
+        if let (Err(error), false) = (started, matches!(state, EngineState::Running(_))) {
+            return Err(engine_error(what("start"), error));
+        }
         if cgroup.is_some() {
             self.verify_cgroup(&uid, &runtime_id);
         }
         self.fill_volumes(&uid, &volumes, &labels).await?;
-        let inspected = engine.client.inspect_container(&runtime_id, None).await;
-        let inspected = inspected.map_err(|error| engine_error(what("inspect"), error))?;
         {
             let (mut table, resources) = (self.table.lock(), config.resources);
             table.add(config);
@@ -75,19 +82,16 @@ impl Shared {
             runtime_id,
             attempt: identity.id.attempt,
         };
-        self.update_pause(
-            &identity,
-            pause,
-            &EngineState::of(&inspected),
-            address(&inspected),
-        );
-        match before {
-            Some(before) => self.destroy(&before.runtime_id).await,
-            None => Ok(()),
+        if let Some(before) = before {
+            self.destroy(&before.runtime_id).await?;
         }
+        self.incomplete.lock().remove(&uid);
+        self.update_pause(&identity, pause, &state, address(&inspected));
+        Ok(())
     }
 
-    /// Updates a sandbox from the state of its pause container. Ignores attempts older than the newest.
+    /// Updates a sandbox from the state of its pause container. Ignores attempts older than the newest. It is ready only once
+    /// it is complete.
     pub(super) fn update_pause(
         &self,
         identity: &Identity,
@@ -103,12 +107,13 @@ impl Shared {
                 _ => drop(pauses.insert(uid.clone(), pause)),
             }
         }
+        let is_complete = !self.incomplete.lock().contains_key(uid);
         {
             let mut table = self.table.lock();
             table.add(identity.sandbox());
             table.set_sandbox_id(uid, runtime_id);
             match state {
-                EngineState::Running(_) => table.set_ready(uid, address),
+                EngineState::Running(_) if is_complete => table.set_ready(uid, address),
                 _ => drop(table.set_lost(uid)),
             }
         }
@@ -171,8 +176,15 @@ impl Shared {
             host.cgroup_parent = self.cgroup_of(&id.uid);
             host.pid_mode = processes.map(|runtime_id| format!("container:{runtime_id}"));
         }
-        let runtime_id = self.create(&identity, body).await?;
-        let started = self.engine.client.start_container(&runtime_id, None).await;
+        let Created {
+            runtime_id,
+            is_earlier,
+        } = self.create(&identity, body).await?;
+        // One that has ended would run a second time.
+        let started = match is_earlier {
+            true => Ok(()),
+            false => self.engine.client.start_container(&runtime_id, None).await,
+        };
         let inspected = self
             .engine
             .client
@@ -223,42 +235,21 @@ impl Shared {
         }
     }
 
-    /// Creates a container and returns its id. If a container of this name exists because the answer to an earlier call
-    /// was lost, it is used if it was started, and recreated if not.
+    /// Creates a container. If one of this name exists because the answer to an earlier call was lost, it is used if it was
+    /// started, and recreated if not.
     async fn create(
         &self,
         identity: &Identity,
         body: ContainerCreateBody,
-    ) -> Result<String, Error> {
+    ) -> Result<Created, Error> {
         let name = identity.name();
-        let create = || {
-            let options = CreateContainerOptionsBuilder::default().name(&name).build();
-            self.engine
-                .client
-                .create_container(Some(options), body.clone())
+        let was_started = |there: &ContainerInspectResponse| {
+            self::identity(there).as_ref() == Some(identity)
+                && EngineState::of(there) != EngineState::Created
+                && !identity.is_pause()
         };
-        let what = || format!("create container {name}");
-        match create().await {
-            Ok(created) => return Ok(created.id),
-            Err(BollardError::DockerResponseServerError {
-                status_code: 409, ..
-            }) => {}
-            Err(error) => return Err(engine_error(what(), error)),
-        }
-        let there = self.engine.client.inspect_container(&name, None).await;
-        let there = there.map_err(|error| engine_error(what(), error))?;
-        let runtime_id = there.id.clone().unwrap_or_default();
-        if self::identity(&there).as_ref() == Some(identity)
-            && EngineState::of(&there) != EngineState::Created
-            && !identity.is_pause()
-        {
-            return Ok(runtime_id);
-        }
-        self.destroy(&runtime_id).await?;
-        create()
-            .await
-            .map(|created| created.id)
-            .map_err(|error| engine_error(what(), error))
+        let created = self.create_named(&name, body, was_started).await;
+        created.map_err(|error| engine_error(format!("create container {name}"), error))
     }
 
     /// Removes all containers and volumes of a Pod from the engine.
@@ -284,6 +275,7 @@ impl Shared {
         removed.map_err(|error| engine_error(what(), error))?;
         self.remove_cgroup(uid).await?;
         self.pauses.lock().remove(uid);
+        self.incomplete.lock().remove(uid);
         self.images.forget(uid);
         Ok(())
     }

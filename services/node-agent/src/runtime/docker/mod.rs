@@ -11,6 +11,7 @@
 mod carrier;
 mod cgroup;
 mod create;
+mod creation;
 pub mod disk;
 mod engine;
 mod exec;
@@ -83,6 +84,9 @@ struct Shared {
     table: Mutex<Table>,
     /// The newest pause containers, by Pod uid.
     pauses: Mutex<HashMap<String, Pause>>,
+    /// The Pods whose sandbox is not complete, by uid, with the pause container that it replaces. It runs before its volumes
+    /// are filled, so that it is not ready once it runs.
+    incomplete: Mutex<HashMap<String, Option<Pause>>>,
     /// Set once pause containers have the agent's binary.
     helper: OnceCell<()>,
     /// Whether the engine's cgroups turned out to be those of another machine.
@@ -118,6 +122,7 @@ impl Docker {
             wake,
             table: Mutex::default(),
             pauses: Mutex::default(),
+            incomplete: Mutex::default(),
             helper: OnceCell::new(),
             foreign_cgroups: AtomicBool::new(false),
         });
@@ -262,12 +267,12 @@ impl Runtime for Docker {
     }
 
     async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
-        let runtime_id = match self.shared.table.lock().container(id) {
-            Ok(container) => container.runtime_id.clone(),
-            Err(_) => return Ok(()),
-        };
-        self.shared.table.lock().remove(id)?;
-        self.shared.destroy(&runtime_id).await
+        let removable = self.shared.table.lock().removable(id)?;
+        if let Some(container) = removable {
+            // It is known until the engine has removed it.
+            self.shared.destroy(&container.runtime_id).await?;
+        }
+        self.shared.table.lock().remove(id)
     }
 
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
@@ -284,6 +289,11 @@ impl Runtime for Docker {
 impl Shared {
     /// Removes a container, even if it is running.
     async fn destroy(&self, runtime_id: &str) -> Result<(), Error> {
+        let removed = self.remove_container(runtime_id).await;
+        removed.map_err(|error| engine_error(format!("remove container {runtime_id}"), error))
+    }
+
+    async fn remove_container(&self, runtime_id: &str) -> Result<(), BollardError> {
         if runtime_id.is_empty() {
             return Ok(());
         }
@@ -296,7 +306,6 @@ impl Shared {
             .client
             .remove_container(runtime_id, Some(options));
         ignore_not_found(removed.await)
-            .map_err(|error| engine_error(format!("remove container {runtime_id}"), error))
     }
 }
 
@@ -343,6 +352,25 @@ fn is_not_found(error: &BollardError) -> bool {
             ..
         }
     )
+}
+
+/// Returns whether it is unknown what the engine has done: it has not answered at all.
+fn is_unanswered(error: &BollardError) -> bool {
+    !matches!(
+        error,
+        BollardError::DockerResponseServerError { .. } | BollardError::RequestTimeoutError
+    )
+}
+
+/// Asks the engine once more if it has not answered at all. For questions, which change nothing.
+async fn ask<T, F>(question: impl Fn() -> F) -> Result<T, BollardError>
+where
+    F: Future<Output = Result<T, BollardError>>,
+{
+    match question().await {
+        Err(error) if is_unanswered(&error) => question().await,
+        answered => answered,
+    }
 }
 
 /// Ignores the error of removing an object that is absent or already being removed.

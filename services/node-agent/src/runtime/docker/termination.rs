@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use tracing::debug;
 
 use super::identity::{Identity, Labels};
-use super::{Shared, volume};
+use super::{Shared, ask, volume};
 use crate::runtime::termination::{MAX_LOG, MAX_LOG_LINES, of_file, of_log};
 use crate::runtime::{Exit, File, TerminationMessage, Volume, VolumeKind};
 
@@ -117,7 +117,8 @@ impl Shared {
             return String::new();
         };
         let path = file_path(identity);
-        match self.read_file(&pause.runtime_id, &path).await {
+        // It is read when the end is noticed, and not later.
+        match ask(|| self.read_file(&pause.runtime_id, &path)).await {
             Ok(content) => of_file(&content),
             Err(error) => {
                 debug!(container = %identity.id, %error, "cannot read the termination message");

@@ -15,7 +15,7 @@ use tracing::{info, warn};
 
 use super::identity::{CLUSTER, Identity, NODE, filter};
 use super::state::{EngineState, OOM_KILLED, address, identity, lost_exit, sandbox};
-use super::{Pause, Shared, is_not_found, resize};
+use super::{Pause, Shared, ask, is_not_found, resize};
 use crate::runtime::{Container, ContainerId, State};
 
 /// Relist interval: an engine that hangs sends no events.
@@ -76,7 +76,8 @@ impl Shared {
             .all(true)
             .filters(&filters)
             .build();
-        let list = self.engine.client.list_containers(Some(options)).await?;
+        let client = &self.engine.client;
+        let list = ask(|| client.list_containers(Some(options.clone()))).await?;
         let known: HashMap<_, _> = self.known().into_iter().collect();
         for summary in list.iter().filter(|summary| is_news(summary, &known)) {
             self.refresh(summary.id.as_deref().unwrap_or_default())
@@ -112,7 +113,8 @@ impl Shared {
 
     /// Updates one container from the engine and wakes its Pod.
     async fn refresh(&self, runtime_id: &str) -> Result<(), Error> {
-        match self.engine.client.inspect_container(runtime_id, None).await {
+        let client = &self.engine.client;
+        match ask(|| client.inspect_container(runtime_id, None)).await {
             Ok(container) => self.update(&container).await,
             Err(error) if is_not_found(&error) => self.mark_gone(runtime_id),
             Err(error) => return Err(error),
