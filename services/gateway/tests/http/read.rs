@@ -201,6 +201,27 @@ async fn kubectl_gets_a_table() {
     assert_eq!(one["rows"][0]["object"]["spec"]["replicas"], 3);
 }
 
+/// Checks U7: the columns of kinds for which upstream has no printer, and of accounts, whose secrets are not counted.
+#[tokio::test]
+async fn kinds_without_a_printer_have_a_name_and_a_time() {
+    let api = Api::start().await;
+    for (path, time) in [
+        ("/api/v1/serviceaccounts", "Age: string"),
+        ("/api/v1/limitranges", "Created At: date"),
+        (
+            "/apis/storage.k8s.io/v1/csistoragecapacities",
+            "Created At: date",
+        ),
+    ] {
+        let table = api.get_as(path, TABLE).await.ok();
+        let columns = table["columnDefinitions"].as_array().unwrap().iter();
+        let text = |column: &Value, field: &str| column[field].as_str().unwrap().to_owned();
+        let columns = columns.map(|one| format!("{}: {}", text(one, "name"), text(one, "type")));
+        let columns: Vec<_> = columns.collect();
+        assert_eq!(columns, ["Name: string", time], "{path}");
+    }
+}
+
 #[tokio::test]
 async fn a_client_can_request_only_metadata() {
     let api = with(&["a"]).await;
