@@ -1,7 +1,7 @@
 //! The resource usage of nodes and Pods, as `kubectl top` and the pages of agents show it.
 
 use serde_json::Value;
-use setpoint_tests::{Cluster, Kubectl, Size, eventually};
+use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
 
 /// A Pod on a process node that computes without end, and one on the simulated node with a load.
 const PODS: &str = r#"
@@ -39,6 +39,23 @@ fn top_shows_what_pods_and_nodes_use() {
     assert!(cpu.is_ok_and(|millicores| millicores > 0), "{busy:?}");
     assert_eq!(top(&kubectl, "nodes", "node-1")[0], "300m");
     the_agents_report_it(&kubectl);
+    an_agent_serves_nobody_without_a_proof(&kubectl);
+}
+
+/// Checks DG6: without a proof that the caller has the agents' key, an agent does not serve its pages.
+fn an_agent_serves_nobody_without_a_proof(kubectl: &Kubectl) {
+    let status = &kubectl.json("get node node-0")["status"];
+    let addresses = status["addresses"].as_array().expect("a list of addresses");
+    let internal = addresses
+        .iter()
+        .find(|address| address["type"] == "InternalIP");
+    let address = internal
+        .and_then(|internal| internal["address"].as_str())
+        .expect("an address");
+    let port = &status["daemonEndpoints"]["kubeletEndpoint"]["Port"];
+    let answer = http::get(&format!("{address}:{port}"), "/stats/summary");
+    let answer = answer.expect("the agent answers");
+    assert_eq!(answer.status, 401, "{}", answer.body);
 }
 
 /// The pages of the kubelet, through the gateway.
