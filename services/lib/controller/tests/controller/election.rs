@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::leaders::{LEASE, Leaders, Replica, lease, server, until_leads};
-use crate::server::{Faults, Server, config_map, eventually};
+use crate::server::{Answers, Faults, Server, config_map, eventually};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_takes_a_released_lease_at_once() {
@@ -144,7 +144,7 @@ async fn a_release_that_meets_a_renewal_on_its_way_still_releases() {
     until_leads(&leaders, "a-0").await;
     // A renewal is committed, but its answer does not arrive before shutdown.
     server.set_faults(Faults {
-        lose_answers: true,
+        answers: Answers::Lost,
         ..Faults::default()
     });
     let revision = server.revision();
@@ -163,7 +163,7 @@ async fn a_lost_answer_does_not_cost_the_lease() {
     let _only = Replica::start(server.client("a"), &leaders, "a-0");
     until_leads(&leaders, "a-0").await;
     server.set_faults(Faults {
-        lose_answers: true,
+        answers: Answers::Lost,
         ..Faults::default()
     });
     let revision = server.revision();

@@ -5,6 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod answers;
 mod barrier;
 mod batch;
 mod causes;

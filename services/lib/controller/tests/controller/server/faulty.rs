@@ -1,5 +1,7 @@
 //! The service `setpoint.v1.Objects` as the gateway answers it, with faults.
 
+use std::time::Duration;
+
 use axum::Router;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
@@ -18,14 +20,27 @@ use super::Calls;
 pub struct Faults {
     /// Calls of this name (`Watch` …) and writes of this writer are never answered.
     pub hang: Vec<&'static str>,
-    /// Updates are committed, but their answers are lost.
-    pub lose_answers: bool,
+    /// The answers to writes, which are carried out.
+    pub answers: Answers,
     /// Calls of this name fail with this error.
     pub refuse: Option<(&'static str, ApiError)>,
     /// Watches of this resource hold back the changes after this revision.
     pub mute: Option<(&'static str, u64)>,
     /// Watches break after this number of events of the initial state.
     pub break_initial_after: Option<usize>,
+}
+
+/// The answers of a gateway.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Answers {
+    #[default]
+    Prompt,
+    /// None arrive.
+    Lost,
+    /// Each arrives after this time.
+    Late(Duration),
+    /// Each request arrives twice, and is answered the second time.
+    Doubled,
 }
 
 #[derive(Default)]
@@ -62,6 +77,31 @@ impl Faulty {
         }
     }
 
+    /// Carries out a write.
+    async fn answer<T: Clone, F>(
+        &self,
+        gateway: ObjectsClient<Router>,
+        request: Request<T>,
+        write: impl Fn(ObjectsClient<Router>, Request<T>) -> F,
+    ) -> Answer<Object>
+    where
+        F: Future<Output = Answer<Object>>,
+    {
+        let mut again = Request::new(request.get_ref().clone());
+        request.metadata().clone_into(again.metadata_mut());
+        let answer = write(gateway.clone(), request).await;
+        let answers = self.state.borrow().faults.answers;
+        match answers {
+            Answers::Prompt => answer,
+            Answers::Lost => std::future::pending().await,
+            Answers::Late(by) => {
+                tokio::time::sleep(by).await;
+                answer
+            }
+            Answers::Doubled => write(gateway, again).await,
+        }
+    }
+
     fn count(&self, name: &'static str) {
         *self.calls.lock().entry(name).or_default() += 1;
     }
@@ -88,18 +128,23 @@ impl Objects for Faulty {
     }
 
     async fn create(&self, request: Request<CreateRequest>) -> Answer<Object> {
-        let writer = &request.get_ref().field_manager;
-        self.call("Create", writer).await?.create(request).await
+        let gateway = self
+            .call("Create", &request.get_ref().field_manager)
+            .await?;
+        let create = |mut gateway: ObjectsClient<Router>, request| async move {
+            gateway.create(request).await
+        };
+        self.answer(gateway, request, create).await
     }
 
     async fn update(&self, request: Request<UpdateRequest>) -> Answer<Object> {
-        let writer = &request.get_ref().field_manager;
-        let answer = self.call("Update", writer).await?.update(request).await;
-        let is_lost = self.state.borrow().faults.lose_answers;
-        match is_lost {
-            true => std::future::pending().await,
-            false => answer,
-        }
+        let gateway = self
+            .call("Update", &request.get_ref().field_manager)
+            .await?;
+        let update = |mut gateway: ObjectsClient<Router>, request| async move {
+            gateway.update(request).await
+        };
+        self.answer(gateway, request, update).await
     }
 
     async fn patch(&self, request: Request<PatchRequest>) -> Answer<Object> {
@@ -108,7 +153,11 @@ impl Objects for Faulty {
     }
 
     async fn delete(&self, request: Request<DeleteRequest>) -> Answer<Object> {
-        self.call("Delete", "").await?.delete(request).await
+        let gateway = self.call("Delete", "").await?;
+        let delete = |mut gateway: ObjectsClient<Router>, request| async move {
+            gateway.delete(request).await
+        };
+        self.answer(gateway, request, delete).await
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> Answer<Self::WatchStream> {

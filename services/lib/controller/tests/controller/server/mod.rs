@@ -24,7 +24,7 @@ use setpoint_store::{Entry, Error, Memory, Range, Store as _, Write, keys};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-pub use faulty::Faults;
+pub use faulty::{Answers, Faults};
 use faulty::{Faulty, State};
 
 /// A gateway. The methods that read and write objects act on its store, as another gateway would.
