@@ -342,6 +342,7 @@ async fn a_claim_that_asks_for_more_later_is_told_that_nothing_expands_its_volum
     let fixture = Fixture::start().await;
     let mut expandable = class("expandable");
     expandable.allow_volume_expansion = Some(true);
+    expandable.volume_binding_mode = Some("Immediate".into());
     fixture.create(&expandable).await;
     let (mut disk, mut data) = (volume("disk", "2Gi"), claim("data", "1Gi"));
     disk.spec.storage_class_name = "expandable".into();
