@@ -153,7 +153,8 @@ impl Session {
         };
         let all = &self.watcher(&target).objects;
         for (key, item) in items {
-            assert_eq!(all.get(&key), Some(&item));
+            let known = all.get(&key).cloned().map(untyped);
+            assert_eq!(known, Some(item));
         }
         Ok(())
     }
