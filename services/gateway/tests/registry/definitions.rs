@@ -4,17 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt as _, ready};
-use futures::stream::BoxStream;
 use serde_json::json;
 use setpoint_gateway::registry::{RequestContext, Target};
-use setpoint_model::Revision;
 use setpoint_model::condition::{self, FALSE, get, is_true};
 use setpoint_proto::Reason;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::meta::DeleteOptions;
+use setpoint_store::Memory;
+use setpoint_store::contract::FaultyStore;
 use setpoint_store::contract::objects::NAMESPACE;
-use setpoint_store::{Batch, Entry, Error, KeyChange, Memory, Page, Range, Store, Write};
 use tokio_util::sync::CancellationToken;
 
 use crate::background::{with_background, with_background_over};
@@ -48,58 +46,19 @@ async fn reached(gateway: &TestGateway, plural: &str, kind: &str, reason: &str) 
     gateway.seen(wanted).await;
 }
 
-/// A store that refuses to delete Tabs, and counts the writes of their definition.
-struct Refusing {
-    store: Memory,
-    writes: AtomicUsize,
-}
-
-impl Store for Refusing {
-    fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
-        self.store.get(key)
-    }
-    fn get_at<'a>(
-        &'a self,
-        key: &'a str,
-        at: Revision,
-    ) -> BoxFuture<'a, Result<Option<Entry>, Error>> {
-        self.store.get_at(key, at)
-    }
-    fn list(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
-        self.store.list(range)
-    }
-    fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
-        if write.key.starts_with("/registry/example.com/tabs/") && write.value.is_none() {
-            return ready(Err(Error::Refused("no".into()))).boxed();
-        }
-        if write.key.ends_with("tabs.example.com") {
-            self.writes.fetch_add(1, Ordering::Relaxed);
-        }
-        self.store.commit(write)
-    }
-    fn revision(&self) -> BoxFuture<'_, Result<Revision, Error>> {
-        self.store.revision()
-    }
-    fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>> {
-        self.store.watch(after)
-    }
-    fn watch_key(
-        &self,
-        key: &str,
-        after: Revision,
-    ) -> BoxStream<'static, Result<KeyChange, Error>> {
-        self.store.watch_key(key, after)
-    }
-}
-
 /// Checks DG4: two gateways do not wake each other by what they say about a deletion that fails.
 #[tokio::test(start_paused = true)]
 async fn a_deletion_that_fails_is_tried_again_without_a_write_for_each_attempt() {
-    let store = Arc::new(Refusing {
-        store: Memory::default(),
-        writes: AtomicUsize::default(),
+    let writes = Arc::new(AtomicUsize::default());
+    let store = FaultyStore::new(Arc::new(Memory::default()));
+    let counted = writes.clone();
+    store.refuse_commits(move |write| {
+        if write.key.ends_with("tabs.example.com") {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        write.key.starts_with("/registry/example.com/tabs/") && write.value.is_none()
     });
-    let (gateway, _background) = with_background_over(store.clone()).await;
+    let (gateway, _background) = with_background_over(store).await;
     let stop = CancellationToken::new();
     let another = gateway.another().await.registry;
     tokio::spawn(another.run_background(HOUR, stop.clone(), |_| |_| ()));
@@ -124,9 +83,9 @@ async fn a_deletion_that_fails_is_tried_again_without_a_write_for_each_attempt()
     let deleted = gateway.delete::<CustomResourceDefinition>(name, DeleteOptions::default());
     deleted.await.unwrap();
     reached(&gateway, "tabs", "Terminating", "InstanceDeletionFailed").await;
-    let before = store.writes.load(Ordering::Relaxed);
+    let before = writes.load(Ordering::Relaxed);
     tokio::time::sleep(HOUR).await;
-    let written = store.writes.load(Ordering::Relaxed) - before;
+    let written = writes.load(Ordering::Relaxed) - before;
     assert!(written < 5, "{written} writes in an hour");
     gateway.get::<CustomResourceDefinition>(name).await.unwrap();
 }

@@ -25,6 +25,7 @@ pub struct FaultyStore {
     watches: AtomicUsize,
     watch_panics: Arc<AtomicUsize>,
     commit_panics: Mutex<Option<Condition>>,
+    refusals: Mutex<Option<Condition>>,
     commits: AtomicUsize,
 }
 
@@ -58,7 +59,7 @@ enum Answers {
     Unknown,
 }
 
-/// What happens to one answer.
+/// The fault of one answer.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Lost,
@@ -82,6 +83,7 @@ impl FaultyStore {
             watches: AtomicUsize::default(),
             watch_panics: Arc::default(),
             commit_panics: Mutex::default(),
+            refusals: Mutex::default(),
             commits: AtomicUsize::default(),
         })
     }
@@ -161,6 +163,11 @@ impl FaultyStore {
     /// Panics at each commit that fulfils a condition.
     pub fn panic_in_commits(&self, condition: impl Fn(&Write) -> bool + Send + 'static) {
         *self.commit_panics.lock() = Some(Box::new(condition));
+    }
+
+    /// Refuses each commit that fulfils a condition.
+    pub fn refuse_commits(&self, condition: impl Fn(&Write) -> bool + Send + 'static) {
+        *self.refusals.lock() = Some(Box::new(condition));
     }
 
     /// Returns the fault of the next answer to a commit.
@@ -255,9 +262,14 @@ impl Store for FaultyStore {
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
         async move {
             let due = |condition: &Condition| condition(&write);
-            let due = self.commit_panics.lock().as_ref().is_some_and(due);
-            assert!(!due, "thrown by a test");
+            assert!(
+                !self.commit_panics.lock().as_ref().is_some_and(due),
+                "thrown by a test"
+            );
             self.pass().await?;
+            if self.refusals.lock().as_ref().is_some_and(due) {
+                return Err(Error::Refused("no".into()));
+            }
             let Some(fault) = self.fault() else {
                 return self.store.commit(write).await;
             };
