@@ -46,7 +46,7 @@ pub(crate) enum Rule<'a> {
     Unverified,
 }
 
-/// What the gateway knows of itself and of its cluster to decide on connections.
+/// Decides which addresses the gateway connects to.
 #[derive(Clone, Debug, Default)]
 pub struct Peers {
     etcd_ports: BTreeSet<u16>,

@@ -1,4 +1,4 @@
-//! What is known of the connection that a request has come on.
+//! The connection of a request: its local address, and a nonce.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};

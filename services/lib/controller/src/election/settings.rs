@@ -86,8 +86,8 @@ impl Settings {
     /// Returns the time after the last renewal at which a leader stops.
     ///
     /// As upstream, the renew deadline begins with the attempt that fails, one period after the last renewal, so that a leader
-    /// survives an outage of this time less the period: 8.5 s by default, upstream 8 to 10 s. A tenth of the lease duration is left
-    /// for the work to stop, and for clocks whose rates differ.
+    /// survives an outage of this time less the period, and less the time that the store takes to answer again: 8.5 s by default,
+    /// upstream 8 to 10 s. A tenth of the lease duration is left for the work to stop, and for clocks whose rates differ.
     pub(super) fn stop_after(&self) -> Duration {
         let latest = self.lease_duration.mul_f64(0.9);
         let wanted = self.renewal_period() + self.renew_deadline;
