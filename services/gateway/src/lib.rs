@@ -14,7 +14,6 @@ mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
-mod json_path;
 mod kinds;
 mod metrics;
 mod outbound;

@@ -13,8 +13,8 @@ use setpoint_proto::{ApiError, Reason, Resource};
 
 use super::token_keys::internal;
 use super::{AUTHENTICATED, Identity};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
 
 /// The issuer of all tokens, and their default audience.

@@ -14,8 +14,8 @@ use setpoint_proto::metrics::PodMetrics;
 
 use super::StoredKind;
 use super::admission::validate_dns_1035_label;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// The condition of one whose requests are served.
 pub(crate) const AVAILABLE: &str = "Available";

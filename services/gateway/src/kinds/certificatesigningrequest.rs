@@ -16,9 +16,9 @@ use x509_parser::prelude::FromDer as _;
 
 use super::{Paths, StoredKind, age};
 use crate::access::Identity;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::Subresource;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
 
 const APPROVED: &str = "Approved";
 const DENIED: &str = "Denied";

@@ -8,8 +8,8 @@ use setpoint_model::names;
 use setpoint_proto::core::ConfigMap;
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// The largest total size of the values of a ConfigMap or Secret, in bytes.
 pub(super) const DATA_MAX: usize = 1 << 20;

@@ -6,8 +6,8 @@ use setpoint_model::owner::controller_of;
 use setpoint_proto::apps::ControllerRevision;
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 impl StoredKind for ControllerRevision {
     fn validate(&self, errors: &mut FieldErrors) {

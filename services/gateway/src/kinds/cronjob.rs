@@ -8,9 +8,9 @@ use setpoint_proto::batch::{CronJob, CronJobSpec};
 
 use super::template;
 use super::{Role, StoredKind, age, job, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::set_default;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::set_default;
 
 const POLICIES: &[&str] = &["Allow", "Forbid", "Replace"];
 

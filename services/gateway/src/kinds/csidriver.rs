@@ -7,8 +7,8 @@ use serde_json::Value;
 use setpoint_proto::storage::{CsiDriver, CsiDriverSpec, TokenRequest};
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
 const MODES: &[&str] = &["Persistent", "Ephemeral"];

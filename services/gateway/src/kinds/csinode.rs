@@ -8,9 +8,9 @@ use setpoint_model::names;
 use setpoint_proto::storage::{CsiNode, CsiNodeDriver};
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::validate_driver;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::validate_driver;
 
 /// The longest identifier of a node.
 const NODE_ID_MAX: usize = 256;

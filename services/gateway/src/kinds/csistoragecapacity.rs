@@ -5,9 +5,9 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::storage::CsiStorageCapacity;
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::label_selector;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::label_selector;
 
 impl StoredKind for CsiStorageCapacity {
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;

@@ -17,8 +17,8 @@ use setpoint_schema::Schema;
 pub(crate) use conversion::{Converter, OBJECT_SIZE, is_converted_by_webhook};
 
 use super::{Admitting, Replicas, StoredKind};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::metadata;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::metadata;
 use crate::registry::{Registry, Target, errors};
 
 const STATUS: &str = "status";

@@ -22,8 +22,8 @@ use setpoint_model::names as model_names;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 pub(crate) use establishment::{is_settled, settle_names};
 pub(crate) use removal::{Removal, has_failed, needs_removal, remove_finalizer};

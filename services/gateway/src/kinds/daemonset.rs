@@ -10,10 +10,10 @@ use setpoint_proto::meta::IntOrString;
 
 use super::template;
 use super::{Role, StoredKind};
-use crate::registry::validation::amount::{self, Amount};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::{label_selector, podspec, set_default};
+use crate::kinds::validation::amount::{self, Amount};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::{label_selector, podspec, set_default};
 
 /// The annotation with the number of the template, which old clients read.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";

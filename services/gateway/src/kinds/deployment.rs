@@ -8,10 +8,10 @@ use setpoint_proto::meta::IntOrString;
 
 use super::template;
 use super::{Paths, Replicas, Role, StoredKind};
-use crate::registry::validation::amount::{self, Amount};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::amount::{self, Amount};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec;
 
 impl StoredKind for Deployment {
     const STATUS_RESETS: Paths = &[&["spec"], &["metadata", "labels"]];

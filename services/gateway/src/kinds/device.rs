@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use setpoint_model::names;
 use setpoint_proto::resource::{DeviceConfiguration, DeviceSelector, DeviceToleration};
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::validate_driver;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::validate_driver;
 
 /// The largest number of requests, constraints, configurations, selectors or results.
 pub(super) const LIST_MAX: usize = 32;

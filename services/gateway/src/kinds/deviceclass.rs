@@ -4,8 +4,8 @@ use setpoint_model::resource_name::is_extended;
 use setpoint_proto::resource::DeviceClass;
 
 use super::{StoredKind, device};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 impl StoredKind for DeviceClass {
     const RETURNS_DELETED: bool = true;

@@ -6,10 +6,10 @@ use setpoint_model::names;
 use setpoint_proto::core::{EndpointAddress, EndpointPort, EndpointSubset, Endpoints};
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{PROTOCOLS, validate_port};
-use crate::registry::validation::{ip, set_default};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::{PROTOCOLS, validate_port};
+use crate::kinds::validation::{ip, set_default};
 
 /// The number of entries that the cell of a list shows.
 const SHOWN: usize = 3;

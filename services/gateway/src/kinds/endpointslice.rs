@@ -9,10 +9,10 @@ use setpoint_proto::discovery::{Endpoint, EndpointHints, EndpointPort, EndpointS
 
 use super::StoredKind;
 use super::endpoints::shortened;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::PROTOCOLS;
-use crate::registry::validation::{ip, metadata};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::PROTOCOLS;
+use crate::kinds::validation::{ip, metadata};
 
 const ADDRESS_TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
 const TOPOLOGY_MAX: usize = 16;

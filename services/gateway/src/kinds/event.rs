@@ -6,8 +6,8 @@ use setpoint_model::names;
 use setpoint_proto::core::Event;
 
 use super::{StoredKind, Writes, age};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// The namespaces of Events about cluster-scoped objects; the second is for Events of the newer form only.
 const DEFAULT: &str = "default";

@@ -10,8 +10,8 @@ use setpoint_proto::flowcontrol::{
 };
 
 use super::{Paths, StoredKind, flowcontrol, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const EXEMPT: &str = "exempt";
 const DEFAULT_PRECEDENCE: i32 = 1000;

@@ -13,8 +13,8 @@ use setpoint_proto::autoscaling_v2::{
 };
 
 use super::{StoredKind, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const DEFAULT_CPU_UTILIZATION: i32 = 80;
 /// The largest window and period of scaling rules.

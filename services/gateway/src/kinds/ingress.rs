@@ -9,8 +9,8 @@ use serde_json::Value;
 use setpoint_proto::networking::{Ingress, IngressClass, IngressRule};
 
 use super::{Admitting, StoredKind, default_class, ingressclass, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::{Registry, Target};
 
 /// The annotation with the class in old versions of Kubernetes.

@@ -6,8 +6,8 @@ use setpoint_model::names;
 use setpoint_proto::networking::{IngressClass, IngressClassParametersReference};
 
 use super::{StoredKind, default_class};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// The annotation that marks the default class.
 pub(super) const DEFAULT: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];

@@ -8,9 +8,9 @@ use setpoint_model::names;
 use setpoint_proto::networking::{IpAddress, ParentReference};
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::ip;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::ip;
 
 impl StoredKind for IpAddress {
     fn check_name(name: &str) -> Vec<String> {

@@ -13,8 +13,8 @@ use setpoint_proto::batch::Job;
 
 use super::template;
 use super::{Role, StoredKind, age};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 pub(super) use spec::{fill_defaults, validate as validate_spec};
 

@@ -5,8 +5,8 @@ use setpoint_proto::coordination::{Lease, LeaseSpec};
 
 use super::{StoredKind, Writes};
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 impl StoredKind for Lease {
     const CREATES_ON_UPDATE: bool = true;

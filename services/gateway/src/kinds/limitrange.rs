@@ -12,9 +12,9 @@ use setpoint_model::resource_name;
 use setpoint_proto::core::{LimitRange, LimitRangeItem};
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec;
 
 pub(crate) use enforce::{check, fill_pod};
 

@@ -31,6 +31,7 @@ mod ingress;
 mod ingressclass;
 mod ipaddress;
 mod job;
+pub(crate) mod json_path;
 mod lease;
 pub(crate) mod limitrange;
 mod metrics;
@@ -64,6 +65,7 @@ mod strategy;
 mod template;
 #[cfg(test)]
 mod tests;
+pub(crate) mod validation;
 pub(crate) mod view;
 mod views;
 mod volumeattachment;
@@ -80,7 +82,7 @@ use setpoint_proto::coordination::LeaseSpec;
 
 use crate::access::Identity;
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_errors::FieldErrors;
 use crate::registry::{Allocation, Registry, Subresource, Target};
 
 pub(crate) use strategy::{Strategy, find, of};

@@ -4,10 +4,10 @@ use setpoint_model::names;
 use setpoint_proto::core::Namespace;
 
 use super::StoredKind;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
 use crate::registry::Subresource;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
 
 /// The label with the name, for selectors.
 const NAME: &str = "kubernetes.io/metadata.name";

@@ -9,10 +9,10 @@ use setpoint_proto::networking::{
 };
 
 use super::{StoredKind, template};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{check_port_name, validate_port};
-use crate::registry::validation::{ip, label_selector};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::{check_port_name, validate_port};
+use crate::kinds::validation::{ip, label_selector};
 
 const PROTOCOLS: &[&str] = &["TCP", "UDP", "SCTP"];
 const TYPES: &[&str] = &["Ingress", "Egress"];

@@ -14,10 +14,10 @@ use setpoint_proto::meta::Quantity;
 
 use super::StoredKind;
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::ip;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::ip;
+use crate::kinds::validation::podspec;
 
 /// The longest name of a feature.
 const FEATURE_MAX: usize = 253;

@@ -16,12 +16,12 @@ use setpoint_proto::meta::Quantity;
 
 use super::StoredKind;
 use super::persistentvolumeclaim::{class_of, protect};
-use crate::registry::validation::changes;
-use crate::registry::validation::claim::{VOLUME_MODES, validate_access, validate_positive};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{canonicalise, validate_node_selector};
-use crate::registry::validation::set_default;
+use crate::kinds::validation::changes;
+use crate::kinds::validation::claim::{VOLUME_MODES, validate_access, validate_positive};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::{canonicalise, validate_node_selector};
+use crate::kinds::validation::set_default;
 
 const RECLAIM_POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";

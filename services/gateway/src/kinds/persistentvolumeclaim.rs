@@ -20,10 +20,10 @@ use setpoint_proto::storage::StorageClass;
 
 use super::persistentvolume::{access_modes, storage_of};
 use super::{Admitting, StoredKind, default_class, storageclass};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::canonicalise;
-use crate::registry::validation::{changes, claim, set_default};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::canonicalise;
+use crate::kinds::validation::{changes, claim, set_default};
 use crate::registry::{Registry, Target};
 
 const RESIZE_STATES: &[&str] = &[

@@ -20,9 +20,9 @@ use setpoint_model::{condition, pod, qos_class};
 use setpoint_proto::core::{Pod, PodCondition};
 
 use super::{Admitting, Paths, Role, StoredKind};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec;
 use crate::registry::{Registry, Subresource, Target};
 
 /// The default grace period of a deletion, in seconds.

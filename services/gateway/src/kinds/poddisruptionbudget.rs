@@ -8,10 +8,10 @@ use setpoint_proto::policy::PodDisruptionBudget;
 use setpoint_proto::{ApiError, Reason};
 
 use super::{StoredKind, status};
-use crate::registry::validation::amount::{self, Amount};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::{conditions, label_selector};
+use crate::kinds::validation::amount::{self, Amount};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::{conditions, label_selector};
 
 const POLICIES: &[&str] = &["AlwaysAllow", "IfHealthyBudget"];
 /// The number of evicted Pods that the controller has not yet seen, above which there are no more evictions.

@@ -5,9 +5,9 @@ use serde_json::Value;
 use setpoint_proto::core::PodTemplate;
 
 use super::{StoredKind, template};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec;
 
 impl StoredKind for PodTemplate {
     const COUNTS_GENERATIONS: bool = true;

@@ -10,8 +10,8 @@ use setpoint_proto::ApiError;
 use setpoint_proto::scheduling::PriorityClass;
 
 use super::{Allocating, StoredKind};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::{Allocation, AtLeast, Cached, Filter, Registry, Target, errors};
 
 /// The classes that every cluster has: name, value, description.

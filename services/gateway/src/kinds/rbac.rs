@@ -8,9 +8,9 @@ use setpoint_proto::rbac::{
 };
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::label_selector;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::label_selector;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

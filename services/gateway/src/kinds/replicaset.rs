@@ -7,9 +7,9 @@ use setpoint_proto::apps::ReplicaSet;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec;
 
 impl StoredKind for ReplicaSet {
     template::workload_items!();

@@ -7,9 +7,9 @@ use setpoint_proto::core::{PodTemplateSpec, ReplicationController};
 
 use super::template;
 use super::{Replicas, Role, StoredKind, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec;
 
 impl StoredKind for ReplicationController {
     const ROLE: Role = Role::Workload;

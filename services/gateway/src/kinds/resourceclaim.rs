@@ -8,10 +8,10 @@ use serde_json::Value;
 use setpoint_proto::resource::{ResourceClaim, ResourceClaimTemplate};
 
 use super::{Paths, StoredKind};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
-use crate::registry::validation::podspec::validate_template_metadata;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
+use crate::kinds::validation::podspec::validate_template_metadata;
 
 impl StoredKind for ResourceClaim {
     const RETURNS_DELETED: bool = true;

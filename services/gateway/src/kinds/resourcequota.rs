@@ -16,9 +16,9 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{ResourceQuota, ResourceQuotaSpec};
 
 use super::{StoredKind, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec;
 
 pub(crate) use charge::{Charge, QuotaLocks, charge};
 

@@ -9,9 +9,9 @@ use setpoint_proto::resource::{CounterSet, Device, ResourceSlice, ResourceSliceS
 
 use super::StoredKind;
 use super::device::{validate_pool, validate_set};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{validate_driver, validate_node_selector};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::{validate_driver, validate_node_selector};
 
 const DEVICES_MAX: usize = 128;
 /// The largest number of devices with taints, counters or lists of attributes.

@@ -5,10 +5,10 @@ use setpoint_proto::core::{ResourceRequirements, Toleration};
 use setpoint_proto::node::RuntimeClass;
 
 use super::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
-use crate::registry::validation::podspec::{canonicalise, validate_resources, validate_toleration};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
+use crate::kinds::validation::podspec::{canonicalise, validate_resources, validate_toleration};
 
 impl StoredKind for RuntimeClass {
     const CREATES_ON_UPDATE: bool = true;

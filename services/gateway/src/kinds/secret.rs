@@ -10,8 +10,8 @@ use setpoint_proto::meta::ObjectMeta;
 
 use super::StoredKind;
 use super::configmap::{DATA_MAX, validate_immutable, validate_keys};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 impl StoredKind for Secret {
     fn fill_defaults(&mut self) {

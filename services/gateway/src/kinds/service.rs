@@ -18,10 +18,10 @@ use setpoint_proto::meta::IntOrString;
 pub(super) use allocator::RANGE;
 
 use super::{Allocating, StoredKind};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::{metadata, set_default};
 use crate::registry::Registry;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::{metadata, set_default};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 /// The default session affinity, in seconds: three hours.

@@ -7,9 +7,9 @@ use serde_json::Value;
 use setpoint_proto::networking::ServiceCidr;
 
 use super::{Paths, StoredKind, service, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::{ip, metadata};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::{ip, metadata};
 
 const IMMUTABLE: &str = "field is immutable";
 

@@ -17,11 +17,11 @@ use setpoint_proto::meta::IntOrString;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
-use crate::registry::validation::amount::{self, Amount};
-use crate::registry::validation::claim as claim_spec;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::{label_selector, podspec, set_default};
+use crate::kinds::validation::amount::{self, Amount};
+use crate::kinds::validation::claim as claim_spec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::{label_selector, podspec, set_default};
 
 const POLICIES: &[&str] = &["Delete", "Retain"];
 

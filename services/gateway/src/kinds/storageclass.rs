@@ -10,8 +10,8 @@ use setpoint_proto::core::{TopologySelectorLabelRequirement, TopologySelectorTer
 use setpoint_proto::storage::StorageClass;
 
 use super::{StoredKind, default_class};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// The annotations that mark the default class.
 pub(super) const DEFAULT: &[&str] = &[

@@ -15,7 +15,7 @@ use setpoint_proto::{Resource, for_each_stored_kind};
 use super::{Admitting, Allocating, Paths, Replicas, Role, StoredKind, Writes};
 use crate::access::Identity;
 use crate::flow_control::PriorityLevel;
-use crate::registry::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_errors::FieldErrors;
 use crate::registry::{Registry, Subresource, Target};
 
 struct StrategyOf<T>(PhantomData<fn() -> T>);

@@ -7,11 +7,11 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::LabelSelector;
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::label_selector;
-use crate::registry::validation::metadata;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::label_selector;
+use crate::kinds::validation::metadata;
+use crate::kinds::validation::podspec;
 
 /// The items of [`StoredKind`](super::StoredKind) of kinds with the subresource `scale` and a label selector.
 macro_rules! scale_items {

@@ -10,7 +10,7 @@ use setpoint_codec::{Error, Kind, Object};
 use setpoint_proto::{Body, for_each_view};
 
 use super::{StoredKind, custom};
-use crate::registry::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_errors::FieldErrors;
 
 /// Another version of a stored kind. Converting an object to the view and back loses nothing.
 pub(crate) trait View: Body + Object {

@@ -11,10 +11,10 @@ use setpoint_proto::storage::{
 
 use super::persistentvolume;
 use super::{Paths, StoredKind, status};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
-use crate::registry::validation::podspec::validate_driver;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
+use crate::kinds::validation::podspec::validate_driver;
 
 /// The largest total size of the keys and values of the attachment's metadata, in bytes.
 const METADATA_MAX: usize = 256 << 10;

@@ -4,8 +4,8 @@ use setpoint_proto::storage::VolumeAttributesClass;
 
 use super::StoredKind;
 use super::storageclass::{validate_driver_name, validate_parameters};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 impl StoredKind for VolumeAttributesClass {
     const RETURNS_DELETED: bool = true;

@@ -10,7 +10,6 @@ mod request_context;
 mod response;
 mod selection;
 mod target;
-pub(crate) mod validation;
 mod verbs;
 pub(crate) mod write;
 

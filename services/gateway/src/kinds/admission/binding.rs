@@ -9,9 +9,9 @@ use setpoint_proto::admissionregistration::{
 
 use super::rule;
 use crate::kinds::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::label_selector;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::label_selector;
 
 const NOT_AUDITED: &str =
     "spec.validationActions: Audit has no effect: the gateway has no audit log";

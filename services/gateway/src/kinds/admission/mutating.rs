@@ -13,8 +13,8 @@ use super::policy::{
 use super::{REINVOCATION_POLICIES, rule, validate_conditions};
 use crate::admission::compile_mutations;
 use crate::kinds::StoredKind;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const PATCH_TYPES: &[&str] = &["ApplyConfiguration", "JSONPatch"];
 

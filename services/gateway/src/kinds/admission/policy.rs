@@ -7,8 +7,8 @@ use setpoint_schema::RESERVED_WORDS;
 
 use super::{FAILURE_POLICIES, rule, validate_dns_1035_label};
 use crate::admission::Compiled;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 pub(super) fn validate_failure_policy(
     policy: Option<&str>,

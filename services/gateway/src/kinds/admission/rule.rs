@@ -6,9 +6,9 @@ use setpoint_proto::admissionregistration::{
 };
 
 use super::MATCH_POLICIES;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::label_selector;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::label_selector;
 
 const ALL: &str = "*";
 const SCOPES: &[&str] = &["*", "Cluster", "Namespaced"];

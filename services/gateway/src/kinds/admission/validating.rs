@@ -13,10 +13,10 @@ use super::policy::{
 };
 use super::{rule, validate_conditions};
 use crate::admission::{Compiled, Types, compile};
+use crate::kinds::validation::conditions;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::{Paths, StoredKind, status};
-use crate::registry::validation::conditions;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
 
 const NOT_AUDITED: &str = "spec.auditAnnotations: the annotations are computed and not written: the gateway has no audit log";
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];

@@ -3,8 +3,8 @@
 use http::Uri;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const ANNOTATION: &str = "api-approved.kubernetes.io";
 const DOMAINS: [&str; 2] = ["k8s.io", "kubernetes.io"];

@@ -8,8 +8,8 @@ use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
 use crate::kinds::admission::webhook;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const NONE: &str = "None";
 const WEBHOOK: &str = "Webhook";

@@ -3,8 +3,8 @@
 use setpoint_proto::apiextensions::CustomResourceDefinitionNames;
 
 use crate::kinds::admission::validate_dns_1035_label;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// Sets the names that have defaults: all but plural and kind.
 pub(super) fn fill_defaults(names: &mut CustomResourceDefinitionNames) {

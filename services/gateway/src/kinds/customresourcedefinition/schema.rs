@@ -3,8 +3,8 @@
 use setpoint_proto::apiextensions::JsonSchemaProps;
 use setpoint_schema::validate_definition;
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// The most messages that a schema may nest. A map and its value count as two, as do the parts that are a schema or
 /// something else, such as `items`. prost decodes 100, of which four are around the schema.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use setpoint_proto::apiextensions::{JsonSchemaProps, SelectableField};
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const MOST_FIELDS: usize = 8;
 const TYPES: [&str; 3] = ["string", "boolean", "integer"];

@@ -3,8 +3,8 @@
 use setpoint_proto::apiextensions::CustomResourceSubresources;
 
 use super::column::validate_path;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// Validates the paths of the subresource `scale`.
 pub(super) fn validate(

@@ -11,8 +11,8 @@ use setpoint_proto::apiextensions::{
 
 use super::names::validate_label;
 use super::{column, schema, selectable_field, subresources};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const LONGEST_WARNING: usize = 256;
 

@@ -6,8 +6,8 @@ use setpoint_proto::Resource;
 use setpoint_proto::flowcontrol::{FlowSchema, PriorityLevelConfiguration};
 
 use crate::access::{AUTHENTICATED, UNAUTHENTICATED};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// The warning about objects of both kinds.
 pub(super) const NO_EFFECT: &str =

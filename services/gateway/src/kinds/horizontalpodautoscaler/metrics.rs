@@ -8,9 +8,9 @@ use setpoint_proto::autoscaling_v2::{
 };
 use setpoint_proto::meta::Quantity;
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::{label_selector, podspec};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::{label_selector, podspec};
 
 const TYPES: &[&str] = &[
     "ContainerResource",

@@ -7,10 +7,10 @@ use setpoint_proto::networking::{
     IngressStatus, IngressTls,
 };
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::ip;
-use crate::registry::validation::podspec::{check_port_name, validate_port};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::ip;
+use crate::kinds::validation::podspec::{check_port_name, validate_port};
 
 const PATH_TYPES: &[&str] = &["Exact", "ImplementationSpecific", "Prefix"];
 const FORBIDDEN_IN_PATHS: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];

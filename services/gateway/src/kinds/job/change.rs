@@ -8,8 +8,8 @@ use setpoint_proto::batch::Job;
 use setpoint_proto::core::{Affinity, Container, PodSpec, PodTemplateSpec};
 
 use super::{NAME_LABELS, UID_LABELS, spec};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// Validates that the selector and the labels of the template are those that were generated.
 pub fn validate_generated(job: &Job, errors: &mut FieldErrors) {

@@ -6,9 +6,9 @@ use setpoint_proto::batch::JobSpec;
 
 use super::{INDEXED, NEVER, policies};
 use crate::kinds::template;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::{label_selector, podspec};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::{label_selector, podspec};
 
 const MODES: &[&str] = &["NonIndexed", INDEXED];
 
@@ -29,7 +29,7 @@ pub fn fill_defaults(spec: &mut JobSpec) {
     let rules = spec.pod_failure_policy.iter_mut();
     let rules = rules.flat_map(|policy| &mut policy.rules);
     for pattern in rules.flat_map(|rule| &mut rule.on_pod_conditions) {
-        crate::registry::validation::set_default(&mut pattern.status, "True");
+        crate::kinds::validation::set_default(&mut pattern.status, "True");
     }
 }
 

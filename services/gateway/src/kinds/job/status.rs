@@ -8,8 +8,8 @@ use setpoint_proto::batch::{Job, JobStatus};
 use setpoint_proto::meta::Time;
 
 use super::{indexes, spec};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const COMPLETE: &str = "Complete";
 const FAILED: &str = "Failed";

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use setpoint_proto::core::Taint;
 
 use super::validate_taints;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const PREFER_AVOID_PODS: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";

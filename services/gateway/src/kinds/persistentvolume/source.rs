@@ -11,12 +11,12 @@ use setpoint_proto::core::{
     StorageOsPersistentVolumeSource, StorageOsVolumeSource, VolumeSource,
 };
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::{
     fill_azure_disk, validate_driver, validate_no_backsteps, validate_volume,
 };
-use crate::registry::validation::set_default;
+use crate::kinds::validation::set_default;
 
 /// The largest total length of the names of an iSCSI volume and its portal.
 const PORTAL_MAX: usize = 64;

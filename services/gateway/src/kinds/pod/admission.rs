@@ -12,8 +12,8 @@ use setpoint_proto::scheduling::PriorityClass;
 use setpoint_proto::{ApiError, Resource};
 
 use super::{runtime_class, service_account, tolerations, topology};
+use crate::kinds::validation::podspec::MIRROR;
 use crate::kinds::{limitrange, priorityclass};
-use crate::registry::validation::podspec::MIRROR;
 use crate::registry::{AtLeast, Cached, Registry, Target, errors};
 
 /// Checks the objects that a new Pod names, and completes it from them.

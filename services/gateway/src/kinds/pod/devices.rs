@@ -8,8 +8,8 @@ use setpoint_proto::core::{
     PodResourceClaimStatus, PodSpec, ResourceHealth,
 };
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const HEALTH: &[&str] = &["Healthy", "Unhealthy", "Unknown"];
 const MESSAGE_MAX: usize = 1024;

@@ -6,10 +6,10 @@ use serde_json::json;
 use setpoint_proto::core::Pod;
 
 use super::update;
-use crate::registry::validation::changes;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::MIRROR;
+use crate::kinds::validation::changes;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::MIRROR;
 
 /// Restores everything but the ephemeral containers.
 pub(super) fn prepare(new: &mut Pod, old: &Pod) {

@@ -7,9 +7,9 @@ use setpoint_proto::core::{Container, Pod, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
 use super::update;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::MIRROR;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::MIRROR;
 
 const MUTABLE: [&str; 2] = ["cpu", "memory"];
 

@@ -10,7 +10,7 @@ use setpoint_proto::core::{Pod, PodSpec, Toleration};
 use setpoint_proto::node::{RuntimeClass, Scheduling};
 
 use super::admission;
-use crate::registry::validation::podspec::canonicalise;
+use crate::kinds::validation::podspec::canonicalise;
 use crate::registry::{Registry, Target, errors};
 
 /// Completes a new Pod from the class that it names.

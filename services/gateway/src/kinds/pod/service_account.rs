@@ -14,7 +14,7 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::{ApiError, Reason};
 
-use crate::registry::validation::set_default;
+use crate::kinds::validation::set_default;
 use crate::registry::{AtLeast, Registry, Target, errors};
 
 const DEFAULT_ACCOUNT: &str = "default";

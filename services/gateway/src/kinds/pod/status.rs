@@ -6,10 +6,10 @@ use setpoint_model::names;
 use setpoint_proto::core::{Container, ContainerStatus, Pod, PodCondition, PodSpec, PodStatus};
 
 use super::devices;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::ip;
-use crate::registry::validation::podspec;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::ip;
+use crate::kinds::validation::podspec;
 
 /// Condition types that are accepted although they are not qualified names.
 const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];

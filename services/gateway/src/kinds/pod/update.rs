@@ -7,10 +7,10 @@ use setpoint_proto::core::{
     Toleration,
 };
 
-use crate::registry::validation::changes;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{APP_ARMOR, MIRROR};
+use crate::kinds::validation::changes;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::{APP_ARMOR, MIRROR};
 
 const FEW_FIELDS: &str = "pod updates may not change fields other than \
     `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,\
@@ -233,7 +233,7 @@ fn is_narrower(new: &NodeSelectorTerm, old: &NodeSelectorTerm) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::validation::metadata;
+    use crate::kinds::validation::metadata;
 
     /// Checks F40: the time is linear in the number of tolerations and finalizers.
     #[test]

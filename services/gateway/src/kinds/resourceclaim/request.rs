@@ -8,9 +8,9 @@ use setpoint_proto::resource::{
 };
 
 use crate::kinds::device::{self, LIST_MAX};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::set_default;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::set_default;
 
 /// The largest number of alternatives of a request.
 const ALTERNATIVES_MAX: usize = 8;

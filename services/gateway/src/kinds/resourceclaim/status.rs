@@ -10,11 +10,11 @@ use setpoint_proto::resource::{
 
 use super::request::RequestNames;
 use crate::kinds::device::{self, LIST_MAX};
-use crate::registry::validation::conditions;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::ip;
-use crate::registry::validation::podspec::{validate_driver, validate_node_selector};
+use crate::kinds::validation::conditions;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::ip;
+use crate::kinds::validation::podspec::{validate_driver, validate_node_selector};
 
 const CONSUMERS_MAX: usize = 256;
 const CONDITIONS_MAX: usize = 8;

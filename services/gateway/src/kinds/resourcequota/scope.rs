@@ -8,8 +8,8 @@ use setpoint_model::quota::{
 };
 use setpoint_proto::core::{ResourceQuotaSpec, ScopedResourceSelectorRequirement};
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const SCOPES: [&str; 7] = [
     TERMINATING,

@@ -10,9 +10,9 @@ use setpoint_proto::resource::{
 };
 
 use crate::kinds::device::{EFFECTS, validate_binding, validate_qualified_name, validate_set};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::validate_node_selector;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::validate_node_selector;
 
 /// The largest number of attributes and capacities of a device.
 const PROPERTIES_MAX: usize = 32;

@@ -15,9 +15,9 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::access;
 use crate::kinds::review::{Answering, Question, Review};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
 
 impl Review for SubjectAccessReview {
     fn answer<'a>(&'a mut self, _question: &'a Question<'a>) -> Answering<'a> {

@@ -10,8 +10,8 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{Expect, Precondition, keys};
 
 use super::{families, uses_health_check, uses_node_ports};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::{Allocation, AtLeast, Filter, Registry, errors};
 
 /// 10.96.0.0/16, the default range of cluster IPs in Kubernetes.

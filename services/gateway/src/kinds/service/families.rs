@@ -3,8 +3,8 @@
 use setpoint_proto::core::ServiceSpec;
 
 use super::address::{is_headless, is_v6};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 const V4: &str = "IPv4";
 const V6: &str = "IPv6";

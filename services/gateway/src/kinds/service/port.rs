@@ -6,9 +6,9 @@ use setpoint_model::names;
 use setpoint_proto::core::ServiceSpec;
 use setpoint_proto::meta::IntOrString;
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::podspec::{PROTOCOLS, check_port_name, validate_port};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::podspec::{PROTOCOLS, check_port_name, validate_port};
 
 /// Validates the ports.
 pub(super) fn validate(spec: &ServiceSpec, path: &FieldPath<'_>, errors: &mut FieldErrors) {

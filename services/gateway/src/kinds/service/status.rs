@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use setpoint_model::names;
 use setpoint_proto::core::{LoadBalancerIngress, Service, ServiceStatus};
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::ip;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::ip;
 
 const IP_MODES: &[&str] = &["Proxy", "VIP"];
 

@@ -7,10 +7,10 @@ use setpoint_model::names;
 use setpoint_proto::core::{Service, ServiceSpec};
 
 use super::{is_reached_from_outside, uses_health_check};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::ip;
-use crate::registry::validation::podspec::validate_port;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::ip;
+use crate::kinds::validation::podspec::validate_port;
 
 const AFFINITIES: &[&str] = &["ClientIP", "None"];
 const POLICIES: &[&str] = &["Cluster", "Local"];

@@ -5,9 +5,9 @@ use setpoint_model::names;
 use setpoint_proto::meta::MicroTime;
 use setpoint_proto::{core, events};
 
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::view::View;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
 
 const TYPES: [&str; 2] = ["Normal", "Warning"];
 

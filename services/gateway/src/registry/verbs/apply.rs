@@ -7,9 +7,9 @@ use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
 use setpoint_proto::{ApiError, Reason};
 
+use crate::kinds::validation::metadata;
 use crate::kinds::{self, view};
 use crate::registry::conversion::Ownership;
-use crate::registry::validation::metadata;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{Precondition, prepare_update};

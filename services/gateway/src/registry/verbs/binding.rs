@@ -7,9 +7,9 @@ use setpoint_proto::core::{Binding, Pod};
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::metadata;
 use crate::kinds::{self, pod::topology};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::metadata;
 use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;

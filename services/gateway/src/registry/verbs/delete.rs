@@ -9,9 +9,9 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::admission::Operation;
 use crate::kinds;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata::{FOREGROUND, ORPHAN};
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata::{FOREGROUND, ORPHAN};
 use crate::registry::verbs::delete_unreadable;
 use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::{Admission, Change};

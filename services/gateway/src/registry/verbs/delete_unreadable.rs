@@ -5,8 +5,8 @@ use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
 
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::write::current::Current;
 use crate::registry::{
     Deleted, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,

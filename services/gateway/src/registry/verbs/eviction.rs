@@ -9,9 +9,9 @@ use setpoint_proto::policy::{Eviction, PodDisruptionBudget};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds::poddisruptionbudget as budget;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
 use crate::registry::verbs::delete;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;

@@ -7,9 +7,9 @@ use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
 use setpoint_proto::meta::ObjectMeta;
 
 use crate::kinds;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
 use crate::registry::{ObjectResponse, Target, errors};
 
 /// Returns the scale of an object; `MethodNotAllowed` if its kind has none.

@@ -5,10 +5,10 @@ use setpoint_model::Verb;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::validation::metadata;
 use crate::kinds::{self, view};
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
-use crate::registry::validation::metadata;
 use crate::registry::verbs::scale;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;

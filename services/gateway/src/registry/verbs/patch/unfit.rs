@@ -9,8 +9,8 @@ use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::patch_request::Type;
 
 use super::Patch;
-use crate::registry::validation::field_errors::FieldErrors;
-use crate::registry::validation::field_path::FieldPath;
+use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::validation::field_path::FieldPath;
 
 /// Returns the error of a patched document that could not be decoded as an object of `kind`.
 pub(super) fn error(patch: &Patch, kind: &Kind, patched: &Value, error: Error) -> ApiError {
