@@ -1,8 +1,5 @@
 //! Objects of custom kinds: what the schema and the subresources of their definition ask for.
 
-mod conversion;
-mod review;
-
 use std::collections::BTreeSet;
 
 use futures::FutureExt as _;
@@ -14,8 +11,6 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_schema::Schema;
 
-pub(crate) use conversion::{Converter, OBJECT_SIZE, is_converted_by_webhook};
-
 use super::{Admitting, Replicas, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
@@ -24,7 +19,7 @@ use crate::registry::{Registry, Target, errors};
 const STATUS: &str = "status";
 
 /// Returns a stored object in a served version. As upstream, it has the defaults of the version that it is stored in, without the
-/// fields that the served version does not have. An object that a webhook has to convert stays as it is: see [`Converter`].
+/// fields that the served version does not have. An object that a webhook has to convert stays as it is: the registry calls it.
 pub(super) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<dyn Object> {
     if object.downcast_ref::<CustomObject>().is_none() {
         return object;
@@ -45,6 +40,12 @@ pub(super) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<d
         }
         Err(_) => unreachable!("the type was compared"),
     }
+}
+
+/// Returns whether a webhook converts objects to this version from others.
+pub(crate) fn is_converted_by_webhook(kind: &Kind) -> bool {
+    let resource = kind.custom_resource();
+    resource.is_some_and(|resource| resource.webhook().is_some())
 }
 
 /// Removes the fields that the schema of an object's version does not have.

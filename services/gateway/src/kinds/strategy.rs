@@ -12,11 +12,12 @@ use setpoint_model::Verb;
 use setpoint_proto::coordination::LeaseSpec;
 use setpoint_proto::{Resource, for_each_stored_kind};
 
-use super::{Admitting, Allocating, Paths, Replicas, Role, StoredKind, Writes};
-use crate::access::Identity;
-use crate::flow_control::PriorityLevel;
+use super::{
+    Admitting, Allocating, Identity, Paths, PriorityLevel, Replicas, Role, StoredKind, Subresource,
+    Target, Writes,
+};
 use crate::kinds::validation::field_errors::FieldErrors;
-use crate::registry::{Registry, Subresource, Target};
+use crate::registry::Registry;
 
 struct StrategyOf<T>(PhantomData<fn() -> T>);
 

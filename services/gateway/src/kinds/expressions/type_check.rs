@@ -10,8 +10,8 @@ use setpoint_proto::admissionregistration::{
 use setpoint_schema::Node;
 use setpoint_schema::expression::{Environment, Output, Variables, on_compiler_stack};
 
+use super::environment::{Types, of_policy};
 use super::schema;
-use crate::admission::environment::{Types, of_policy};
 
 /// The largest number of types that a policy is checked against.
 const MOST_TYPES: usize = 10;

@@ -5,7 +5,7 @@ use setpoint_codec::rules::{self, Field};
 use setpoint_codec::{Kind, kinds};
 use setpoint_schema::Node;
 
-use crate::admission::environment::{any, list, map, object, of_type, text, time};
+use super::environment::{any, list, map, object, of_type, text, time};
 
 /// Returns the schema of a kind; `None` for a custom kind without one.
 pub(super) fn of(kind: &Kind) -> Option<Node> {

@@ -5,8 +5,8 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::access::Identity;
 use crate::access::service_account::ISSUER;
-use crate::kinds::review::{Answering, Question, Review};
 use crate::registry::AtLeast;
+use crate::reviews::{Answering, Question, Review};
 
 impl Review for TokenReview {
     fn answer<'a>(&'a mut self, question: &'a Question<'a>) -> Answering<'a> {

@@ -2,8 +2,8 @@
 
 use setpoint_proto::core::Binding;
 
-use crate::kinds::review::{Answering, Question, Review};
 use crate::registry::errors;
+use crate::reviews::{Answering, Question, Review};
 
 impl Review for Binding {
     fn answer<'a>(&'a mut self, _question: &'a Question<'a>) -> Answering<'a> {

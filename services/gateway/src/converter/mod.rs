@@ -1,5 +1,7 @@
 //! The conversion of objects between the versions of a custom resource: by name only, or by a webhook.
 
+mod review;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,11 +11,12 @@ use setpoint_proto::apiextensions::WebhookConversion;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::Cache;
 
-use super::review::{Failure, Refusal, Review};
 use crate::heavy::heavy;
 use crate::metrics;
 use crate::peers::Peers;
 use crate::webhook::{Clients, Config};
+
+use review::{Failure, Refusal, Review};
 
 /// The timeout of a call (upstream: that of the client of webhooks).
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -24,12 +27,6 @@ pub(crate) const OBJECT_SIZE: usize = 2 << 10;
 pub(crate) struct Converter {
     clients: Clients,
     timeout: Duration,
-}
-
-/// Returns whether a webhook converts objects to this version from others.
-pub(crate) fn is_converted_by_webhook(kind: &Kind) -> bool {
-    let resource = kind.custom_resource();
-    resource.is_some_and(|resource| resource.webhook().is_some())
 }
 
 impl Converter {

@@ -1,5 +1,9 @@
 //! Reviews: questions to the gateway in the form of objects, which are answered and never stored.
 
+mod authentication;
+mod authorization;
+mod binding;
+
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::LazyLock;

@@ -13,7 +13,7 @@ pub(crate) struct Types<'n> {
 }
 
 /// Returns the environment of the expressions of a policy. Variables that an expression does not have have no name, so that all
-/// expressions of a policy have one order of values: see [`super::conditions::Inputs`].
+/// expressions of a policy have one order of values: see `admission::conditions::Inputs`.
 pub(crate) fn of_policy<'n>(
     has_params: bool,
     has_authorizer: bool,

@@ -3,8 +3,8 @@
 use setpoint_proto::admissionregistration::{ValidatingAdmissionPolicySpec, Validation, Variable};
 use setpoint_schema::expression::{Environment, Output, Variables, on_compiler_stack};
 
-use crate::admission::conditions::{Compiled, compile_in};
-use crate::admission::environment::{Types, of_policy};
+use super::conditions::{Compiled, compile_in};
+use super::environment::{Types, of_policy};
 
 /// The compiled expressions of a policy, in its order.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@ use setpoint_proto::setpoint::{ContainerUsage, PodUsage};
 use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::{AtLeast, Filter};
 
-use super::computed::{Computed, Computing};
+use super::{Computed, Computing};
 use crate::registry::Registry;
 
 impl Computed for PodMetrics {

@@ -1,5 +1,7 @@
 //! Computed kinds: objects that are computed at each read and never stored.
 
+mod metrics;
+
 use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, LazyLock};

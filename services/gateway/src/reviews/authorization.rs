@@ -14,10 +14,10 @@ use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::access;
-use crate::kinds::review::{Answering, Question, Review};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::metadata;
+use crate::reviews::{Answering, Question, Review};
 
 impl Review for SubjectAccessReview {
     fn answer<'a>(&'a mut self, _question: &'a Question<'a>) -> Answering<'a> {

@@ -3,9 +3,9 @@
 use setpoint_proto::admissionregistration::{MutatingAdmissionPolicySpec, Mutation};
 use setpoint_schema::expression::{Environment, Output, Variables, on_compiler_stack};
 
-use crate::admission::conditions::{Compiled, compile_in};
-use crate::admission::environment::{Types, of_policy};
-use crate::admission::policy::compiled::declare;
+use super::conditions::{Compiled, compile_in};
+use super::environment::{Types, of_policy};
+use super::validating::declare;
 
 /// The compiled expressions of a policy, in its order.
 #[derive(Debug, Default)]
