@@ -1,5 +1,7 @@
 //! Objects of custom kinds: what the schema and the subresources of their definition ask for.
 
+mod waits;
+
 use std::collections::BTreeSet;
 
 use futures::FutureExt as _;
@@ -8,12 +10,14 @@ use serde_json::{Map, Value};
 use setpoint_codec::custom::ScalePaths;
 use setpoint_codec::{CustomObject, Kind, Object};
 use setpoint_model::selector::Selector;
+use setpoint_proto::setpoint::Wait;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_schema::Schema;
 
 use super::{Admitting, Replicas, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
+use crate::kinds::waits::Records;
 use crate::registry::{Registry, Target, errors};
 
 const STATUS: &str = "status";
@@ -154,6 +158,10 @@ impl StoredKind for CustomObject {
         if let Some(paths) = scale_paths(self) {
             set_at(&mut self.content, &paths.spec, replicas.into());
         }
+    }
+
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        waits::waits(self)
     }
 }
 

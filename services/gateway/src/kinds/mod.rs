@@ -71,6 +71,7 @@ pub(crate) mod view;
 mod views;
 mod volumeattachment;
 mod volumeattributesclass;
+pub(crate) mod waits;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -80,8 +81,10 @@ use setpoint_model::selector::Selector;
 use setpoint_model::{Verb, names};
 use setpoint_proto::ApiError;
 use setpoint_proto::coordination::LeaseSpec;
+use setpoint_proto::setpoint::Wait;
 
 use crate::kinds::validation::field_errors::FieldErrors;
+use crate::kinds::waits::Records;
 use crate::registry::{Allocation, Registry};
 
 pub use identity::Identity;
@@ -149,6 +152,8 @@ pub(crate) trait StoredKind: Object {
     const STATUS_RESETS: Paths = &[&["spec"]];
     /// The meaning of its writes.
     const WRITES: Writes = Writes::Changes;
+    /// Whether `waits` has the time of the next scheduled reconcile of an object.
+    const WAITS_HAVE_NEXT_RECONCILE: bool = false;
 
     /// Returns the priority level of requests about the kind; `None` for that of all reads or of all writes.
     fn priority_level(_verb: Verb, _namespace: &str) -> Option<PriorityLevel> {
@@ -253,6 +258,10 @@ pub(crate) trait StoredKind: Object {
         false
     }
 
+    /// Returns what the object waits for, as its spec and status and the records tell.
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        Vec::new()
+    }
     /// Returns the cell of a computed column of the kind's table; `None` if the column is not computed.
     fn cell(&self, _column: &str, _now: Timestamp) -> Option<Value> {
         None

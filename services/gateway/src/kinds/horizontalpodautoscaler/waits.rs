@@ -4,7 +4,7 @@ use setpoint_model::condition::{self, FALSE, TRUE};
 use setpoint_proto::autoscaling_v2::{HorizontalPodAutoscaler, MetricSpec, MetricStatus};
 use setpoint_proto::setpoint::Wait;
 
-use super::waits::wait;
+use crate::kinds::waits::wait;
 
 /// The conditions that report that replicas are not what the metrics ask for, and their statuses that do.
 const UNMET: [(&str, &str); 3] = [

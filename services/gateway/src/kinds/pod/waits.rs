@@ -3,14 +3,13 @@
 use setpoint_model::condition;
 use setpoint_model::replicas::{NODE_AGENT, SCHEDULER};
 use setpoint_proto::core::{ContainerStateWaiting, ContainerStatus, Pod};
-use setpoint_proto::setpoint::{ObjectRef, Observer, Reconcile, ReconcileOutcome, Wait};
+use setpoint_proto::setpoint::{Reconcile, ReconcileOutcome, Wait};
 
-use super::objects::is_ready;
-use super::replicas::newest;
-use super::waits::wait;
+use crate::kinds::waits::{Records, is_settled, newest, wait};
 
 /// Returns what a Pod waits for, from its status and the last reconciles of the scheduler and the node agent.
-pub(super) fn waits(pod: &Pod, subject: &ObjectRef, observers: &[Observer]) -> Vec<Wait> {
+pub(super) fn waits(pod: &Pod, records: &Records<'_>) -> Vec<Wait> {
+    let last = |service| newest(records.observers, service, records.subject);
     let gates = pod.spec.scheduling_gates.iter();
     let gates: Vec<_> = gates.map(|gate| gate.name.as_str()).collect();
     if !gates.is_empty() {
@@ -18,15 +17,15 @@ pub(super) fn waits(pod: &Pod, subject: &ObjectRef, observers: &[Observer]) -> V
         return vec![wait("SchedulingGated", message)];
     }
     if pod.spec.node_name.is_empty() {
-        return vec![unscheduled(pod, newest(observers, SCHEDULER, subject))];
+        return vec![unscheduled(pod, last(SCHEDULER))];
     }
-    let agent = newest(observers, NODE_AGENT, subject);
+    let agent = last(NODE_AGENT);
     let init = pod.status.init_container_statuses.iter();
     let statuses = init.chain(&pod.status.container_statuses);
     let waits: Vec<_> = statuses
         .filter_map(|status| container(status, agent))
         .collect();
-    match waits.is_empty() && !is_ready(pod) {
+    match waits.is_empty() && !is_settled(pod) {
         true => vec![unready(pod)],
         false => waits,
     }

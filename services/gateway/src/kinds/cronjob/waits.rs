@@ -8,10 +8,13 @@ use setpoint_proto::batch::{CronJob, Job};
 use setpoint_proto::setpoint::Wait;
 use setpoint_proto::{Resource as _, meta};
 
-use super::waits::wait;
+use crate::kinds::waits::wait;
 
-/// Returns what a CronJob that is not being deleted waits for.
+/// Returns what a CronJob waits for; nothing if it is being deleted.
 pub(super) fn waits(cronjob: &CronJob, now_ns: i64) -> Vec<Wait> {
+    if cronjob.metadata.deletion_timestamp.is_some() {
+        return Vec::new();
+    }
     if cronjob.spec.suspend == Some(true) {
         let message = "it is suspended: no Job is created";
         return vec![wait("Suspended", message)];

@@ -4,7 +4,7 @@ use setpoint_model::condition::{self, TRUE};
 use setpoint_proto::batch::{Job, JobCondition, JobSpec, JobStatus};
 use setpoint_proto::setpoint::Wait;
 
-use super::waits::wait;
+use crate::kinds::waits::wait;
 
 /// Returns what a Job waits for; why it has failed, if it has.
 pub(super) fn waits(job: &Job) -> Vec<Wait> {

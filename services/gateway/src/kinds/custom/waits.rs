@@ -4,8 +4,8 @@ use serde_json::Value;
 use setpoint_codec::{CustomObject, Object as _};
 use setpoint_proto::setpoint::Wait;
 
-use super::waits::{not_observed, wait};
-use crate::registry::Subresource;
+use crate::kinds::Subresource;
+use crate::kinds::waits::{not_observed, wait};
 
 /// The conditions that report that an object is not as its spec wants, and their statuses that do (kstatus, and the API conventions).
 const UNMET: [(&str, &[&str]); 4] = [
@@ -15,8 +15,11 @@ const UNMET: [(&str, &[&str]); 4] = [
     ("Available", &["False", "Unknown"]),
 ];
 
-/// Returns what an object that is not being deleted waits for: its controller, and what its conditions report.
+/// Returns what an object waits for: its controller, and what its conditions report. They report nothing about a deletion.
 pub(super) fn waits(object: &CustomObject) -> Vec<Wait> {
+    if object.meta().deletion_timestamp.is_some() {
+        return Vec::new();
+    }
     let generation = object.meta().generation;
     let Some(status) = object.content.get("status") else {
         let has_status = object.kind().has_subresource(Subresource::Status.name());

@@ -5,7 +5,7 @@ use setpoint_proto::apps::StatefulSet;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::{ObjectRef, Wait};
 
-use super::waits::wait;
+use crate::kinds::waits::wait;
 
 /// Returns what a StatefulSet waits for, given its Pods that are not ready. What these wait for is explained with them.
 pub(super) fn waits(set: &StatefulSet, pods: &[(ObjectRef, Pod)]) -> Vec<Wait> {
