@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use setpoint_host::private;
 use setpoint_task::supervise;
 use tokio::process::Child;
 use tracing::{info, warn};
 
 use super::folder::{self, Folder};
 use super::process_handle::{Process, ProcessHandle, kill_marked};
-use super::{Processes, SHIM_START, private, remove_dir};
+use super::{Processes, SHIM_START, remove_dir};
 use crate::runtime::{Container, ContainerId, Exit, SandboxConfig};
 
 /// Polling interval for the start of a container whose shim was found while starting.

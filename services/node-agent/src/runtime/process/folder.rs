@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use setpoint_host::private;
 use setpoint_proto::core::ResourceRequirements;
 
 use super::mounts::Bind;
-use super::private;
 use super::process_handle::Process;
 use crate::runtime::{ContainerConfig, Exit};
 

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
+use setpoint_host::private;
+
 use super::folder::Folder;
-use super::private;
 use crate::runtime::LogLimits;
 
 /// Maximum size of one read.

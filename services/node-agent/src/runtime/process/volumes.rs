@@ -12,10 +12,11 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use setpoint_host::private;
 use setpoint_model::hash::fnv32a;
 
 use super::mounts::Bind;
-use super::{private, remove_dir};
+use super::remove_dir;
 use crate::env_file::MAX_SIZE;
 use crate::runtime::archive::{self, Ownership, RO_MASK, RW_MASK};
 use crate::runtime::{ContainerConfig, Volume, VolumeKind, layout, sub_path};

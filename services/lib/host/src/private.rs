@@ -1,6 +1,6 @@
-//! Directories and files of the agent that other users of the machine neither read nor list.
+//! Directories and files that only the user of this process may read, write or list.
 
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
@@ -9,14 +9,19 @@ use std::path::Path;
 
 use nix::unistd::Uid;
 
+/// The mode of new directories.
 const DIRECTORY: u32 = 0o700;
+/// The mode of new files.
 const FILE: u32 = 0o600;
 /// The permissions of the group and of others.
 const OF_OTHERS: u32 = 0o077;
 /// The mode bit of directories that all users write to, such as /tmp.
 const STICKY: u32 = 0o1000;
 
-/// Creates a directory with its parents. Takes the permissions of others from one that exists, unless it is sticky.
+/// Creates a directory with its parents. Removes the permissions of others from one that exists, unless it is sticky.
+///
+/// # Errors
+/// Those of the file system.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -25,10 +30,11 @@ pub fn create_dir_all(path: &Path) -> io::Result<()> {
     restrict(path)
 }
 
-/// Creates a directory whose parent others may write to. Takes the permissions of others from one that exists.
+/// Creates a directory whose parent others may write to. Removes the permissions of others from one
+/// that exists.
 ///
 /// # Errors
-/// If another user has made it, or it is a link.
+/// If another user has made it, it is a link, or the file system refuses it.
 pub fn create_dir(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(DIRECTORY).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -38,7 +44,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     if !found.is_dir() || found.uid() != Uid::effective().as_raw() {
         let path = path.display();
         return Err(io::Error::other(format!(
-            "{path} is not a directory of the agent's user"
+            "{path} is not a directory of this process's user"
         )));
     }
     restrict(path)
@@ -52,14 +58,30 @@ fn restrict(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(mode & !OF_OTHERS))
 }
 
-/// Returns the options to create a file.
+/// Returns options that create a file if there is none. The permissions of one that exists stay as they are.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(FILE);
     options
 }
 
+/// Opens a file with these options. Removes the permissions of others from one that exists.
+///
+/// # Errors
+/// Those of the file system.
+pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.open(path)?;
+    let mode = file.metadata()?.permissions().mode();
+    if mode & OF_OTHERS != 0 {
+        file.set_permissions(Permissions::from_mode(mode & !OF_OTHERS))?;
+    }
+    Ok(file)
+}
+
 /// Writes a file, as [`fs::write`].
+///
+/// # Errors
+/// Those of the file system.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = options().write(true).truncate(true).open(path)?;
     file.write_all(content)
@@ -77,7 +99,7 @@ mod tests {
 
     /// Checks DG7.
     #[test]
-    fn others_have_no_permissions_of_what_the_agent_makes_or_finds() {
+    fn others_have_no_permissions_of_what_is_made_or_found() {
         let root = tempfile::tempdir().unwrap();
         let [made, found, shared] =
             ["a/made", "found", "shared"].map(|name| root.path().join(name));
@@ -94,6 +116,11 @@ mod tests {
         );
         write(&made.join("file"), b"1").unwrap();
         assert_eq!(mode(&made.join("file")), 0o600);
+        let found = found.join("file");
+        fs::write(&found, b"1").unwrap();
+        fs::set_permissions(&found, Permissions::from_mode(0o644)).unwrap();
+        open(options().append(true), &found).unwrap();
+        assert_eq!(mode(&found), 0o600);
     }
 
     /// Checks DG7.
