@@ -71,9 +71,10 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let queue = QueueHandle::default();
     let wake = wake(&queue);
     let gateway = Client::connect(&settings.gateway, host.instance())?;
-    let tasks = gateway.tasks();
     if let Some(engine) = engine {
-        let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake, tasks).await?;
+        let tasks = gateway.tasks().clone();
+        let report = move |health| tasks.report("engine", "", health);
+        let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake, report).await?;
         return serve(host, settings, machine, nodes, queue, gateway, runtime).await;
     }
     match settings.runtime {

@@ -9,6 +9,7 @@ mod host_path;
 mod layout;
 pub mod log;
 pub mod process;
+pub mod program;
 pub mod simulated;
 mod space;
 pub mod streams;
@@ -37,6 +38,9 @@ pub use dns::Dns;
 pub use log::{Log, LogOptions};
 pub use space::{ContainerSpace, Space};
 pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};
+
+/// Maximum size of a file of a volume that the agent reads, in bytes.
+pub const MAX_FILE: usize = 1 << 20;
 
 /// Enqueues a Pod for a reconcile because its state in the runtime changed.
 ///
@@ -74,7 +78,7 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         std::future::ready(DiskUsage::default())
     }
 
-    /// Reads a file of a volume of a Pod, of at most [`MAX_SIZE`](crate::env_file::MAX_SIZE) bytes.
+    /// Reads a file of a volume of a Pod, of at most [`MAX_FILE`] bytes.
     fn read_file(
         &self,
         _uid: &str,

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
-use setpoint_controller::Tasks;
 use setpoint_node_agent::runtime::docker::{ConnectError, Docker, Engine, Settings, sweep};
 use setpoint_node_agent::runtime::{Runtime, Sandbox, State, VolumeKind};
 use support::docker::{client, cluster, fixture, fixture_with, settings};
@@ -227,7 +226,7 @@ async fn containers_of_another_node_are_ignored() {
     fixture.running(0).await;
     let engine = Engine::connect(&settings()).await.unwrap();
     let wake = std::sync::Arc::new(|_: &setpoint_model::Key| {});
-    let other = Docker::open(engine, &settings(), "another", wake, &Tasks::default()).await;
+    let other = Docker::open(engine, &settings(), "another", wake, |_| {}).await;
     assert_eq!(other.unwrap().pods(), []);
 }
 

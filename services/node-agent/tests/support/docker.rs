@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, body_full};
 use futures::TryStreamExt as _;
-use setpoint_controller::Tasks;
 use setpoint_node_agent::runtime::docker::{Docker, Engine, Settings, sweep};
 use tokio::sync::OnceCell;
 
@@ -173,7 +172,7 @@ pub async fn fixture_of(engine: Engine, settings: Settings) -> Fixture<Docker> {
         &settings,
         "node",
         Arc::clone(&wake),
-        &Tasks::default(),
+        |_| {},
     )
     .await;
     Fixture {

@@ -12,10 +12,10 @@ mod carrier;
 mod cgroup;
 mod create;
 mod creation;
-pub mod disk;
+pub(super) mod disk;
 mod engine;
 mod exec;
-pub mod helper;
+pub(super) mod helper;
 mod identity;
 mod image;
 mod image_files;
@@ -46,9 +46,9 @@ use bollard::errors::Error as BollardError;
 use bollard::query_parameters::{LogsOptionsBuilder, RemoveContainerOptionsBuilder};
 use futures::{StreamExt as _, TryStreamExt as _};
 use parking_lot::Mutex;
-use setpoint_controller::Tasks;
 use setpoint_model::Key;
 use setpoint_proto::core::{ContainerImage, ResourceRequirements};
+use setpoint_task::supervise;
 use tokio::sync::OnceCell;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -102,7 +102,8 @@ struct Pause {
 }
 
 impl Docker {
-    /// Opens the runtime of a node, with the containers that exist already.
+    /// Opens the runtime of a node, with the containers that exist already. `report` is told whether the task that follows
+    /// the engine is healthy, see [`supervise`].
     ///
     /// # Errors
     /// If the engine does not list its containers.
@@ -111,7 +112,7 @@ impl Docker {
         settings: &Settings,
         node: &str,
         wake: Wake,
-        tasks: &Tasks,
+        report: impl Fn(Result<(), String>) + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let shared = Arc::new(Shared {
             node: node.to_owned(),
@@ -133,9 +134,9 @@ impl Docker {
         cleaned.map_err(|error| engine_error("list the image volumes of this node", error))?;
         let listed = shared.relist().await;
         listed.map_err(|error| engine_error("list the containers of this node", error))?;
-        let (watch, tasks) = (Arc::clone(&shared), tasks.clone());
+        let watch = Arc::clone(&shared);
         let watch = tokio::spawn(async move {
-            tasks.supervise("engine", "", || watch.watch()).await;
+            supervise("engine", report, || watch.watch()).await;
         });
         Ok(Self {
             shared,

@@ -9,7 +9,7 @@ use bollard::models::{ContainerInspectResponse, ContainerSummary, ContainerSumma
 use bollard::query_parameters::{EventsOptionsBuilder, ListContainersOptionsBuilder};
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use setpoint_controller::Backoff;
+use setpoint_task::Backoff;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 

@@ -10,16 +10,16 @@
 //! Nothing is started twice, because only one shim can claim a container's directory.
 
 mod adopt;
-pub mod confine;
+pub(super) mod confine;
 mod exec;
-pub mod exec_shim;
+pub(super) mod exec_shim;
 mod folder;
 mod handover;
 mod log;
 mod mounts;
 mod process_handle;
 mod rotation;
-pub mod shim;
+pub(super) mod shim;
 mod sweep;
 mod terminal;
 mod usage;
@@ -57,9 +57,11 @@ use super::{
     Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
     Wake, pod_label,
 };
-use crate::node::Machine;
 
 pub use self::sweep::sweep;
+
+/// The kernel's id of the boot.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// Maximum time for a shim to start its container. It usually takes milliseconds.
 const SHIM_START: Duration = Duration::from_secs(10);
@@ -98,7 +100,7 @@ impl Processes {
         let this = Self {
             shared: Arc::new(Shared {
                 pods: root.join("pods"),
-                boot_id: Machine::read(&root).boot_id,
+                boot_id: boot_id(),
                 mounts: nix::unistd::Uid::effective().is_root() && mounts::are_possible(),
                 volumes: Volumes::of(&root),
                 program: program.into(),
@@ -388,6 +390,12 @@ fn lock(state: &Path) -> io::Result<File> {
         TryLockError::Error(error) => error,
     })?;
     Ok(lock)
+}
+
+/// Returns the id of this boot of the machine; empty if it is not known.
+fn boot_id() -> String {
+    let id = fs::read_to_string(BOOT_ID).unwrap_or_default();
+    id.trim().to_owned()
 }
 
 fn state_error(what: impl ToString, source: io::Error) -> Error {

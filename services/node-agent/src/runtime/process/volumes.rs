@@ -17,9 +17,8 @@ use setpoint_model::hash::fnv32a;
 
 use super::mounts::Bind;
 use super::remove_dir;
-use crate::env_file::MAX_SIZE;
 use crate::runtime::archive::{self, Ownership, RO_MASK, RW_MASK};
-use crate::runtime::{ContainerConfig, Volume, VolumeKind, layout, sub_path};
+use crate::runtime::{ContainerConfig, MAX_FILE, Volume, VolumeKind, layout, sub_path};
 
 /// The machine's file system in memory.
 const MEMORY: &str = "/dev/shm";
@@ -78,7 +77,7 @@ impl Volumes {
         let opened = sub_path::open_existing(&folder, path.trim_start_matches('/'))?;
         let file = sub_path::open_regular(&opened)?;
         let mut content = Vec::new();
-        let limit = u64::try_from(MAX_SIZE).unwrap_or(u64::MAX);
+        let limit = u64::try_from(MAX_FILE).unwrap_or(u64::MAX);
         file.take(limit).read_to_end(&mut content)?;
         Ok(content)
     }
