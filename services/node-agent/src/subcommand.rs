@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use setpoint_runtime::process::sweep;
+use setpoint_runtime::{docker, program};
 use tokio::signal::unix::{SignalKind, signal};
-
-use crate::runtime::process::sweep;
-use crate::runtime::{docker, program};
 
 /// Grace period of containers that a sweep stops.
 const SWEEP_GRACE: Duration = Duration::from_secs(2);

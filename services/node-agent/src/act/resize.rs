@@ -1,10 +1,11 @@
 //! Resizes of running containers.
 
+use setpoint_runtime::{ContainerId, PodResources, Runtime};
+
+use crate::fields::{self, Column};
+use crate::world::{AssignedPod, World};
 use super::volumes::runtime_message;
 use super::{Error, Executor};
-use crate::fields::{self, Column};
-use crate::runtime::{ContainerId, PodResources, Runtime};
-use crate::world::{AssignedPod, World};
 
 impl<R: Runtime> Executor<R> {
     /// Gives a Pod as a whole other resources.

@@ -36,7 +36,7 @@ use self::victim::{Candidate, choose, message};
 use crate::agent::Agent;
 use crate::ending::Ending;
 use crate::node::Pressure;
-use crate::runtime::Runtime;
+use setpoint_runtime::Runtime;
 use crate::usage::Meter;
 
 /// The kubelet's reason for an evicted Pod.

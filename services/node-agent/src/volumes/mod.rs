@@ -15,14 +15,14 @@ use setpoint_proto::core::{
     EmptyDirVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Pod,
     Volume as Declared, VolumeSource,
 };
+use setpoint_runtime::{HostPath, Volume, VolumeKind};
 
-use self::projection::DEFAULT_MODE;
 use crate::container_config::security;
 use crate::downward::Placement;
 use crate::environment::Error;
 use crate::ephemeral;
-use crate::runtime::{HostPath, Volume, VolumeKind};
 use crate::world::WaitingReason;
+use self::projection::DEFAULT_MODE;
 
 pub use self::claim::is_name;
 pub use self::token::Tokens;
