@@ -15,9 +15,11 @@ use setpoint_proto::core::{Container, Pod, PodStatus};
 use setpoint_proto::meta::{ObjectMeta, StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_runtime::{
-    self as runtime, ContainerConfig, ContainerId, LogLimits, Processes, Runtime, SandboxConfig, Wake,
+    self as runtime, ContainerConfig, ContainerId, LogLimits, Processes, Runtime, SandboxConfig,
+    Wake,
 };
 
+use self::volumes::runtime_message;
 use crate::container_config;
 use crate::downward::Placement;
 use crate::environment::{self, environment, expand_words, hostname};
@@ -32,7 +34,6 @@ use crate::status::status;
 use crate::sysctls;
 use crate::volumes::{Tokens, Updates};
 use crate::world::{AssignedPod, WaitingReason, World};
-use self::volumes::runtime_message;
 
 /// The error of an action.
 #[derive(Debug, thiserror::Error)]

@@ -20,13 +20,13 @@ use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::Container;
 use setpoint_runtime::{ContainerId, PodResources, Sandbox};
 
+use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeKind};
 use crate::restart::{Ended, RestartPolicy, is_sidecar};
 use crate::volumes::{INTERVAL, follows_objects};
 use crate::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_least_one_second};
-use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 
 /// Requeue delay of a Pod with a resize that does not fit, as in the kubelet. Pods that leave room wake it sooner.
 const RESIZE_RETRY: Duration = Duration::from_secs(180);

@@ -2,10 +2,10 @@
 
 use setpoint_runtime::{ContainerId, PodResources, Runtime};
 
-use crate::fields::{self, Column};
-use crate::world::{AssignedPod, World};
 use super::volumes::runtime_message;
 use super::{Error, Executor};
+use crate::fields::{self, Column};
+use crate::world::{AssignedPod, World};
 
 impl<R: Runtime> Executor<R> {
     /// Gives a Pod as a whole other resources.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use setpoint_proto::core::Container;
 use setpoint_runtime::{ContainerId, Runtime, State};
 
+use super::{Error, Executor};
 use crate::handler::Target;
 use crate::hooks;
 use crate::probe::{self, Health, ProbeResults};
 use crate::world::{AssignedPod, World};
-use super::{Error, Executor};
 
 impl<R: Runtime> Executor<R> {
     /// Stops a container, after its preStop hook if it runs.

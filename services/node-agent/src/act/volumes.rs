@@ -4,12 +4,12 @@ use setpoint_proto::core::{Container, Pod};
 use setpoint_runtime::{self as runtime, Mount, Runtime, Volume};
 use tracing::warn;
 
+use super::{Error, Executor, placement};
 use crate::downward::Placement;
 use crate::env_file::{self, EnvFiles};
 use crate::environment;
 use crate::volumes::Sources;
 use crate::world::{AssignedPod, World};
-use super::{Error, Executor, placement};
 
 impl<R: Runtime> Executor<R> {
     pub(super) async fn volumes(
@@ -124,9 +124,9 @@ mod tests {
     use super::*;
     use crate::events::Events;
     use crate::fake::Fake;
-    use setpoint_runtime::LogLimits;
     use crate::volumes::{Tokens, Updates};
     use crate::world::{Runs, WaitingReason};
+    use setpoint_runtime::LogLimits;
 
     fn executor() -> Executor<Fake> {
         let settings = Settings {

@@ -7,8 +7,8 @@ use setpoint_proto::core::Pod;
 use setpoint_runtime::Runtime;
 use tokio::time::sleep;
 
-use crate::node::CRITICAL;
 use super::{IMMEDIATE, Manager, limits};
+use crate::node::CRITICAL;
 
 /// Minimum interval between two measurements.
 const INTERVAL: Duration = Duration::from_secs(10);

@@ -10,8 +10,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::node::Pressure;
 use super::threshold::{Signal, Size, Threshold};
+use crate::node::Pressure;
 
 /// The available amount of a resource of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

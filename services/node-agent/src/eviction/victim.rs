@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 
 use setpoint_model::quantity::Amount;
 
-use crate::node::CRITICAL;
 use super::pressure::Observation;
 use super::threshold::Threshold;
+use crate::node::CRITICAL;
 
 /// A Pod that may be evicted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use futures::StreamExt as _;
 use setpoint_runtime::{Error, Output, Runtime, Streams};
 use tokio::time::timeout;
 
+use super::{MAX_OUTPUT, Outcome, Target};
 use crate::duration;
 use crate::expand::expand;
-use super::{MAX_OUTPUT, Outcome, Target};
 
 /// A command that has ended.
 struct Ended {

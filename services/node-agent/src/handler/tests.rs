@@ -13,8 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-use crate::fake::Fake;
 use super::Outcome;
+use crate::fake::Fake;
 
 const LIMIT: Duration = Duration::from_secs(30);
 

@@ -12,10 +12,10 @@ use setpoint_proto::core::{
 use setpoint_proto::meta::Quantity;
 use setpoint_runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 
-use crate::rejection::OS;
-use crate::settings::Kind;
 use super::machine::{Machine, architecture};
 use super::{Node, NodeState, Pressure};
+use crate::rejection::OS;
+use crate::settings::Kind;
 
 /// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).
 const RESTARTS_ALL: &str = "RestartAllContainersOnContainerExits";

@@ -11,8 +11,8 @@ use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
 use tokio::sync::Notify;
 
-use crate::admission::Admission;
 use super::{Node, OWN};
+use crate::admission::Admission;
 
 /// Wakes the heartbeat of each node, by its name.
 pub type Wakes = HashMap<String, Arc<Notify>>;

@@ -5,9 +5,9 @@ use setpoint_model::condition;
 use setpoint_model::pod::RESIZE_IN_PROGRESS;
 use setpoint_runtime::State;
 
+use super::{Action, KillReason};
 use crate::resize::{Change, resizable};
 use crate::world::{AssignedPod, World};
-use super::{Action, KillReason};
 
 impl AssignedPod {
     /// Gives the running containers the resources that are allocated to them.

@@ -7,11 +7,11 @@ use setpoint_controller::Plan;
 use setpoint_model::time::after;
 use setpoint_runtime::{self as runtime, Sandbox, State};
 
+use super::Action;
 use crate::ending::Ending;
 use crate::hooks::MIN_GRACE;
 use crate::restart::is_sidecar;
 use crate::world::{AssignedPod, World};
-use super::Action;
 
 /// Grace period for containers of a Pod that is gone or terminal.
 pub(super) const STALE_GRACE: Duration = Duration::from_secs(1);

@@ -24,9 +24,9 @@ use setpoint_task::{Panicked, catch_panic};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::worker::Worker;
 use crate::events::Events;
 use crate::handler::Target;
-use self::worker::Worker;
 
 /// Containers that started longer ago than this when their probes begin were adopted from an earlier process of the
 /// agent. Their first executions are spread over a period.

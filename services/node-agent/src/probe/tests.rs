@@ -9,9 +9,9 @@ use setpoint_proto::core::{Container, ExecAction, Pod, Probe, ProbeHandler};
 use setpoint_runtime::{Runtime as _, Wake};
 use tokio::time::{Instant, sleep};
 
+use super::{Begin, Health, ProbeResults, Probes, spread};
 use crate::events::Events;
 use crate::fake::{Fake, id};
-use super::{Begin, Health, ProbeResults, Probes, spread};
 
 struct Fixture {
     runtime: Fake,

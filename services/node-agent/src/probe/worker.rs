@@ -10,10 +10,10 @@ use setpoint_task::next_tick;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::events::Events;
-use crate::handler::{Outcome, Target};
 use super::streak::Streak;
 use super::{Health, ProbeKind, Probes, key, spread};
+use crate::events::Events;
+use crate::handler::{Outcome, Target};
 
 /// All probes but the first of a container are executed at multiples of this time.
 const TICK: Duration = Duration::from_millis(100);

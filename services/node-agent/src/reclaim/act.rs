@@ -11,8 +11,8 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::task::spawn_blocking;
 use tracing::info;
 
-use crate::volumes::is_name;
 use super::{FINALIZER, is_due};
+use crate::volumes::is_name;
 
 /// The reason of the Event of a volume whose directory is kept.
 const FAILED: &str = "VolumeFailedDelete";

@@ -20,13 +20,15 @@ use setpoint_proto::setpoint::{
 };
 use setpoint_proto::{ApiError, Reason};
 use setpoint_runtime::log::limited;
-use setpoint_runtime::{Container, ContainerId, Error, LogOptions, Outputs, Runtime, Sandbox, State};
+use setpoint_runtime::{
+    Container, ContainerId, Error, LogOptions, Outputs, Runtime, Sandbox, State,
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
+use self::idle::Idle;
 use crate::agent::Agent;
 use crate::usage::Meter;
-use self::idle::Idle;
 
 /// Serves what the agent knows about its containers.
 pub struct NodeService<R> {

@@ -27,9 +27,9 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use crate::fake::{Fake, id};
 use super::idle::Idle;
 use super::{port_forward, streams, to_api_error};
+use crate::fake::{Fake, id};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

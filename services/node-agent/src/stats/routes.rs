@@ -13,11 +13,11 @@ use setpoint_host::agent_auth::Guard;
 use setpoint_proto::{AGENT_PAGES, NODE_HEADER};
 use setpoint_runtime::Runtime;
 
+use super::summary::Host;
+use super::{Summary, metrics};
 use crate::agent::Agent;
 use crate::node::Node;
 use crate::usage::{Meter, Report};
-use super::summary::Host;
-use super::{Summary, metrics};
 
 /// The format of the metrics.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -12,8 +12,8 @@ use setpoint_proto::core::{
 };
 use setpoint_runtime::HostPath;
 
-use crate::environment::{Error, optional_object};
 use super::{Sources, allowed_root, config_error};
+use crate::environment::{Error, optional_object};
 
 /// The mode of a volume that the node makes: any user of a container may write to it.
 const MODE: u32 = 0o777;

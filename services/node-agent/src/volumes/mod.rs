@@ -17,12 +17,12 @@ use setpoint_proto::core::{
 };
 use setpoint_runtime::{HostPath, Volume, VolumeKind};
 
+use self::projection::DEFAULT_MODE;
 use crate::container_config::security;
 use crate::downward::Placement;
 use crate::environment::Error;
 use crate::ephemeral;
 use crate::world::WaitingReason;
-use self::projection::DEFAULT_MODE;
 
 pub use self::claim::is_name;
 pub use self::token::Tokens;

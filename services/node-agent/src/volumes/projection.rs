@@ -9,9 +9,9 @@ use setpoint_proto::core::{
 };
 use setpoint_runtime::File;
 
+use super::{Sources, config_error, group, user};
 use crate::downward::{self, Placement};
 use crate::environment::{Error, optional_object};
-use super::{Sources, config_error, group, user};
 
 /// The API's default for `defaultMode`.
 pub const DEFAULT_MODE: i32 = 0o644;

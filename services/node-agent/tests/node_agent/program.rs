@@ -70,9 +70,15 @@ fn the_program_is_the_shim_of_a_container_and_stops_it_in_a_sweep() {
             ..ContainerConfig::default()
         };
         runtime.start(config).await.unwrap();
-        wait_for(runtime, woken, |state| matches!(state, State::Running { .. })).await;
+        wait_for(runtime, woken, |state| {
+            matches!(state, State::Running { .. })
+        })
+        .await;
     });
-    let swept = Command::new(PROGRAM).arg("sweep").arg(state.path()).output();
+    let swept = Command::new(PROGRAM)
+        .arg("sweep")
+        .arg(state.path())
+        .output();
     let said = String::from_utf8(swept.unwrap().stdout).unwrap();
     assert_eq!(said, "stopped 1 containers\n");
     with_agent(state.path(), async |runtime, woken| {

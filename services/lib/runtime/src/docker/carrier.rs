@@ -8,9 +8,9 @@
 use bollard::errors::Error as BollardError;
 use bollard::models::{ContainerCreateBody, HostConfig, Mount};
 
-use crate::{Error, File, Volume};
 use super::identity::{Labels, pod_labels};
 use super::{Shared, create, is_not_found, termination, volume};
+use crate::{Error, File, Volume};
 
 /// Returns the name of the carrier of a Pod's volumes, which exists as long as the Pod.
 fn name(uid: &str) -> String {

@@ -9,12 +9,10 @@ use bollard::models::{
     MountVolumeOptions, NetworkingConfig,
 };
 
-use crate::{
-    ContainerConfig, HostPath, Hosts, Limits, LogLimits, SandboxConfig, Security, Volume,
-};
 use super::engine::Engine;
 use super::identity::{Identity, Labels};
 use super::{carrier, resize, termination, volume};
+use crate::{ContainerConfig, HostPath, Hosts, Limits, LogLimits, SandboxConfig, Security, Volume};
 
 /// Minimum memory limit that the engine accepts.
 const MIN_MEMORY: i64 = 6 << 20;

@@ -16,9 +16,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tracing::warn;
 
-use crate::{Container, ContainerId, ContainerSpace, DiskUsage, Error, Space};
 use super::identity::{CLUSTER, NODE, UID, filter};
 use super::{Shared, volume};
+use crate::{Container, ContainerId, ContainerSpace, DiskUsage, Error, Space};
 
 /// The maximum number of concurrent requests, for each of which the engine walks through files.
 const CONCURRENCY: usize = 2;

@@ -20,10 +20,10 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::task::spawn_blocking;
 use tracing::{debug, warn};
 
+use super::{Shared, engine_error};
 use crate::descendants::kill_tree;
 use crate::streams::{CHUNK, OutputSender, output_channel};
 use crate::{ContainerId, Error, Input, Inputs, Output, Outputs, Streams};
-use super::{Shared, engine_error};
 
 /// Exit code of a command whose end the engine does not report, because its container has ended.
 const KILLED: i32 = 137;

@@ -20,11 +20,11 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 use tokio_util::io::StreamReader;
 
-use crate::streams::{CHUNK, Unconnected};
-use crate::{Connection, Error, File, Streams, Volume, layout};
 use super::exec::Attached;
 use super::identity::{CLUSTER, Labels, NODE};
 use super::{Shared, create, engine_error, volume};
+use crate::streams::{CHUNK, Unconnected};
+use crate::{Connection, Error, File, Streams, Volume, layout};
 
 /// Directory of the binary in pause containers.
 const FOLDER: &str = "/.setpoint";

@@ -14,9 +14,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use tracing::info;
 
-use crate::{Error, ImageOrigin, Pull, Pulled, Wake};
 use super::image_gc::{Record, Records};
 use super::{engine_error, is_not_found};
+use crate::{Error, ImageOrigin, Pull, Pulled, Wake};
 
 /// A pull without progress for this long is aborted.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);

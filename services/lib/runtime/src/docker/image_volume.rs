@@ -33,10 +33,10 @@ use tokio::task::spawn_blocking;
 use tokio_util::io::{ReaderStream, StreamReader};
 use tracing::{debug, info};
 
-use crate::{ContainerConfig, Error, ImageVolume};
 use super::identity::{CLUSTER, NODE, filter as with_labels};
 use super::image_files::copy;
 use super::{Shared, carrier, engine_error, is_not_found};
+use crate::{ContainerConfig, Error, ImageVolume};
 
 /// The label of carriers and volumes, with the id of their image.
 const IMAGE: &str = "setpoint.dev/image";

@@ -8,13 +8,11 @@ use bollard::models::{ContainerCreateBody, ContainerInspectResponse};
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use setpoint_model::Key;
 
-use crate::{
-    ContainerConfig, Error, ImageOrigin, Processes, Pull, SandboxConfig, pod_label,
-};
 use super::creation::Created;
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::state::{EngineState, address, identity};
 use super::{Pause, Shared, create, engine_error, resolv_conf, termination, volume};
+use crate::{ContainerConfig, Error, ImageOrigin, Processes, Pull, SandboxConfig, pod_label};
 
 impl Shared {
     /// Creates and starts a Pod's pause container, unless it runs, and fills the Pod's volumes.

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
-use crate::{Error, Limits, SandboxConfig};
 use super::Shared;
 use super::cgroup::Cgroups;
+use crate::{Error, Limits, SandboxConfig};
 
 impl Shared {
     /// Returns the cgroups of Pods, if the agent manages those of the engine.

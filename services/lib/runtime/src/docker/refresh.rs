@@ -6,8 +6,8 @@ use std::path::Path;
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
-use crate::{Error, Volume, VolumeKind, archive, layout};
 use super::{Shared, engine_error, volume};
+use crate::{Error, Volume, VolumeKind, archive, layout};
 
 impl Shared {
     /// Replaces the files of a Pod's volumes.

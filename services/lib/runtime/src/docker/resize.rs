@@ -3,10 +3,10 @@
 use bollard::models::{ContainerInspectResponse, ContainerUpdateBody};
 use setpoint_proto::core::ResourceRequirements;
 
-use crate::{Container, ContainerId, Error, Limits, PodResources, State};
 use super::create::resource_limits;
 use super::identity::Labels;
 use super::{Shared, engine_error};
+use crate::{Container, ContainerId, Error, Limits, PodResources, State};
 
 /// The label with the requests and limits that a container was started with. A label cannot be changed: an agent that was
 /// restarted gives a container that has been resized its limits once more.

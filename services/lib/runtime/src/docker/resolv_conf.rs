@@ -6,9 +6,9 @@
 use bollard::errors::Error as BollardError;
 use bollard::models::{Mount, MountType};
 
+use super::{Shared, termination, volume};
 use crate::File;
 use crate::dns::Dns;
-use super::{Shared, termination, volume};
 
 /// Path of the file in containers.
 pub const PATH: &str = "/etc/resolv.conf";

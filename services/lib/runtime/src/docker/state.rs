@@ -3,8 +3,8 @@
 use bollard::models::{ContainerInspectResponse, ContainerState, ContainerStateStatusEnum};
 use jiff::Timestamp;
 
-use crate::Exit;
 use super::identity::Identity;
+use crate::Exit;
 
 /// Exit code that containerd reports for a program that could not be started.
 const START_ERROR: i32 = 128;

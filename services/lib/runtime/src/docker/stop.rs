@@ -12,8 +12,8 @@ use setpoint_model::time::after;
 use setpoint_task::catch_panic;
 use tracing::warn;
 
-use crate::{ContainerId, Error, State};
 use super::{Shared, engine_error, is_not_found};
+use crate::{ContainerId, Error, State};
 
 impl Shared {
     /// Sends a container its image's stop signal, and kills it after `grace`.

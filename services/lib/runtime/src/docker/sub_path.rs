@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
+use super::{Shared, engine_error, volume};
 use crate::sub_path::{
     Bound, bind, bind_recursive, clean, open, open_existing, open_volume, refused,
 };
 use crate::{ContainerConfig, Error, HostPath, Mount};
-use super::{Shared, engine_error, volume};
 
 /// The directory of these mounts.
 const FOLDER: &str = "/run/setpoint/subpaths";

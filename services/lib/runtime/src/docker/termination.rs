@@ -12,10 +12,10 @@ use bollard::query_parameters::{DownloadFromContainerOptionsBuilder, LogsOptions
 use futures::StreamExt as _;
 use tracing::debug;
 
-use crate::termination::{MAX_LOG, MAX_LOG_LINES, of_file, of_log};
-use crate::{Exit, File, TerminationMessage, Volume, VolumeKind};
 use super::identity::{Identity, Labels};
 use super::{Shared, ask, volume};
+use crate::termination::{MAX_LOG, MAX_LOG_LINES, of_file, of_log};
+use crate::{Exit, File, TerminationMessage, Volume, VolumeKind};
 
 /// Name of the volume. No volume of a Pod can have it, because of its dot.
 const VOLUME: &str = "setpoint.termination";

@@ -8,8 +8,8 @@ use bollard::query_parameters::StatsOptionsBuilder;
 use futures::StreamExt as _;
 use tokio::time::timeout;
 
-use crate::{Container, ContainerId, Reading};
 use super::Shared;
+use crate::{Container, ContainerId, Reading};
 
 /// The maximum number of concurrent requests.
 const CONCURRENCY: usize = 8;

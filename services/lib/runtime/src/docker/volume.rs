@@ -11,13 +11,11 @@ use bollard::query_parameters::{
 };
 use jiff::Timestamp;
 
-use crate::archive::{
-    Ownership, RO_MASK, RW_MASK, add_directory, add_file, add_files, add_link,
-};
-use crate::{File, Mount, Volume, VolumeKind, layout};
 use super::engine::Engine;
 use super::identity::{Labels, filter};
 use super::ignore_not_found;
+use crate::archive::{Ownership, RO_MASK, RW_MASK, add_directory, add_file, add_files, add_link};
+use crate::{File, Mount, Volume, VolumeKind, layout};
 
 /// Directory of the volumes in the containers of the agent.
 const MOUNT_ROOT: &str = "volumes";

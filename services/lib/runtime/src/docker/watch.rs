@@ -13,10 +13,10 @@ use setpoint_task::Backoff;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
-use crate::{Container, ContainerId, State};
 use super::identity::{CLUSTER, Identity, NODE, filter};
 use super::state::{EngineState, OOM_KILLED, address, identity, lost_exit, sandbox};
 use super::{Pause, Shared, ask, is_not_found, resize};
+use crate::{Container, ContainerId, State};
 
 /// Relist interval: an engine that hangs sends no events.
 const RELIST: Duration = Duration::from_secs(60);

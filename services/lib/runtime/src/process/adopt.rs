@@ -12,10 +12,10 @@ use setpoint_task::supervise;
 use tokio::process::Child;
 use tracing::{info, warn};
 
-use crate::{Container, ContainerId, Exit, SandboxConfig};
 use super::folder::{self, Folder};
 use super::process_handle::{Process, ProcessHandle, kill_marked};
 use super::{Processes, SHIM_START, remove_dir};
+use crate::{Container, ContainerId, Exit, SandboxConfig};
 
 /// Polling interval for the start of a container whose shim was found while starting.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

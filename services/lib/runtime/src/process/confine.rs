@@ -17,9 +17,9 @@ use nix::sys::signal::SigSet;
 use nix::unistd::{Gid, Uid, setgid, setgroups, setsid, setuid};
 use rustix::process::ioctl_tiocsctty;
 
-use crate::{ContainerConfig, Security};
 use super::folder::Folder;
 use super::{handover, mounts, shim};
+use crate::{ContainerConfig, Security};
 
 /// Exit codes of a command that does not exist, and of one that cannot be executed, as shells and runc report them.
 const NOT_FOUND: u8 = 127;

@@ -18,11 +18,11 @@ use setpoint_task::catch_panic;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 
-use crate::streams::{CHUNK, OutputSender, output_channel};
-use crate::{ContainerId, Error, Input, Inputs, LogOptions, Output, Outputs, Streams};
 use super::folder::Folder;
 use super::terminal::Terminal;
 use super::{Processes, log};
+use crate::streams::{CHUNK, OutputSender, output_channel};
+use crate::{ContainerId, Error, Input, Inputs, LogOptions, Output, Outputs, Streams};
 
 /// Exit code of a command that was killed, as by the end of its container.
 const KILLED: i32 = 137;

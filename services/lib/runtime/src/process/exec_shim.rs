@@ -14,9 +14,9 @@ use nix::unistd::{Pid, getppid, setsid};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use crate::descendants::children;
 use super::folder::Folder;
 use super::{confine, handover, shim};
+use crate::descendants::children;
 
 /// Exit code of a command that could not be run, as runc reports it.
 const CANNOT_RUN: u8 = 126;

@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::private;
 use setpoint_proto::core::ResourceRequirements;
 
-use crate::{ContainerConfig, Exit};
 use super::mounts::Bind;
 use super::process_handle::Process;
+use crate::{ContainerConfig, Exit};
 
 /// Size reserved for the record of an end: that of its message, which JSON may write as six bytes for each, and of the rest.
 const EXIT_SIZE: usize = 16 << 10;

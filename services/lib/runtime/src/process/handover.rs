@@ -11,8 +11,8 @@ use std::process::Stdio;
 use nix::unistd::dup2_stdin;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
-use crate::ContainerConfig;
 use super::folder::Folder;
+use crate::ContainerConfig;
 
 /// The stdin of this process. Opened by this path, the file is read from its start.
 const STDIN: &str = "/proc/self/fd/0";

@@ -11,9 +11,9 @@ use futures::StreamExt as _;
 use futures::stream::try_unfold;
 use tokio::io::AsyncReadExt as _;
 
+use super::state_error;
 use crate::Error;
 use crate::log::{Log, LogOptions};
-use super::state_error;
 
 /// Polling interval of a log that is followed.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);

@@ -12,8 +12,8 @@ use nix::sched::{CloneFlags, setns, unshare};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_change, mount_remount};
 use serde::{Deserialize, Serialize};
 
-use crate::{HostPath, sub_path};
 use super::process_handle::Process;
+use crate::{HostPath, sub_path};
 
 /// A volume, or a part of one, at a path of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

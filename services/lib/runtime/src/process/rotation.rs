@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use setpoint_host::private;
 
-use crate::LogLimits;
 use super::folder::Folder;
+use crate::LogLimits;
 
 /// Maximum size of one read.
 const CHUNK: usize = 64 << 10;

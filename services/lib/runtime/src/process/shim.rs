@@ -16,12 +16,12 @@ use nix::sys::signal::{SigSet, Signal, kill, killpg};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 
-use crate::descendants::children;
-use crate::{ContainerConfig, Exit, termination};
 use super::folder::{self, Folder, Started};
 use super::process_handle::{MARKER, Process};
 use super::rotation::Rotation;
 use super::{confine, handover};
+use crate::descendants::children;
+use crate::{ContainerConfig, Exit, termination};
 
 /// Exit code that containerd reports for a program that could not be started.
 const START_ERROR: i32 = 128;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::Pid;
 
-use crate::{ContainerId, ContainerSpace, DiskUsage, Reading, Space};
 use super::process_handle::{container_of, processes};
 use super::volumes::Volumes;
+use crate::{ContainerId, ContainerSpace, DiskUsage, Reading, Space};
 
 /// Sums up the usage of all processes of each container, those that left its process group or session included. The CPU
 /// time of ended processes is included once their parent has waited for them.

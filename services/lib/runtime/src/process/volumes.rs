@@ -15,10 +15,10 @@ use jiff::Timestamp;
 use setpoint_host::private;
 use setpoint_model::hash::fnv32a;
 
-use crate::archive::{self, Ownership, RO_MASK, RW_MASK};
-use crate::{ContainerConfig, MAX_FILE, Volume, VolumeKind, layout, sub_path};
 use super::mounts::Bind;
 use super::remove_dir;
+use crate::archive::{self, Ownership, RO_MASK, RW_MASK};
+use crate::{ContainerConfig, MAX_FILE, Volume, VolumeKind, layout, sub_path};
 
 /// The machine's file system in memory.
 const MEMORY: &str = "/dev/shm";

@@ -2,8 +2,8 @@
 
 use setpoint_model::condition;
 
-use crate::simulation::{Simulation, pod};
 use super::summary;
+use crate::simulation::{Simulation, pod};
 
 #[test]
 fn init_containers_run_one_by_one_before_the_others() {

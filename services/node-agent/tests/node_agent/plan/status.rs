@@ -7,8 +7,8 @@ use setpoint_proto::core::{
 };
 use setpoint_runtime::{Exit, State};
 
-use crate::simulation::{Simulation, pod};
 use super::summary;
+use crate::simulation::{Simulation, pod};
 
 fn converged(policy: &str, init: &[&str], main: &[&str]) -> Simulation {
     let mut simulation = Simulation::of(pod(policy, init, main));

@@ -9,9 +9,9 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::kill;
 use crate::support::docker::{SOCKET, client, fixture_with, settings};
 use crate::support::{Fixture, container, uid};
-use super::kill;
 
 /// Forwards connections from one socket to another until it is cut.
 struct Proxy {

@@ -10,9 +10,9 @@ use setpoint_runtime::{Runtime as _, State};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
+use super::first_sandbox;
 use crate::support::docker::{IMAGE, fixture_with, import, settings};
 use crate::support::{POLL_INTERVAL, TIMEOUT, uid};
-use super::first_sandbox;
 
 /// A Docker engine with a directory, a socket and a network namespace of its own, so that it leaves the interfaces of others alone.
 struct PrivateEngine {
@@ -188,7 +188,13 @@ async fn containers_that_outlive_a_restart_of_the_engine_are_kept() {
     fixture.running(0).await;
     let before = fixture.container(0);
     engine.stop();
-    assert!(fixture.runtime.stop(&crate::support::id(0), TIMEOUT).await.is_err());
+    assert!(
+        fixture
+            .runtime
+            .stop(&crate::support::id(0), TIMEOUT)
+            .await
+            .is_err()
+    );
     assert!(engine.run().await, "the engine starts again");
     let log = async {
         // The connection is restored in the background.

@@ -1,8 +1,6 @@
 //! Volumes: sharing, content, modes and groups.
 
-use setpoint_runtime::{
-    File, HostPath, LogOptions, Mount, Runtime as _, Volume, VolumeKind,
-};
+use setpoint_runtime::{File, HostPath, LogOptions, Mount, Runtime as _, Volume, VolumeKind};
 
 use crate::support::docker::fixture;
 use crate::support::{ALL_OUTPUT, container, id, sandbox_with, uid};

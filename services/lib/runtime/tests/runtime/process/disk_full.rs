@@ -13,10 +13,10 @@ use setpoint_testkit::SmallDisk;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
+use super::wait_until_trap_is_set;
 use crate::support::{
     Fixture, POLL_INTERVAL, TIMEOUT, container, id, process_in, sandbox, sandbox_with, uid,
 };
-use super::wait_until_trap_is_set;
 
 const NO_SPACE: &str = "No space left on device (os error 28)";
 /// A grace period that no test reaches.

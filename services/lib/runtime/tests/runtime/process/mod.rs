@@ -12,9 +12,7 @@ use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use setpoint_model::hash::fnv32a;
 use setpoint_runtime::process::{Processes, sweep};
-use setpoint_runtime::{
-    LogLimits, LogOptions, Mount, Runtime, Security, State, VolumeKind,
-};
+use setpoint_runtime::{LogLimits, LogOptions, Mount, Runtime, Security, State, VolumeKind};
 
 use crate::support::{
     ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, is_alive, pod, process, process_in,
@@ -531,9 +529,7 @@ fn a_state_directory_is_locked_by_one_agent() {
     });
 }
 
-async fn wait_until_trap_is_set(
-    fixture: &Fixture<Processes>,
-) {
+async fn wait_until_trap_is_set(fixture: &Fixture<Processes>) {
     let armed = async {
         while !fixture.file(0, "log").contains("armed") {
             tokio::time::sleep(POLL_INTERVAL).await;

@@ -167,14 +167,7 @@ pub async fn fixture_with(settings: Settings) -> Fixture<Docker> {
 pub async fn fixture_of(engine: Engine, settings: Settings) -> Fixture<Docker> {
     let (woken, wake) = wake_fixture();
     let swept = Cleanup(engine.cluster.clone());
-    let runtime = Docker::open(
-        engine,
-        &settings,
-        "node",
-        Arc::clone(&wake),
-        |_| {},
-    )
-    .await;
+    let runtime = Docker::open(engine, &settings, "node", Arc::clone(&wake), |_| {}).await;
     Fixture {
         runtime: runtime.unwrap(),
         woken,
