@@ -25,6 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["host", "model", "proto", "task", "telemetry", "transport"],
     ),
     ("host", &["proto", "task", "telemetry"]),
+    // The state of containers is as private to its user as that of any process: the rule is in host.
+    ("runtime", &["host", "model", "proto", "task"]),
     ("workload", &["controller", "model", "proto"]),
     // The registration of metrics is in telemetry.
     (
@@ -100,7 +102,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("serviceaccount-controller", SERVICE),
     ("statefulset-controller", SERVICE),
     ("scheduler", SERVICE),
-    ("node-agent", SERVICE),
+    (
+        "node-agent",
+        &["controller", "host", "model", "proto", "runtime", "task"],
+    ),
     ("ctl", &["host", "controller", "model", "proto"]),
     // The tests of any crate may use it.
     ("testkit", &[]),

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use setpoint_controller::{client, runtime};
 use setpoint_host::duration;
 use setpoint_model::quantity::Amount;
+use setpoint_runtime::{LogLimits, docker};
 
 use crate::eviction;
 use crate::image_gc;
 use crate::node::reservation;
-use crate::runtime::{LogLimits, docker};
 use crate::shutdown::GracePeriods;
 
 /// Number of addresses for Pods in a node's network.
