@@ -1,6 +1,5 @@
 //! The controller: its informer, and its implementation of [`Reconciler`].
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use setpoint_controller::events::{is_reported, reference};
@@ -46,13 +45,13 @@ pub async fn run(
     };
     let requests = replica.informer::<RequestView>();
     let controller = replica.controller(reconciler).for_(requests);
+    type Object = CertificateSigningRequest;
     replica.run(controller, settings).await
 }
 
 impl Reconciler for Requests {
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         Some(World {

@@ -70,9 +70,9 @@ fn local() -> TimeZone {
 }
 
 impl Reconciler for CronJobs {
+    type Object = CronJob;
     type World = World;
     type Action = Action;
-    type Status = CronJobStatus;
 
     fn begin(&self) {
         self.schedules.clear();
@@ -115,16 +115,6 @@ impl Reconciler for CronJobs {
 
     fn status(world: &World, outcome: &Outcome<Action>) -> Option<CronJobStatus> {
         status(world, outcome)
-    }
-
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: CronJobStatus,
-    ) -> Result<Receipt, ApiError> {
-        let set = |cronjob: &mut CronJob| cronjob.status = status;
-        client.update_status_of(&world.cronjob.meta, set).await
     }
 
     fn retry_after(error: &ApiError) -> Option<Duration> {

@@ -124,6 +124,7 @@ fn spec_changed(delta: &Delta<AutoscalerView>) -> bool {
 
 /// Adds every autoscaler once in a period, without a cause: each look is the root of a trace of its own.
 async fn tick_forever(all: &Reader<AutoscalerView>, queue: &QueueHandle, period: Duration) {
+    type Object = HorizontalPodAutoscaler;
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -141,7 +142,6 @@ async fn tick_forever(all: &Reader<AutoscalerView>, queue: &QueueHandle, period:
 impl Reconciler for Autoscalers {
     type World = Arc<World>;
     type Action = Action;
-    type Status = HorizontalPodAutoscalerStatus;
 
     fn begin(&self) {
         self.memory.clear();
@@ -196,19 +196,16 @@ impl Reconciler for Autoscalers {
         world: &Arc<World>,
         status: HorizontalPodAutoscalerStatus,
     ) -> Result<Receipt, ApiError> {
-        let autoscaler = HorizontalPodAutoscaler {
-            metadata: world.autoscaler.meta.precondition(),
-            status,
-            ..Default::default()
-        };
-        let updated = client.update_status(&autoscaler).await;
+        let meta = &world.autoscaler.meta;
+        let updated = client.update_status_of::<HorizontalPodAutoscaler>(meta, status);
+        let updated = updated.await;
         if let Err(error) = &updated
             && !is_overtaken(error)
         {
             let warning = ("FailedUpdateStatus", error.to_string());
             act::warn(&self.events, &world.autoscaler, &[warning]);
         }
-        Ok(updated?.receipt())
+        updated
     }
 
     fn retry_after(error: &ApiError) -> Option<Duration> {

@@ -1,7 +1,6 @@
 //! The controller of the health of nodes: its informers, its clock, and its implementation of [`Reconciler`].
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -182,13 +181,13 @@ impl Nodes {
 }
 
 fn zones(nodes: &[Arc<NodeView>]) -> Zones {
+    type Object = Node;
     Zones::of(nodes.iter().map(|node| &**node))
 }
 
 impl Reconciler for Nodes {
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn begin(&self) {
         *self.memory.lock() = Memory::default();

@@ -1,7 +1,6 @@
 //! The controller: its informers, and its implementation of [`Reconciler`].
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,13 +140,13 @@ impl Garbage {
 
     fn node(&self, pod: &PodView) -> Option<Arc<NodeView>> {
         self.nodes.get(&Key::new("", pod.node.as_deref()?))
+    type Object = Pod;
     }
 }
 
 impl Reconciler for Garbage {
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn begin(&self) {
         *self.memory.lock() = Memory::default();

@@ -180,13 +180,13 @@ impl Quotas {
             true => known.insert(namespace.to_owned()),
             false => known.remove(namespace),
         });
+    type Object = ResourceQuota;
     }
 }
 
 impl Reconciler for Quotas {
     type World = World;
     type Action = Infallible;
-    type Status = ResourceQuotaStatus;
 
     fn begin(&self) {
         self.reads.lock().clear();
@@ -242,21 +242,6 @@ impl Reconciler for Quotas {
 
     fn status(world: &World, _: &Outcome<Infallible>) -> Option<ResourceQuotaStatus> {
         status(world)
-    }
-
-    /// Writes the count to the version of the quota that was read.
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: ResourceQuotaStatus,
-    ) -> Result<Receipt, ApiError> {
-        let quota = ResourceQuota {
-            metadata: world.meta.precondition(),
-            status,
-            ..ResourceQuota::default()
-        };
-        Ok(client.update_status(&quota).await?.receipt())
     }
 
     fn retry_after(error: &ApiError) -> Option<Duration> {

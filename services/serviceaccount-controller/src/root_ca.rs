@@ -1,7 +1,6 @@
 //! The root-ca-certificate-publisher: keeps the CA bundle with which Pods verify the API server.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ const DESCRIPTION_OF_CA: &str = "Contains a CA bundle that can be used to verify
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Publishing {
-    /// The file with the bundle; empty for none, which publishes an empty one.
+    /// File with the CA bundle that Pods verify the API server with; empty for none, as while it serves without TLS.
     pub root_ca_file: PathBuf,
 }
 
@@ -164,6 +163,7 @@ fn data(bundle: &str) -> BTreeMap<String, String> {
 fn is_right(published: &ConfigMap, bundle: &str) -> bool {
     let described = published.metadata.annotations.get(DESCRIPTION);
     published.data == data(bundle) && described.is_some_and(|text| !text.is_empty())
+    type Object = Namespace;
 }
 
 /// Returns a ConfigMap with the bundle and its description.
@@ -177,7 +177,6 @@ fn with_bundle(mut published: ConfigMap, bundle: &str) -> ConfigMap {
 impl Reconciler for Publisher {
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         Some(World {

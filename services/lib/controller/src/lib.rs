@@ -43,7 +43,7 @@ pub use ownership::{Claim, Created, Owns, claims, owners, reference, selector};
 pub use plan::{Outcome, Plan, Step};
 pub use queue::{Queue, Ticket};
 pub use receipt::{Receipt, Written};
-pub use reconciler::{Inputs, Reconciler};
+pub use reconciler::{Inputs, Reconciler, StatusOf};
 pub use replica::Replica;
 pub use runtime::{Controller, QueueHandle};
 pub use setpoint_model::Fence;
