@@ -22,18 +22,14 @@ pub struct Requests {
     pub events: Recorder,
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Signing> = Hosted {
     name: "certificatesigningrequest-controller",
     resource: CertificateSigningRequest::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Signing::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     signing: Signing,
@@ -45,11 +41,11 @@ pub async fn run(
     };
     let requests = replica.informer::<RequestView>();
     let controller = replica.controller(reconciler).for_(requests);
-    type Object = CertificateSigningRequest;
     replica.run(controller, settings).await
 }
 
 impl Reconciler for Requests {
+    type Object = CertificateSigningRequest;
     type World = World;
     type Action = Action;
 

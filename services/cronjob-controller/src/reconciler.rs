@@ -37,7 +37,7 @@ pub struct CronJobs {
 pub const CONTROLLER: Hosted = Hosted {
     name: "cronjob-controller",
     resource: CronJob::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {

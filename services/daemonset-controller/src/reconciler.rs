@@ -30,7 +30,7 @@ pub struct DaemonSets {
 pub const CONTROLLER: Hosted = Hosted {
     name: "daemonset-controller",
     resource: DaemonSet::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {

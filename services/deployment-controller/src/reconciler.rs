@@ -25,7 +25,7 @@ pub struct Deployments {
 pub const CONTROLLER: Hosted = Hosted {
     name: "deployment-controller",
     resource: apps::Deployment::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {

@@ -32,7 +32,7 @@ pub struct Budgets {
 pub const CONTROLLER: Hosted = Hosted {
     name: "disruption-controller",
     resource: PodDisruptionBudget::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {

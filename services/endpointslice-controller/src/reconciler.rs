@@ -33,7 +33,7 @@ pub struct Services {
 pub const CONTROLLER: Hosted = Hosted {
     name: "endpointslice-controller",
     resource: Service::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {

@@ -41,7 +41,7 @@ struct Memory {
 pub const CONTROLLER: Hosted = Hosted {
     name: "garbage-collector-controller",
     resource: "",
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 /// Runs the controller until the process shuts down.

@@ -25,7 +25,7 @@ pub struct Jobs {
 pub const CONTROLLER: Hosted = Hosted {
     name: "job-controller",
     resource: Job::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {

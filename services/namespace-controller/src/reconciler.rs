@@ -33,7 +33,7 @@ struct Memory {
 pub const CONTROLLER: Hosted = Hosted {
     name: "namespace-controller",
     resource: Namespace::RESOURCE,
-    run: |replica, settings| {
+    run: |replica, settings, ()| {
         Box::pin(async move {
             let (namespaces, pods) = (replica.informer(), replica.informer());
             let controller = controller(namespaces, pods, |it| replica.controller(it));

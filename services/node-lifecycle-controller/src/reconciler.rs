@@ -55,18 +55,14 @@ struct Memory {
     registered: Registered,
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Lifecycle> = Hosted {
     name: "node-lifecycle-controller",
     resource: Node::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Lifecycle::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     lifecycle: Lifecycle,
@@ -181,11 +177,11 @@ impl Nodes {
 }
 
 fn zones(nodes: &[Arc<NodeView>]) -> Zones {
-    type Object = Node;
     Zones::of(nodes.iter().map(|node| &**node))
 }
 
 impl Reconciler for Nodes {
+    type Object = Node;
     type World = World;
     type Action = Action;
 

@@ -34,18 +34,14 @@ struct Memory {
     surplus: HashSet<String>,
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Collection> = Hosted {
     name: "podgc-controller",
     resource: Pod::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Collection::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     collection: Collection,
@@ -140,11 +136,11 @@ impl Garbage {
 
     fn node(&self, pod: &PodView) -> Option<Arc<NodeView>> {
         self.nodes.get(&Key::new("", pod.node.as_deref()?))
-    type Object = Pod;
     }
 }
 
 impl Reconciler for Garbage {
+    type Object = Pod;
     type World = World;
     type Action = Action;
 

@@ -34,14 +34,14 @@ pub type ReplicationControllers = Replicas<ReplicationControllerView>;
 pub const CONTROLLER: Hosted = Hosted {
     name: "replicaset-controller",
     resource: ReplicaSet::RESOURCE,
-    run: |replica, settings| Box::pin(run::<ReplicaSetView>(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run::<ReplicaSetView>(replica, settings)),
 };
 
 /// The controller of ReplicationControllers, for processes that host it.
 pub const REPLICATION_CONTROLLER: Hosted = Hosted {
     name: "replication-controller",
     resource: ReplicationController::RESOURCE,
-    run: |replica, settings| Box::pin(run::<ReplicationControllerView>(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run::<ReplicationControllerView>(replica, settings)),
 };
 
 async fn run<S: Replicated>(replica: Replica, settings: Settings) -> anyhow::Result<()> {

@@ -46,18 +46,14 @@ enum Read {
     Counted(Box<ResourceQuota>, Counted),
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Counting> = Hosted {
     name: "resourcequota-controller",
     resource: ResourceQuota::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Counting::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     counting: Counting,
@@ -180,11 +176,11 @@ impl Quotas {
             true => known.insert(namespace.to_owned()),
             false => known.remove(namespace),
         });
-    type Object = ResourceQuota;
     }
 }
 
 impl Reconciler for Quotas {
+    type Object = ResourceQuota;
     type World = World;
     type Action = Infallible;
 

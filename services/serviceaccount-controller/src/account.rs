@@ -39,7 +39,7 @@ pub enum Action {
 pub const CONTROLLER: Hosted = Hosted {
     name: "serviceaccount-controller",
     resource: Namespace::RESOURCE,
-    run: |replica, settings| {
+    run: |replica, settings, ()| {
         Box::pin(async move {
             let accounts = replica.client.informer().only(selection());
             let namespaces = replica.informer();

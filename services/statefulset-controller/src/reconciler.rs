@@ -30,7 +30,7 @@ pub struct StatefulSets {
 pub const CONTROLLER: Hosted = Hosted {
     name: "statefulset-controller",
     resource: StatefulSet::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {

@@ -36,7 +36,7 @@ pub use client::Client;
 pub use decision_log::{DecisionLog, ObjectRef};
 pub use election::Term;
 pub use events::Recorder;
-pub use hosted::Hosted;
+pub use hosted::{AnyHosted, Configured, Hosted};
 pub use informer::{Delta, Informer, Reader};
 pub use membership::{Membership, reachable};
 pub use ownership::{Claim, Created, Owns, claims, owners, reference, selector};

@@ -37,7 +37,7 @@ pub struct Evictions {
 pub const CONTROLLER: Hosted = Hosted {
     name: "taint-eviction-controller",
     resource: Pod::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {

@@ -38,7 +38,7 @@ pub struct Claims {
 pub const CONTROLLER: Hosted = Hosted {
     name: "persistentvolumeclaim-controller",
     resource: PersistentVolumeClaim::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {

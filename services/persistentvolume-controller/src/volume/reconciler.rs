@@ -30,7 +30,7 @@ pub struct Volumes {
 pub const CONTROLLER: Hosted = Hosted {
     name: "persistentvolume-controller",
     resource: PersistentVolume::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {
