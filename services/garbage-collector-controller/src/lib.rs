@@ -19,4 +19,4 @@ pub use follow::{Follower, Woken};
 pub use graph::{Graph, Standing};
 pub use item::{Item, Owner, OwnerState};
 pub use plan::{Action, BURST, Live, World, plan};
-pub use reconciler::{CONTROLLER, Collector, run};
+pub use reconciler::{CONTROLLER, Collector};

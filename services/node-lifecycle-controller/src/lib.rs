@@ -33,7 +33,7 @@ pub use health::{Health, LeaseView, Signs};
 pub use node::{NodeView, Ready};
 pub use plan::{Action, Conditions, plan};
 pub use pod::PodView;
-pub use reconciler::{CONTROLLER, Nodes, run};
+pub use reconciler::{CONTROLLER, Nodes};
 pub use settings::Lifecycle;
 pub use taints::Change;
 pub use world::World;

@@ -22,7 +22,7 @@ mod status;
 mod tally;
 
 pub use plan::{World, plan};
-pub use reconciler::{CONTROLLER, Quotas, controller, run};
+pub use reconciler::{CONTROLLER, Quotas, controller};
 pub use settings::Counting;
 pub use status::status;
 pub use tally::{Counted, Needs, Tally, concerns};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
 use setpoint_deployment_controller::{
-    Action, DeploymentView, Deployments, ReplicaSetView, Report, World, plan, status,
+    Action, DeploymentView, Deployments, ReplicaSetView, World, plan, status,
 };
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::{Key, Revision, Target, owner, template};
@@ -261,15 +261,15 @@ async fn adopt_fails_if_the_deployment_was_replaced_by_another_of_its_name() {
 #[tokio::test]
 async fn update_status_writes_status_and_revision_annotation() {
     let fixture = Fixture::start().await;
-    let world = fixture.world();
-    let report = status(&world, &Default::default()).unwrap();
-    let report = Report {
-        revision: Some(4),
-        ..report
-    };
+    let (mut set, _) = fixture.create().await;
+    let revision = ("deployment.kubernetes.io/revision".into(), "4".into());
+    set.metadata.annotations.extend([revision]);
+    let mut world = fixture.world();
+    world.sets.push(Arc::new(ReplicaSetView::of(set)));
+    let status = status(&world, &Default::default()).unwrap();
     fixture
         .deployments
-        .update_status(&fixture.gateway, &world, report.clone())
+        .update_status(&fixture.gateway, &world, status.clone())
         .await
         .unwrap();
     let written: apps::Deployment = fixture
@@ -277,7 +277,7 @@ async fn update_status_writes_status_and_revision_annotation() {
         .get(&Key::new(NAMESPACE, "web"))
         .await
         .unwrap();
-    assert_eq!(written.status, report.status);
+    assert_eq!(written.status, status);
     let annotations = &written.metadata.annotations;
     assert_eq!(annotations["deployment.kubernetes.io/revision"], "4");
     assert_eq!(annotations["note"], "copied");
@@ -287,7 +287,7 @@ async fn update_status_writes_status_and_revision_annotation() {
     );
     let stale = fixture
         .deployments
-        .update_status(&fixture.gateway, &world, report)
+        .update_status(&fixture.gateway, &world, status)
         .await;
     assert_eq!(stale.unwrap_err().reason, Reason::Conflict);
 }

@@ -178,10 +178,10 @@ impl Cluster {
             wrote |= !matches!(step.action, claim::Action::Report(_));
             self.act_on_claim(n, &step.action);
         }
-        let change = claim::status(&world, &Outcome::of(plan));
-        wrote |= change.is_some();
-        if let Some(change) = change {
-            self.claims[n].status = change.status;
+        let status = claim::status(&world, &Outcome::of(plan));
+        wrote |= status.is_some();
+        if let Some(status) = status {
+            self.claims[n].status = status;
         }
         wrote
     }
@@ -256,10 +256,10 @@ impl Cluster {
                 }
             }
         }
-        let change = volume::status(&world, &Outcome::of(plan));
-        wrote |= change.is_some();
-        if let Some(change) = change {
-            self.volumes[n].status = change.status;
+        let status = volume::status(&world, &Outcome::of(plan));
+        wrote |= status.is_some();
+        if let Some(status) = status {
+            self.volumes[n].status = status;
         }
         wrote
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_controller::{Outcome, Plan, View};
-use setpoint_deployment_controller::{Action, DeploymentView, ReplicaSetView, World, plan, status};
+use setpoint_deployment_controller::{
+    Action, DeploymentView, ReplicaSetView, World, plan, revision, status,
+};
 use setpoint_model::{Target, Template, owner, template};
 use setpoint_proto::apps::{self, ReplicaSet, RollingUpdateDeployment};
 use setpoint_proto::meta::{IntOrString, LabelSelector};
@@ -224,13 +226,11 @@ impl Cluster {
 
     /// Writes the status. Returns whether it had to be written.
     pub fn write_status(&mut self, world: &World, outcome: &Outcome<Action>) -> bool {
-        let Some(write_status) = status(world, outcome) else {
+        let Some(status) = status(world, outcome) else {
             return false;
         };
-        self.deployment.status = write_status.status;
-        let revision = write_status
-            .revision
-            .map(|revision| (REVISION.to_owned(), revision.to_string()));
+        self.deployment.status = status;
+        let revision = revision(world).map(|revision| (REVISION.to_owned(), revision.to_string()));
         self.deployment.metadata.annotations.extend(revision);
         true
     }

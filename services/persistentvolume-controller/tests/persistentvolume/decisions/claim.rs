@@ -246,9 +246,9 @@ fn the_status_of_a_bound_claim_has_what_its_volume_had_when_it_was_bound() {
         now.phase = phase.into();
         now.capacity = size.map(storage).unwrap_or_default();
         now.current_volume_attributes_class_name = attributes.map(str::to_owned);
-        let change = claim::status(&world, &Outcome::default()).unwrap();
-        let status = change.status;
-        assert_eq!((&*status.phase, change.notice), ("Bound", None));
+        let status = claim::status(&world, &Outcome::default()).unwrap();
+        let notice = claim::notice(&world, &status);
+        assert_eq!((&*status.phase, notice), ("Bound", None));
         assert_eq!(status.access_modes, ["ReadWriteOnce"]);
         assert_eq!(status.capacity, storage(expected.0), "{phase} {size:?}");
         assert_eq!(
@@ -260,8 +260,8 @@ fn the_status_of_a_bound_claim_has_what_its_volume_had_when_it_was_bound() {
     }
     let mut pending = naming("disk", true, Some(disk(Reserved::Own, "1Gi")));
     Arc::make_mut(&mut pending.claim).status.phase = "Pending".into();
-    let change = claim::status(&pending, &Outcome::default()).unwrap();
-    assert_eq!(change.status.current_volume_attributes_class_name, None);
+    let status = claim::status(&pending, &Outcome::default()).unwrap();
+    assert_eq!(status.current_volume_attributes_class_name, None);
 }
 
 #[test]
@@ -274,21 +274,23 @@ fn the_status_of_a_claim_without_a_volume_says_nothing_of_one() {
     status.current_volume_attributes_class_name = Some("gold".into());
     let plan = claim::plan(&world);
     assert!(matches!(plan.steps[0].action, claim::Action::Provision(_)));
-    let change = claim::status(&world, &Outcome::of(plan)).unwrap();
+    let status = claim::status(&world, &Outcome::of(plan)).unwrap();
     let pending = PersistentVolumeClaimStatus {
         phase: "Pending".into(),
         ..PersistentVolumeClaimStatus::default()
     };
-    assert_eq!((change.status, change.notice), (pending, None));
+    assert_eq!(claim::notice(&world, &status), None);
+    assert_eq!(status, pending);
     Arc::make_mut(&mut world.claim).finalizers.clear();
     let plan = claim::plan(&world);
     let after = claim::status(&world, &Outcome::of(plan));
     assert_eq!(after, None, "a write of the claim was planned");
 
     let lost = naming("disk", true, None);
-    let change = claim::status(&lost, &Outcome::default()).unwrap();
-    assert_eq!(change.status.phase, "Lost");
-    assert_eq!(change.notice.unwrap().reason, "ClaimLost");
+    let status = claim::status(&lost, &Outcome::default()).unwrap();
+    assert_eq!(status.phase, "Lost");
+    let notice = claim::notice(&lost, &status).unwrap();
+    assert_eq!(notice.reason, "ClaimLost");
 }
 
 #[test]

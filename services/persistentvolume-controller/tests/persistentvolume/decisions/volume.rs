@@ -154,11 +154,12 @@ fn the_phase_of_a_volume_follows_from_its_claim_and_a_failure_to_reclaim_it() {
         (of_policy("Retain", None), None),
     ];
     for (case, expected) in cases {
-        let change = volume::status(&case.world(), &Outcome::default());
-        let found = change.as_ref().map(|change| {
-            let status = &change.status;
-            let notice = change.notice.as_ref();
-            let told = notice.map(|notice| (notice.reason, &*notice.message));
+        let world = case.world();
+        let status = volume::status(&world, &Outcome::default());
+        let found = status.as_ref().map(|status| {
+            let notice = volume::notice(&world, status);
+            let told = notice.as_ref();
+            let told = told.map(|notice| (notice.reason, &*notice.message));
             assert_eq!(
                 told.unwrap_or_default(),
                 (&*status.reason, &*status.message)

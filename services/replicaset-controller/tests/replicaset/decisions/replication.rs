@@ -80,8 +80,7 @@ fn a_status_that_was_written_is_read_back_and_not_written_again() {
         let reported = status(&world, &outcome).unwrap();
         assert_eq!((reported.replicas, reported.available_replicas), (2, 2));
         assert_eq!(reported.terminating_replicas, None);
-        let written = ReplicationControllerView::with_status(Default::default(), reported.clone());
-        controller.status = written.status;
+        controller.status = ReplicationControllerView::status(reported.clone());
         assert_eq!(view(controller.clone()).status, reported);
     }
     assert!(controller.status.conditions.is_empty());
