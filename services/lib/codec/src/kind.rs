@@ -33,6 +33,8 @@ pub struct Kind {
     pub stored_as: String,
     /// The full name of the message that is stored instead, if this is another version of it.
     pub version_of: Option<String>,
+    /// The fields of a valid object, as JSON; empty if none is required.
+    pub example: String,
     /// Whether its objects are answered and never stored.
     pub is_review: bool,
     /// Whether its objects are computed at each read and never stored.
@@ -70,6 +72,7 @@ impl Kind {
             indexed: optional(rules.indexed),
             holder: optional(rules.holder),
             version_of: optional(rules.version_of),
+            example: rules.example,
             is_review: rules.review,
             is_computed: rules.computed,
             codec: Some(codec),
@@ -111,6 +114,7 @@ impl Kind {
             holder: None,
             stored_as: String::new(),
             version_of: None,
+            example: String::new(),
             is_review: false,
             is_computed: false,
             message,
