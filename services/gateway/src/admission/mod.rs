@@ -20,6 +20,7 @@ mod conditions;
 mod constraints;
 mod environment;
 mod hooks;
+pub(crate) mod plugins;
 mod policy;
 mod reinvocation;
 mod replacement;

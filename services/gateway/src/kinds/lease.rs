@@ -1,4 +1,4 @@
-//! Lease: its term fences the writes of its holder (see `registry::write::fencing`).
+//! Lease: its term fences the writes of its holder (see `admission::plugins::lease_term`).
 
 use setpoint_model::Verb;
 use setpoint_proto::coordination::{Lease, LeaseSpec};

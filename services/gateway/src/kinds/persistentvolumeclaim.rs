@@ -1,8 +1,6 @@
 //! PersistentVolumeClaim: the spec is immutable, except the size and the attributes class of a bound claim; the default
 //! StorageClass and the finalizer that keeps it while Pods use it, which its controller removes, are set at creation.
 
-pub(crate) mod expansion;
-
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -130,7 +128,7 @@ pub(super) fn protect(meta: &mut ObjectMeta, finalizer: &str) {
 }
 
 /// Returns the class of a claim or volume: that of the old annotation, if it is set.
-pub(super) fn class_of<'c>(meta: &'c ObjectMeta, class: Option<&'c str>) -> &'c str {
+pub(crate) fn class_of<'c>(meta: &'c ObjectMeta, class: Option<&'c str>) -> &'c str {
     let annotation = meta.annotations.get(CLASS).map(String::as_str);
     annotation.or(class).unwrap_or_default()
 }
@@ -229,7 +227,7 @@ fn validate_spec_change(
 }
 
 /// Returns the size that a claim requests.
-fn requested(claim: &PersistentVolumeClaim) -> Amount {
+pub(crate) fn requested(claim: &PersistentVolumeClaim) -> Amount {
     storage(&claim.spec.resources.requests)
 }
 

@@ -1,17 +1,12 @@
 //! Pod: it is created `Pending`, and most of its spec is immutable.
 
-mod admission;
 mod binding;
 mod cells;
 mod devices;
 mod ephemeral;
 mod resize;
-pub(crate) mod resize_capacity;
-mod runtime_class;
-mod service_account;
 mod status;
-mod tolerations;
-pub(crate) mod topology;
+pub(crate) mod tolerations;
 mod update;
 
 use jiff::Timestamp;
@@ -20,6 +15,7 @@ use setpoint_model::{condition, pod, qos_class};
 use setpoint_proto::core::{Pod, PodCondition};
 
 use super::{Admitting, Paths, Role, StoredKind};
+use crate::admission::plugins::priority;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
@@ -149,7 +145,7 @@ impl StoredKind for Pod {
         target: &'a Target,
         registry: &'a Registry,
     ) -> Option<Admitting<'a>> {
-        Some(Box::pin(admission::admit(self, target, registry)))
+        Some(Box::pin(priority::admit(self, target, registry)))
     }
 
     fn bind(&mut self, node: &str, now: Timestamp) -> Result<(), String> {

@@ -111,7 +111,7 @@ pub(crate) fn system_classes() -> impl Iterator<Item = PriorityClass> {
 }
 
 /// Returns the class, without a name, of a Pod that names none in a cluster without a default: priority 0.
-pub(super) fn unclassified() -> PriorityClass {
+pub(crate) fn unclassified() -> PriorityClass {
     let mut class = PriorityClass::default();
     class.fill_defaults();
     class
@@ -156,7 +156,7 @@ async fn check_only_default(
 }
 
 /// Returns the default class: of several, which concurrent creates may leave, the one of the lowest value.
-pub(super) fn default(classes: &[PriorityClass]) -> Option<&PriorityClass> {
+pub(crate) fn default(classes: &[PriorityClass]) -> Option<&PriorityClass> {
     let defaults = classes.iter().filter(|class| class.global_default);
     defaults.min_by_key(|class| class.value)
 }
@@ -169,7 +169,7 @@ struct WithDefault {
 }
 
 /// Returns the classes that are the default. The others are not decoded as a whole: every new Pod without a class asks for it.
-pub(super) async fn defaults(
+pub(crate) async fn defaults(
     registry: &Registry,
     at: AtLeast,
 ) -> Result<Vec<PriorityClass>, ApiError> {
@@ -184,7 +184,7 @@ pub(super) async fn defaults(
 }
 
 /// Decodes a class.
-pub(super) fn of(cached: &Cached) -> Result<PriorityClass, ApiError> {
+pub(crate) fn of(cached: &Cached) -> Result<PriorityClass, ApiError> {
     errors::readable(PriorityClass::decode(cached.raw.as_ref()))
 }
 

@@ -25,9 +25,9 @@ use setpoint_store::cache::Cache;
 use crate::access::{self, TokenKeys};
 use crate::adapter::Adapter;
 use crate::admission::Hooks;
+use crate::admission::plugins::resource_quota::QuotaLocks;
 use crate::aggregation::Aggregator;
 use crate::kinds::custom::Converter;
-use crate::kinds::resourcequota::QuotaLocks;
 use crate::kinds::view;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
@@ -48,8 +48,8 @@ pub(crate) use write::allocation::Allocation;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
-    store: Arc<dyn Store>,
-    cache: Cache,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) cache: Cache,
     allocations: write::allocation::AllocationLock,
     quota_locks: QuotaLocks,
     hooks: Hooks,

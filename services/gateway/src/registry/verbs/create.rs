@@ -7,13 +7,13 @@ use setpoint_proto::core::Binding;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Precondition, Write};
 
+use crate::admission::plugins::resource_quota::{self, Charge};
+use crate::admission::plugins::{lease_term, limit_ranger};
 use crate::admission::{Attributes, Chain};
-use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::review::{self, Question};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
-use crate::kinds::{self, Strategy, limitrange, view};
-use crate::registry::write::fencing;
+use crate::kinds::{self, Strategy, view};
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::stored_value;
@@ -37,7 +37,7 @@ pub(crate) enum Owner {
 /// An object that is ready to be written, with the preconditions of the write.
 struct Draft {
     object: Box<dyn Object>,
-    term: fencing::TermChange,
+    term: lease_term::TermChange,
     preconditions: Vec<Precondition>,
     /// Whether the name is generated, so that a name that exists is replaced by another.
     generated_name: bool,
@@ -133,7 +133,7 @@ impl Registry {
         target.set_span_attributes();
         complete_create(rules, &target, &mut *object)?;
         self.link_create(context, &*object).await;
-        if let Some(checking) = limitrange::check(&target, None, &*object, self) {
+        if let Some(checking) = limit_ranger::check(&target, None, &*object, self) {
             checking.await?;
         }
         let request = Attributes::of_create(context, &target).with_object(Some(&*object));
@@ -142,12 +142,12 @@ impl Registry {
         let mut retry = Retry::begin();
         loop {
             let allocation = self.allocate(None, &mut *object).await?;
-            let charge = match resourcequota::charge(self, context, &target, None, &*object) {
+            let charge = match resource_quota::charge(self, context, &target, None, &*object) {
                 Some(charging) => charging.await?,
                 None => Charge::default(),
             };
             let draft = Draft {
-                term: fencing::advance(&*self.store, None, &*object).await?,
+                term: lease_term::advance(&*self.store, None, &*object).await?,
                 preconditions: scope
                     .into_iter()
                     .chain(

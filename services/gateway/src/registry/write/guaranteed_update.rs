@@ -5,15 +5,15 @@ use setpoint_codec::{Object, envelope};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
+use crate::admission::plugins::resource_quota::{self, Charge};
+use crate::admission::plugins::{
+    lease_term, limit_ranger, persistent_volume_claim_resize, pod_resize_validator,
+};
 use crate::admission::{Attributes, Chain, Operation};
 use crate::heavy::heavy;
-use crate::kinds::persistentvolumeclaim::expansion;
-use crate::kinds::pod::resize_capacity;
-use crate::kinds::resourcequota::{self, Charge};
-use crate::kinds::{self, limitrange};
+use crate::kinds;
 use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
-use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::stored_value;
 use crate::registry::write::write_metrics::WriteMetrics;
@@ -175,21 +175,23 @@ impl Registry {
             return self.remove(context, target, old, new).await;
         }
         let was = Some(&*old.object);
-        if let Some(checking) = limitrange::check(target, was, &*new, self) {
+        if let Some(checking) = limit_ranger::check(target, was, &*new, self) {
             checking.await?;
         }
-        if let Some(checking) = expansion::check(target, &*old.object, &*new, self) {
+        if let Some(checking) =
+            persistent_volume_claim_resize::check(target, &*old.object, &*new, self)
+        {
             checking.await?;
         }
-        if let Some(checking) = resize_capacity::check(target, &*old.object, &*new, self) {
+        if let Some(checking) = pod_resize_validator::check(target, &*old.object, &*new, self) {
             checking.await?;
         }
         let allocation = self.allocate(was, &mut *new).await?;
-        let charge = match resourcequota::charge(self, context, target, was, &*new) {
+        let charge = match resource_quota::charge(self, context, target, was, &*new) {
             Some(charging) => charging.await?,
             None => Charge::default(),
         };
-        let term = fencing::advance(&*self.store, Some(&old), &*new).await?;
+        let term = lease_term::advance(&*self.store, Some(&old), &*new).await?;
         let converted = self.in_storage_version(target, &*new).await?;
         let raw = converted.as_deref().unwrap_or(&*new).encode();
         let stored = |response| Ok(Attempt::Done(Updated::Stored(response)));
@@ -242,7 +244,7 @@ impl Registry {
         new: Box<dyn Object>,
     ) -> Result<Attempt, ApiError> {
         let cause = context.cause();
-        let term = fencing::end_term(&*self.store, &old).await?;
+        let term = lease_term::end_term(&*self.store, &old).await?;
         let write = Write::delete(target.path(), old.revision);
         let write = write.fenced(context.fence.clone()).because(cause.clone());
         let revision = match context.dry_run {

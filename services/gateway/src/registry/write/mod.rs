@@ -3,11 +3,8 @@
 pub(crate) mod allocation;
 pub(crate) mod change;
 pub(crate) mod current;
-#[warn(clippy::arithmetic_side_effects)]
-pub(crate) mod fencing;
 pub(crate) mod field_manager;
 pub(crate) mod guaranteed_update;
-pub(crate) mod namespace_lifecycle;
 pub(crate) mod retry;
 pub(crate) mod stored_value;
 mod trace_links;

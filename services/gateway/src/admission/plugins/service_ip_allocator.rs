@@ -9,13 +9,12 @@ use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{Expect, Precondition, keys};
 
-use super::{families, uses_health_check, uses_node_ports};
+use crate::kinds::service::{families, uses_health_check, uses_node_ports};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::{Allocation, AtLeast, Filter, Registry, errors};
 
-/// 10.96.0.0/16, the default range of cluster IPs in Kubernetes.
-pub(crate) const RANGE: &str = "10.96.0.0/16";
+/// The network of [`RANGE`](crate::kinds::service::RANGE).
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 /// The host numbers in it: all but the first and the last.
 const HOSTS: Range<u32> = 1..(1 << 16) - 1;
@@ -57,7 +56,7 @@ impl Full {
 ///
 /// # Errors
 /// `Invalid` if it requests a value of another Service, `InternalError` if all values of a range are taken.
-pub(super) async fn allocate(
+pub(crate) async fn allocate(
     service: &mut Service,
     old: Option<&Service>,
     registry: &Registry,

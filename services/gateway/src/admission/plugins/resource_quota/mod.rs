@@ -23,7 +23,7 @@ use setpoint_store::{self as store, Expect, Precondition};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
-use super::usage;
+mod usage;
 use crate::registry::{AtLeast, Filter, Registry, RequestContext, Subresource, Target, errors};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.

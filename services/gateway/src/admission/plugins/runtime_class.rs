@@ -9,7 +9,7 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, PodSpec, Toleration};
 use setpoint_proto::node::{RuntimeClass, Scheduling};
 
-use super::admission;
+use super::priority;
 use crate::kinds::validation::podspec::canonicalise;
 use crate::registry::{Registry, Target, errors};
 
@@ -25,7 +25,7 @@ pub(super) async fn admit(
     let class = match &pod.spec.runtime_class_name {
         None => RuntimeClass::default(),
         Some(name) => {
-            let found = admission::find::<RuntimeClass>(&Key::new("", name), registry).await?;
+            let found = priority::find::<RuntimeClass>(&Key::new("", name), registry).await?;
             let Some(found) = found else {
                 let why = format!("pod rejected: RuntimeClass {name:?} not found");
                 return Err(errors::forbidden(target, &why, None));

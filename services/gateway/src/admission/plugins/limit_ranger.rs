@@ -12,8 +12,8 @@ use setpoint_proto::core::{
     ResourceRequirements,
 };
 
-use super::constraint::{self, Usage};
-use super::{CLAIM, CONTAINER, POD, fill};
+use crate::kinds::limitrange::constraint::{self, Usage};
+use crate::kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
 use crate::kinds::{Admitting, StoredKind as _};
 use crate::registry::{AtLeast, Filter, Registry, Subresource, Target, errors};
 

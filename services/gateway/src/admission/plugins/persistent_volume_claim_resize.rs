@@ -7,8 +7,8 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::PersistentVolumeClaim;
 use setpoint_proto::storage::StorageClass;
 
-use super::{class_of, requested};
 use crate::kinds::Admitting;
+use crate::kinds::persistentvolumeclaim::{class_of, requested};
 use crate::registry::{AtLeast, Registry, Subresource, Target, errors};
 
 /// Checks that a claim that grows is bound, and of a class that allows volume expansion. `None` for other writes.

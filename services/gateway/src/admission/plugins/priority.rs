@@ -11,16 +11,17 @@ use setpoint_proto::core::Pod;
 use setpoint_proto::scheduling::PriorityClass;
 use setpoint_proto::{ApiError, Resource};
 
-use super::{runtime_class, service_account, tolerations, topology};
+use super::{limit_ranger, pod_topology_labels, runtime_class, service_account};
+use crate::kinds::pod::tolerations;
+use crate::kinds::priorityclass;
 use crate::kinds::validation::podspec::MIRROR;
-use crate::kinds::{limitrange, priorityclass};
 use crate::registry::{AtLeast, Cached, Registry, Target, errors};
 
 /// Checks the objects that a new Pod names, and completes it from them.
 ///
 /// # Errors
 /// `Forbidden` if one of them does not exist.
-pub(super) async fn admit(
+pub(crate) async fn admit(
     pod: &mut Pod,
     target: &Target,
     registry: &Registry,
@@ -32,8 +33,8 @@ pub(super) async fn admit(
     set_priority(pod, target, registry).await?;
     runtime_class::admit(pod, target, registry).await?;
     tolerations::add_defaults(&mut pod.spec.tolerations);
-    topology::label_pod(pod, registry).await?;
-    limitrange::fill_pod(pod, &target.namespace, registry).await
+    pod_topology_labels::label_pod(pod, registry).await?;
+    limit_ranger::fill_pod(pod, &target.namespace, registry).await
 }
 
 /// Refuses a mirror Pod, which is not run through the API, with an account.

@@ -7,7 +7,7 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::{Node, Pod};
 use setpoint_proto::meta::StatusCause;
 
-use super::admission;
+use super::priority;
 use crate::kinds::Admitting;
 use crate::registry::{Registry, Subresource, Target, errors};
 
@@ -32,7 +32,7 @@ pub(crate) fn check<'a>(
 
 async fn check_node(pod: &Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
     let name = &pod.spec.node_name;
-    let Some(found) = admission::find::<Node>(&Key::new("", name), registry).await? else {
+    let Some(found) = priority::find::<Node>(&Key::new("", name), registry).await? else {
         let why = format!("node {name:?} not found");
         return Err(errors::forbidden(target, &why, None));
     };
