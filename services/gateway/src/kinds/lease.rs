@@ -36,10 +36,6 @@ impl StoredKind for Lease {
         }
     }
 
-    fn lease(&self) -> Option<&LeaseSpec> {
-        Some(&self.spec)
-    }
-
     fn priority_level(_verb: Verb, namespace: &str) -> Option<PriorityLevel> {
         Some(match namespace {
             "kube-node-lease" => PriorityLevel::NodeHigh,

@@ -14,15 +14,13 @@ use setpoint_proto::core::{
     TypedLocalObjectReference, TypedObjectReference,
 };
 use setpoint_proto::meta::{ObjectMeta, Quantity};
-use setpoint_proto::storage::StorageClass;
 
+use super::StoredKind;
 use super::persistentvolume::{access_modes, storage_of};
-use super::{Admitting, StoredKind, default_class, storageclass};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec::canonicalise;
 use crate::kinds::validation::{changes, claim, set_default};
-use crate::registry::{Registry, Target};
 
 const RESIZE_STATES: &[&str] = &[
     "ControllerResizeInProgress",
@@ -34,21 +32,6 @@ const RESIZE_STATES: &[&str] = &[
 
 impl StoredKind for PersistentVolumeClaim {
     const RETURNS_DELETED: bool = true;
-    fn admit<'a>(
-        &'a mut self,
-        _target: &'a Target,
-        registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        let class = &mut self.spec.storage_class_name;
-        if class.is_some() || self.metadata.annotations.contains_key(CLASS) {
-            return None;
-        }
-        Some(Box::pin(async move {
-            *class = default_class::find::<StorageClass>(storageclass::DEFAULT, registry).await?;
-            Ok(())
-        }))
-    }
-
     fn fill_defaults(&mut self) {
         set_default(&mut self.status.phase, "Pending");
         canonicalise(&mut self.status.capacity);

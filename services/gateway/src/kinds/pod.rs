@@ -14,12 +14,11 @@ use serde_json::Value;
 use setpoint_model::{condition, pod, qos_class};
 use setpoint_proto::core::{Pod, PodCondition};
 
-use super::{Admitting, Paths, Role, StoredKind};
-use crate::admission::plugins::priority;
+use super::{Paths, Role, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
-use crate::registry::{Registry, Subresource, Target};
+use crate::registry::Subresource;
 
 /// The default grace period of a deletion, in seconds.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
@@ -138,14 +137,6 @@ impl StoredKind for Pod {
             _ => return None,
         };
         Some((&self.status.phase, message))
-    }
-
-    fn admit<'a>(
-        &'a mut self,
-        target: &'a Target,
-        registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        Some(Box::pin(priority::admit(self, target, registry)))
     }
 
     fn bind(&mut self, node: &str, now: Timestamp) -> Result<(), String> {

@@ -14,12 +14,10 @@ use setpoint_model::names;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::meta::IntOrString;
 
-use super::{Allocating, StoredKind};
-use crate::admission::plugins::service_ip_allocator;
+use super::StoredKind;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::{metadata, set_default};
-use crate::registry::Registry;
 
 /// The default range of cluster IPs in Kubernetes.
 pub(crate) const RANGE: &str = "10.96.0.0/16";
@@ -93,16 +91,6 @@ impl StoredKind for Service {
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         cells::cell(self, column)
-    }
-
-    fn allocate<'a>(
-        &'a mut self,
-        old: Option<&'a Self>,
-        registry: &'a Registry,
-    ) -> Option<Allocating<'a>> {
-        Some(Box::pin(service_ip_allocator::allocate(
-            self, old, registry,
-        )))
     }
 }
 

@@ -24,8 +24,7 @@ use setpoint_store::cache::Cache;
 
 use crate::access::{self, TokenKeys};
 use crate::adapter::Adapter;
-use crate::admission::Hooks;
-use crate::admission::plugins::resource_quota::QuotaLocks;
+use crate::admission::{Hooks, Plugins, StoreReader};
 use crate::aggregation::Aggregator;
 use crate::kinds::custom::Converter;
 use crate::kinds::view;
@@ -44,14 +43,12 @@ pub use verbs::delete::Deleted;
 pub(crate) use verbs::patch::resets_managers;
 pub use verbs::patch::{Check, Patch};
 pub use verbs::read::{List, ListParams, RevisionMatch};
-pub(crate) use write::allocation::Allocation;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) cache: Cache,
-    allocations: write::allocation::AllocationLock,
-    quota_locks: QuotaLocks,
+    store: Arc<dyn Store>,
+    cache: Cache,
+    plugins: Plugins,
     hooks: Hooks,
     peers: Peers,
     converter: Converter,
@@ -66,13 +63,16 @@ pub struct Registry {
 impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
+        let plugins = Plugins::new(StoreReader {
+            store: store.clone(),
+            cache: cache.clone(),
+        });
         Self {
             converter: Converter::new(cache.clone(), Peers::default()),
             webhooks: Clients::new(cache.clone(), Peers::default()),
             store,
             cache,
-            allocations: write::allocation::AllocationLock::default(),
-            quota_locks: QuotaLocks::default(),
+            plugins,
             hooks: Hooks::default(),
             peers: Peers::default(),
             server: ServerInfo::default(),
@@ -155,9 +155,9 @@ impl Registry {
         &self.usage
     }
 
-    /// Returns the locks of namespaces with quotas.
-    pub(crate) fn quota_locks(&self) -> &QuotaLocks {
-        &self.quota_locks
+    /// Returns the built-in admission plugins.
+    pub(crate) fn plugins(&self) -> &Plugins {
+        &self.plugins
     }
 
     /// Returns the policies and webhooks that requests pass.

@@ -20,146 +20,148 @@
 use bytes::Bytes;
 use setpoint_codec::Object;
 use setpoint_model::{Key, Revision};
-use setpoint_proto::coordination::LeaseSpec;
+use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::{ApiError, Cause};
-use setpoint_store::{self as store, Entry, Expect, Precondition, Store, Term, Write, keys};
+use setpoint_store::cache::AtLeast;
+use setpoint_store::{Entry, Expect, Precondition, Term, keys};
 
-use crate::kinds;
-use crate::metrics;
-use crate::registry::write::current::Current;
-use crate::registry::{Registry, RequestContext, Target, errors};
+use super::{Plugin, Reserving};
+use crate::admission::{Attributes, Reader, Reservation};
 
-/// The effect of a write on the term of a Lease.
-#[derive(Clone, Default)]
-pub(crate) struct TermChange {
-    /// The term after the write; `None` if there is none.
-    term: Option<u64>,
-    /// The change of the term key.
-    change: Option<Term>,
-    /// Term keys that must be unchanged, or are repaired.
-    preconditions: Vec<Precondition>,
-}
+/// The plugin.
+pub(super) struct LeaseTerm;
 
-impl TermChange {
-    /// Adds the change to a write.
-    pub(crate) fn apply_to(self, write: Write) -> Write {
-        write
-            .advancing(self.change)
-            .with_preconditions(self.preconditions)
+impl Plugin for LeaseTerm {
+    fn reserve<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        _at: AtLeast,
+        reader: &'a dyn Reader,
+    ) -> Option<Reserving<'a>> {
+        let new = object.downcast_ref::<Lease>()?;
+        Some(Box::pin(advance(Old::of(&request), new, reader)))
     }
 
-    /// Records the term in the cause of the write.
-    pub(crate) fn record_in(&self, cause: &mut Cause) {
-        cause.lease_term = self.term;
+    fn release<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        reader: &'a dyn Reader,
+    ) -> Option<Reserving<'a>> {
+        let old = Old::of(&request)?;
+        Some(Box::pin(async move { end_term(old, reader).await }))
     }
 }
 
-/// Begins a term if the write of a Lease sets a new holder; otherwise, and for other kinds, changes nothing.
+/// A Lease before a write.
+#[derive(Clone, Copy)]
+struct Old<'a> {
+    lease: &'a Lease,
+    /// The cause of its last write.
+    cause: Option<&'a Cause>,
+}
+
+impl<'a> Old<'a> {
+    fn of(request: &Attributes<'a>) -> Option<Self> {
+        let lease = request.old?.downcast_ref()?;
+        let cause = request.old_cause;
+        Some(Self { lease, cause })
+    }
+
+    /// Returns the term that the last write recorded.
+    fn recorded_term(&self) -> Option<u64> {
+        self.cause?.lease_term
+    }
+
+    /// Returns the term without its key. Before terms were recorded, `leaseTransitions` was the term.
+    fn term(&self) -> Option<u64> {
+        let transitions = || {
+            let transitions = self.lease.spec.lease_transitions;
+            u64::try_from(transitions?).ok()
+        };
+        self.recorded_term().or_else(transitions)
+    }
+}
+
+/// Begins a term if the write of a Lease sets a new holder; otherwise changes nothing.
 ///
 /// # Errors
-/// Those of the store, from which the current term is read.
-pub(crate) async fn advance(
-    store: &dyn Store,
-    old: Option<&Current>,
-    new: &dyn Object,
-) -> Result<TermChange, ApiError> {
-    let rules = kinds::of(new.kind());
-    let Some(spec) = rules.lease(new) else {
-        return Ok(TermChange::default());
-    };
-    let before = old.and_then(|old| rules.lease(&*old.object));
-    let lease = Key::of(new.meta());
-    if !is_new_holder(before, spec) {
-        return keep_term(store, old, spec, lease).await;
+/// Those of the reader, from which the current term is read.
+async fn advance(
+    old: Option<Old<'_>>,
+    new: &Lease,
+    reader: &dyn Reader,
+) -> Result<Reservation, ApiError> {
+    let before = old.map(|old| &old.lease.spec);
+    let lease = Key::of(&new.metadata);
+    if !is_new_holder(before, &new.spec) {
+        return keep_term(old, &new.spec, lease, reader).await;
     }
     let path = keys::term(&lease);
-    let key = TermKey::read(store, &path).await?;
+    let key = TermKey::read(&path, reader).await?;
     let mut preconditions = Vec::new();
-    let mut highest = key.term().max(old.and_then(term_in_lease));
+    let mut highest = key.term().max(old.and_then(|old| old.term()));
     if key == TermKey::Absent {
-        let past = TermKey::read(store, keys::PAST_TERM).await?;
+        let past = TermKey::read(keys::PAST_TERM, reader).await?;
         highest = highest.max(past.term());
         preconditions.push(past.unchanged(keys::PAST_TERM));
     }
     let next = highest.map_or(0, |term| term.saturating_add(1));
-    let change = match key {
+    let term = match key {
         TermKey::Invalid(_) => {
             preconditions.push(key.replaced(&path, next));
             None
         }
         _ => Some(change(lease, key.term(), Some(next))),
     };
-    Ok(TermChange {
-        term: Some(next),
-        change,
+    Ok(Reservation {
         preconditions,
+        term,
+        lease_term: Some(next),
+        ..Reservation::default()
     })
 }
 
 /// Records the current term again. It is read from its key if the last write was made before terms were recorded.
 async fn keep_term(
-    store: &dyn Store,
-    old: Option<&Current>,
+    old: Option<Old<'_>>,
     new: &LeaseSpec,
     lease: Key,
-) -> Result<TermChange, ApiError> {
-    let term = match old.and_then(recorded_term) {
-        None if !holder(new).is_empty() => TermKey::read(store, &keys::term(&lease)).await?.term(),
+    reader: &dyn Reader,
+) -> Result<Reservation, ApiError> {
+    let lease_term = match old.and_then(|old| old.recorded_term()) {
+        None if !holder(new).is_empty() => TermKey::read(&keys::term(&lease), reader).await?.term(),
         recorded => recorded,
     };
-    Ok(TermChange {
-        term,
-        ..TermChange::default()
+    Ok(Reservation {
+        lease_term,
+        ..Reservation::default()
     })
 }
 
-/// Ends the term of a Lease that is removed; changes nothing for other kinds.
+/// Ends the term of a Lease that is removed.
 ///
 /// # Errors
-/// Those of the store, from which the current term is read.
-pub(crate) async fn end_term(store: &dyn Store, old: &Current) -> Result<TermChange, ApiError> {
-    if lease_of(old).is_none() {
-        return Ok(TermChange::default());
-    }
-    let lease = Key::of(old.object.meta());
+/// Those of the reader, from which the current term is read.
+async fn end_term(old: Old<'_>, reader: &dyn Reader) -> Result<Reservation, ApiError> {
+    let lease = Key::of(&old.lease.metadata);
     let path = keys::term(&lease);
-    let key = TermKey::read(store, &path).await?;
-    let Some(last) = key.term().max(recorded_term(old)) else {
-        return Ok(TermChange::default());
+    let key = TermKey::read(&path, reader).await?;
+    let Some(last) = key.term().max(old.recorded_term()) else {
+        return Ok(Reservation::default());
     };
     if let TermKey::Invalid(_) = key {
         // It cannot be deleted in this transaction, so it gets a term that has never been in use.
-        return Ok(TermChange {
-            preconditions: vec![key.replaced(&path, last.saturating_add(1))],
-            ..TermChange::default()
-        });
+        return Ok(key.replaced(&path, last.saturating_add(1)).into());
     }
-    let past = TermKey::read(store, keys::PAST_TERM).await?;
+    let past = TermKey::read(keys::PAST_TERM, reader).await?;
     // A past term that is as high needs no precondition, since it only rises.
     let raised = (past.term() < Some(last)).then(|| past.replaced(keys::PAST_TERM, last));
-    Ok(TermChange {
-        term: None,
-        change: key.term().map(|term| change(lease, Some(term), None)),
+    Ok(Reservation {
         preconditions: raised.into_iter().collect(),
+        term: key.term().map(|term| change(lease, Some(term), None)),
+        ..Reservation::default()
     })
-}
-
-/// Returns the term that the last write of the Lease recorded.
-fn recorded_term(lease: &Current) -> Option<u64> {
-    lease.cause.as_ref()?.lease_term
-}
-
-/// Returns the term of a Lease without its key. Before terms were recorded, `leaseTransitions` was the term.
-fn term_in_lease(lease: &Current) -> Option<u64> {
-    let transitions = || {
-        let transitions = lease_of(lease)?.lease_transitions;
-        u64::try_from(transitions?).ok()
-    };
-    recorded_term(lease).or_else(transitions)
-}
-
-fn lease_of(current: &Current) -> Option<&LeaseSpec> {
-    kinds::of(current.object.kind()).lease(&*current.object)
 }
 
 fn change(lease: Key, from: Option<u64>, to: Option<u64>) -> Term {
@@ -181,10 +183,10 @@ enum TermKey {
 }
 
 impl TermKey {
-    async fn read(store: &dyn Store, key: &str) -> Result<Self, ApiError> {
+    async fn read(key: &str, reader: &dyn Reader) -> Result<Self, ApiError> {
         let Some(Entry {
             value, revision, ..
-        }) = store.get(key).await?
+        }) = reader.newest(key).await?
         else {
             return Ok(Self::Absent);
         };
@@ -233,46 +235,6 @@ fn holder(spec: &LeaseSpec) -> &str {
 /// Returns whether the Lease has a holder that did not hold it before.
 fn is_new_holder(old: Option<&LeaseSpec>, new: &LeaseSpec) -> bool {
     !holder(new).is_empty() && old.map(holder) != Some(holder(new))
-}
-
-impl Registry {
-    /// Checks the fence of a request that writes nothing, such as a dry run or an update without a change, so that a deposed
-    /// leader learns from it as from a write.
-    ///
-    /// # Errors
-    /// `Conflict` with cause `Fenced` when the lease term of the request is over.
-    pub(crate) async fn check_fence(
-        &self,
-        target: &Target,
-        context: &RequestContext,
-    ) -> Result<(), ApiError> {
-        let Some(fence) = &context.fence else {
-            return Ok(());
-        };
-        let current = self.store.get(&keys::fence(fence)).await?;
-        let current = current.and_then(|entry| Term::read(&entry.value));
-        if current == Some(fence.term) {
-            return Ok(());
-        }
-        let error = store::Error::Fenced;
-        Err(self.write_error(error, target, context).await)
-    }
-
-    /// Converts the store's error of a write, and counts writes that fences reject.
-    pub(crate) async fn write_error(
-        &self,
-        error: store::Error,
-        target: &Target,
-        context: &RequestContext,
-    ) -> ApiError {
-        if let (store::Error::Fenced, Some(fence)) = (&error, &context.fence) {
-            // Clients choose the names of leases freely, so only one that has a term becomes a label.
-            if let Ok(Some(_)) = self.store.get(&keys::fence(fence)).await {
-                metrics::fenced(&fence.lease);
-            }
-        }
-        errors::of_write(error, target)
-    }
 }
 
 #[cfg(test)]

@@ -3,44 +3,56 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_codec::kind_of;
+use setpoint_codec::{Object, kind_of};
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Binding, Node, Pod};
+use setpoint_store::cache::AtLeast;
 
-use crate::registry::{AtLeast, Registry};
+use super::{Plugin, Step};
+use crate::admission::{Attributes, Operation, Reader};
 
 const LABELS: [&str; 2] = [
     "topology.kubernetes.io/region",
     "topology.kubernetes.io/zone",
 ];
 
-/// Sets the labels of a Pod that is created on a node.
-pub(super) async fn label_pod(pod: &mut Pod, registry: &Registry) -> Result<(), ApiError> {
-    if !pod.spec.node_name.is_empty() {
-        let labels = of_node(&pod.spec.node_name, registry).await?;
-        pod.metadata.labels.extend(labels);
+/// The plugin.
+pub(super) struct PodTopologyLabels;
+
+impl Plugin for PodTopologyLabels {
+    fn admit<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        reader: &'a dyn Reader,
+    ) -> Option<Step<'a>> {
+        if request.operation != Operation::Create {
+            return None;
+        }
+        let node = node_of(object)?.to_owned();
+        Some(Box::pin(async move {
+            let labels = of_node(&node, reader).await?;
+            object.meta_mut().labels.extend(labels);
+            Ok(())
+        }))
     }
-    Ok(())
 }
 
-/// Sets the labels of a binding, from which the Pod gets them. As upstream, the binding must name the kind of its target.
-pub(crate) async fn label_binding(
-    binding: &mut Binding,
-    registry: &Registry,
-) -> Result<(), ApiError> {
-    let target = &binding.target;
-    if target.kind == "Node" {
-        let labels = of_node(&target.name, registry).await?;
-        binding.metadata.labels.extend(labels);
+/// Returns the node of a Pod that is created on one, or of a binding, from which the Pod gets the labels. As upstream, the binding
+/// must name the kind of its target.
+fn node_of(object: &dyn Object) -> Option<&str> {
+    if let Some(pod) = object.downcast_ref::<Pod>() {
+        return Some(pod.spec.node_name.as_str()).filter(|node| !node.is_empty());
     }
-    Ok(())
+    let target = &object.downcast_ref::<Binding>()?.target;
+    (target.kind == "Node").then_some(target.name.as_str())
 }
 
 /// Returns the labels of a node; none if there is no such node, as upstream.
-async fn of_node(name: &str, registry: &Registry) -> Result<BTreeMap<String, String>, ApiError> {
+async fn of_node(name: &str, reader: &dyn Reader) -> Result<BTreeMap<String, String>, ApiError> {
     let key = Key::new("", name);
-    let cached = registry.cache().get(kind_of::<Node>(), &key, AtLeast::Any);
+    let cached = reader.get(kind_of::<Node>(), &key, AtLeast::Any);
     let Some(node) = cached.await? else {
         return Ok(BTreeMap::new());
     };

@@ -1,61 +1,53 @@
-//! Admission of new Pods: the service account, priority class and runtime class that they name must exist (upstream: the
-//! admission plugins ServiceAccount, Priority and RuntimeClass), and default tolerations, resources and topology
-//! labels are set (upstream: DefaultTolerationSeconds, LimitRanger and PodTopologyLabels).
+//! Sets the priority of a new Pod from its class, and lets only one class be the default (upstream: the admission plugin Priority).
 
 use std::fmt::Display;
 use std::sync::Arc;
 
-use setpoint_codec::kind_of;
+use prost::Message;
+use setpoint_codec::{Object, kind_of};
 use setpoint_model::Key;
+use setpoint_proto::ApiError;
 use setpoint_proto::core::Pod;
 use setpoint_proto::scheduling::PriorityClass;
-use setpoint_proto::{ApiError, Resource};
+use setpoint_store::cache::{AtLeast, Cached, Filter};
 
-use super::{limit_ranger, pod_topology_labels, runtime_class, service_account};
-use crate::kinds::pod::tolerations;
+use super::{Plugin, Step};
+use crate::admission::reader::decode;
+use crate::admission::{Attributes, Operation, Reader};
 use crate::kinds::priorityclass;
-use crate::kinds::validation::podspec::MIRROR;
-use crate::registry::{AtLeast, Cached, Registry, Target, errors};
+use crate::registry::{Target, errors};
 
-/// Checks the objects that a new Pod names, and completes it from them.
-///
-/// # Errors
-/// `Forbidden` if one of them does not exist.
-pub(crate) async fn admit(
-    pod: &mut Pod,
-    target: &Target,
-    registry: &Registry,
-) -> Result<(), ApiError> {
-    match pod.metadata.annotations.contains_key(MIRROR) {
-        true => check_mirror(pod).map_err(|why| errors::forbidden(target, why, None))?,
-        false => service_account::admit(pod, target, registry).await?,
-    }
-    set_priority(pod, target, registry).await?;
-    runtime_class::admit(pod, target, registry).await?;
-    tolerations::add_defaults(&mut pod.spec.tolerations);
-    pod_topology_labels::label_pod(pod, registry).await?;
-    limit_ranger::fill_pod(pod, &target.namespace, registry).await
-}
+/// The plugin.
+pub(super) struct Priority;
 
-/// Refuses a mirror Pod, which is not run through the API, with an account.
-fn check_mirror(pod: &Pod) -> Result<(), &'static str> {
-    let spec = &pod.spec;
-    if !spec.service_account_name.is_empty() || !spec.service_account.is_empty() {
-        return Err("a mirror pod may not reference service accounts");
+impl Plugin for Priority {
+    fn admit<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        reader: &'a dyn Reader,
+    ) -> Option<Step<'a>> {
+        if request.operation != Operation::Create {
+            return None;
+        }
+        let pod = object.downcast_mut::<Pod>()?;
+        Some(Box::pin(set_priority(pod, request.target, reader)))
     }
-    let projected = spec.volumes.iter();
-    let projected = projected.filter_map(|volume| volume.volume_source.projected.as_ref());
-    let mut sources = projected.flat_map(|projected| &projected.sources);
-    match sources.any(|source| source.service_account_token.is_some()) {
-        true => Err("a mirror pod may not use ServiceAccountToken volume projections"),
-        false => Ok(()),
+
+    fn check<'a>(&'a self, request: Attributes<'a>, reader: &'a dyn Reader) -> Option<Step<'a>> {
+        let class = request.object?.downcast_ref::<PriorityClass>()?;
+        let old = request
+            .old
+            .and_then(|old| old.downcast_ref::<PriorityClass>());
+        let becomes_default = class.global_default && !old.is_some_and(|old| old.global_default);
+        becomes_default.then(|| Box::pin(check_only_default(class, reader)) as Step<'a>)
     }
 }
 
 /// Sets the priority and the preemption policy of the class that the Pod names, or of the default class. Nobody else may set
 /// them: whoever chose the priority of a Pod could evict the Pods of all others.
-async fn set_priority(pod: &mut Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
-    let class = find_class(&pod.spec.priority_class_name, target, registry).await?;
+async fn set_priority(pod: &mut Pod, target: &Target, reader: &dyn Reader) -> Result<(), ApiError> {
+    let class = find_class(&pod.spec.priority_class_name, target, reader).await?;
     let spec = &mut pod.spec;
     take("integer", "priority", &mut spec.priority, class.value)
         .and_then(|()| match class.preemption_policy {
@@ -72,26 +64,14 @@ async fn set_priority(pod: &mut Pod, target: &Target, registry: &Registry) -> Re
     Ok(())
 }
 
-/// Returns an object of the cache, or of the store if it is not in the cache yet.
-pub(super) async fn find<T: Resource>(
-    key: &Key,
-    registry: &Registry,
-) -> Result<Option<Arc<Cached>>, ApiError> {
-    let kind = kind_of::<T>();
-    match registry.cache().get(kind, key, AtLeast::Any).await? {
-        None => registry.cache().get(kind, key, AtLeast::Newest).await,
-        found => Ok(found),
-    }
-}
-
 /// Returns the class of this name; without a name the default class or, if there is none, [`priorityclass::unclassified`].
 async fn find_class(
     name: &str,
     target: &Target,
-    registry: &Registry,
+    reader: &dyn Reader,
 ) -> Result<PriorityClass, ApiError> {
     if name.is_empty() {
-        let classes = priorityclass::defaults(registry, AtLeast::Any).await?;
+        let classes = defaults(reader, AtLeast::Any).await?;
         let default = priorityclass::default(&classes).cloned();
         return Ok(default.unwrap_or_else(priorityclass::unclassified));
     }
@@ -99,8 +79,8 @@ async fn find_class(
     if let Some(class) = system.find(|class| class.metadata.name == name) {
         return Ok(class);
     }
-    match find::<PriorityClass>(&Key::new("", name), registry).await? {
-        Some(cached) => priorityclass::of(&cached),
+    match reader.find::<PriorityClass>(&Key::new("", name)).await? {
+        Some(class) => Ok(class),
         None => {
             let why = format!("no PriorityClass with name {name} was found");
             Err(errors::forbidden(target, &why, None))
@@ -125,4 +105,38 @@ fn take<T: PartialEq + Display>(
             Ok(())
         }
     }
+}
+
+/// Refuses a second default.
+async fn check_only_default(new: &PriorityClass, reader: &dyn Reader) -> Result<(), ApiError> {
+    match priorityclass::default(&defaults(reader, AtLeast::Newest).await?) {
+        Some(class) if class.metadata.name != new.metadata.name => {
+            let why = format!(
+                "PriorityClass {} is already marked as default. Only one default can exist",
+                class.metadata.name
+            );
+            let target = Target::new(kind_of::<PriorityClass>(), "", &new.metadata.name, "")?;
+            Err(errors::forbidden(&target, &why, None))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The part of an encoded class that says whether it is the default.
+#[derive(Message)]
+struct WithDefault {
+    #[prost(bool, tag = "3")]
+    global_default: bool,
+}
+
+/// Returns the classes that are the default. The others are not decoded as a whole: every new Pod without a class asks for it.
+async fn defaults(reader: &dyn Reader, at: AtLeast) -> Result<Vec<PriorityClass>, ApiError> {
+    let all = Filter::all(kind_of::<PriorityClass>(), "");
+    let listed = reader.list(&all, at).await?;
+    let is_default = |item: &&Arc<Cached>| {
+        let read = WithDefault::decode(item.raw.as_ref());
+        read.map_or(true, |class| class.global_default)
+    };
+    let defaults = listed.items.iter().filter(is_default);
+    defaults.map(|item| decode(item)).collect()
 }

@@ -7,7 +7,7 @@ use setpoint_proto::core::{Binding, Pod};
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::admission::plugins::pod_topology_labels;
+use crate::admission::Attributes;
 use crate::kinds;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
@@ -41,9 +41,8 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        if let Some(binding) = object.downcast_mut::<Binding>() {
-            pod_topology_labels::label_binding(binding, self).await?;
-        }
+        let request = Attributes::of_create(context, target);
+        self.plugins().admit(request, &mut *object).await?;
         let chain = self.mutate_body(context, target, &mut object).await?;
         let node = node_of(&*object, target)?;
         let warnings = self.judge_body(context, target, &*object, chain).await?;

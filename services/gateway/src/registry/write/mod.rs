@@ -1,8 +1,8 @@
 //! The steps of a write, from the current object to the transaction.
 
-pub(crate) mod allocation;
 pub(crate) mod change;
 pub(crate) mod current;
+mod fencing;
 pub(crate) mod field_manager;
 pub(crate) mod guaranteed_update;
 pub(crate) mod retry;
