@@ -150,9 +150,8 @@ impl<'r> Chain<'r> {
         let Some(rules) = kinds::find(object.kind()).filter(|_| is_create) else {
             return Ok(());
         };
-        if let Some(admitting) = rules.admit(&mut **object, request.target, self.registry) {
-            admitting.await?;
-        }
+        let plugins = self.registry.plugins();
+        plugins.admit(*request, &mut **object).await?;
         rules.fill_defaults(&mut **object);
         Ok(())
     }

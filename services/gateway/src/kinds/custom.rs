@@ -4,21 +4,17 @@ mod waits;
 
 use std::collections::BTreeSet;
 
-use futures::FutureExt as _;
-use futures::future::ready;
 use serde_json::{Map, Value};
 use setpoint_codec::custom::ScalePaths;
 use setpoint_codec::{CustomObject, Kind, Object};
 use setpoint_model::selector::Selector;
 use setpoint_proto::setpoint::Wait;
-use setpoint_proto::{ApiError, Reason};
 use setpoint_schema::Schema;
 
-use super::{Admitting, Replicas, StoredKind};
+use super::{Replicas, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
 use crate::kinds::waits::Records;
-use crate::registry::{Registry, Target, errors};
 
 const STATUS: &str = "status";
 
@@ -60,20 +56,6 @@ pub(crate) fn prune(object: &mut CustomObject) {
 impl StoredKind for CustomObject {
     const COUNTS_GENERATIONS: bool = true;
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
-
-    fn admit<'a>(
-        &'a mut self,
-        _target: &'a Target,
-        _registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        let definition = self.kind().definition();
-        let refused = match &definition.custom {
-            Some(version) if !version.resource().is_terminating => return None,
-            Some(_) => not_while_terminating(),
-            None => errors::no_such_resource(),
-        };
-        Some(ready(Err(refused)).boxed())
-    }
 
     fn fill_defaults(&mut self) {
         with_schema(self, |schema, document| {
@@ -174,11 +156,6 @@ fn finalizer_warning(name: &str) -> String {
     format!(
         "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name{path} to avoid accidental conflicts with other finalizer writers"
     )
-}
-
-pub(crate) fn not_while_terminating() -> ApiError {
-    let message = "create not allowed while custom resource definition is terminating";
-    ApiError::new(Reason::MethodNotAllowed, message)
 }
 
 /// Calls `change` with the schema and the object as JSON, except that its metadata is left out. Does nothing without a schema.

@@ -6,35 +6,19 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use setpoint_proto::networking::{Ingress, IngressClass, IngressRule};
+use setpoint_proto::networking::{Ingress, IngressRule};
 
-use super::{Admitting, StoredKind, default_class, ingressclass, status};
+use super::{StoredKind, status};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
-use crate::registry::{Registry, Target};
 
 /// The annotation with the class in old versions of Kubernetes.
-const CLASS: &str = "kubernetes.io/ingress.class";
+pub(crate) const CLASS: &str = "kubernetes.io/ingress.class";
 /// The number of hosts that the cell of the rules shows.
 const SHOWN: usize = 3;
 
 impl StoredKind for Ingress {
     status::status_items!();
-
-    fn admit<'a>(
-        &'a mut self,
-        _target: &'a Target,
-        registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        let class = &mut self.spec.ingress_class_name;
-        if class.is_some() || self.metadata.annotations.contains_key(CLASS) {
-            return None;
-        }
-        Some(Box::pin(async move {
-            *class = default_class::find::<IngressClass>(ingressclass::DEFAULT, registry).await?;
-            Ok(())
-        }))
-    }
 
     fn validate_create(&self, errors: &mut FieldErrors) {
         validation::validate(&self.spec, None, errors);

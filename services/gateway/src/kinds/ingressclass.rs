@@ -10,7 +10,7 @@ use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 
 /// The annotation that marks the default class.
-pub(super) const DEFAULT: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
+pub(crate) const DEFAULT: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
 const CONTROLLER_MAX: usize = 250;
 const SCOPES: &[&str] = &["Cluster", "Namespace"];
 

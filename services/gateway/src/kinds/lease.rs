@@ -1,4 +1,4 @@
-//! Lease: its term fences the writes of its holder (see `registry::write::fencing`).
+//! Lease: its term fences the writes of its holder (see `admission::plugins::lease_term`).
 
 use setpoint_model::Verb;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
@@ -33,10 +33,6 @@ impl StoredKind for Lease {
         if let Some(transitions) = spec.lease_transitions {
             errors.non_negative(&path.field("leaseTransitions"), transitions);
         }
-    }
-
-    fn lease(&self) -> Option<&LeaseSpec> {
-        Some(&self.spec)
     }
 
     fn priority_level(_verb: Verb, namespace: &str) -> Option<PriorityLevel> {

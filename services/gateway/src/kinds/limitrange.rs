@@ -1,7 +1,6 @@
 //! LimitRange: defaults and bounds for the resources of each object of its namespace.
 
-mod constraint;
-mod enforce;
+pub(crate) mod constraint;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +15,9 @@ use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
 
-pub(crate) use enforce::{check, fill_pod};
-
-const CONTAINER: &str = "Container";
-const POD: &str = "Pod";
-const CLAIM: &str = "PersistentVolumeClaim";
+pub(crate) const CONTAINER: &str = "Container";
+pub(crate) const POD: &str = "Pod";
+pub(crate) const CLAIM: &str = "PersistentVolumeClaim";
 
 impl StoredKind for LimitRange {
     const CREATES_ON_UPDATE: bool = true;
@@ -64,7 +61,7 @@ fn fill_defaults_of_containers(item: &mut LimitRangeItem) {
     fill(&mut item.default_request, &item.min);
 }
 
-fn fill(list: &mut Quantities, from: &Quantities) {
+pub(crate) fn fill(list: &mut Quantities, from: &Quantities) {
     for (name, quantity) in from {
         let entry = list.entry(name.clone());
         entry.or_insert_with(|| quantity.clone());

@@ -16,7 +16,7 @@ mod csistoragecapacity;
 pub(crate) mod custom;
 pub(crate) mod customresourcedefinition;
 mod daemonset;
-mod default_class;
+pub(crate) mod default_class;
 mod deployment;
 mod device;
 mod deviceclass;
@@ -28,8 +28,8 @@ pub(crate) mod flowcontrol;
 mod flowschema;
 mod horizontalpodautoscaler;
 pub(crate) mod identity;
-mod ingress;
-mod ingressclass;
+pub(crate) mod ingress;
+pub(crate) mod ingressclass;
 mod ipaddress;
 mod job;
 pub(crate) mod json_path;
@@ -72,19 +72,15 @@ mod volumeattachment;
 mod volumeattributesclass;
 pub(crate) mod waits;
 
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_codec::Object;
 use setpoint_model::selector::Selector;
 use setpoint_model::{Verb, names};
-use setpoint_proto::ApiError;
-use setpoint_proto::coordination::LeaseSpec;
 use setpoint_proto::setpoint::Wait;
 
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::waits::Records;
-use crate::registry::{Allocation, Registry};
 
 pub use identity::Identity;
 pub(crate) use priority_level::PriorityLevel;
@@ -126,10 +122,6 @@ pub(crate) struct Replicas {
 
 /// Paths of fields.
 pub(crate) type Paths = &'static [&'static [&'static str]];
-/// An admission that is under way.
-pub(crate) type Admitting<'a> = BoxFuture<'a, Result<(), ApiError>>;
-/// An allocation that is under way; `None` if nothing was allocated.
-pub(crate) type Allocating<'a> = BoxFuture<'a, Result<Option<Allocation>, ApiError>>;
 
 /// A kind that is stored. A write calls `fill_defaults`, `prepare_…` and `validate…` in this order.
 pub(crate) trait StoredKind: Object {
@@ -189,7 +181,7 @@ pub(crate) trait StoredKind: Object {
     /// Validates a change of the status. `validate` is not called.
     fn validate_status_update(&self, _old: &Self, _errors: &mut FieldErrors) {}
 
-    /// Sets the fields that name the user who creates the object. Called before `admit`.
+    /// Sets the fields that name the user who creates the object. Called before admission.
     fn set_requester(&mut self, _user: &Identity) {}
     /// Restores from `old` the fields that a write of the subresource may not change, for subresources that only this kind has.
     fn prepare_part_update(&mut self, _old: &Self, _part: Subresource) {}
@@ -200,34 +192,6 @@ pub(crate) trait StoredKind: Object {
         Vec::new()
     }
 
-    /// Checks a new object against other objects, and completes it from them. Called before `fill_defaults`; `None` if
-    /// there is nothing to check.
-    ///
-    /// # Errors
-    /// `Forbidden` if the object refers to one that does not exist.
-    fn admit<'a>(
-        &'a mut self,
-        _target: &'a Target,
-        _registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        None
-    }
-    /// Allocates the values that must be unique in the cluster and that `old` does not have. Called before each attempt to
-    /// write the object; `None` if the kind has no such values.
-    ///
-    /// # Errors
-    /// `Invalid` if the object requests a value of another object.
-    fn allocate<'a>(
-        &'a mut self,
-        _old: Option<&'a Self>,
-        _registry: &'a Registry,
-    ) -> Option<Allocating<'a>> {
-        None
-    }
-    /// Returns the lease whose term fences writes: the term is advanced in the transaction that sets a new holder.
-    fn lease(&self) -> Option<&LeaseSpec> {
-        None
-    }
     /// Returns the replicas, for kinds with the subresource `scale`.
     fn scale(&self) -> Option<Replicas> {
         None

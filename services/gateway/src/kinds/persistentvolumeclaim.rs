@@ -1,8 +1,6 @@
 //! PersistentVolumeClaim: the spec is immutable, except the size and the attributes class of a bound claim; the default
 //! StorageClass and the finalizer that keeps it while Pods use it, which its controller removes, are set at creation.
 
-pub(crate) mod expansion;
-
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -16,15 +14,13 @@ use setpoint_proto::core::{
     TypedLocalObjectReference, TypedObjectReference,
 };
 use setpoint_proto::meta::{ObjectMeta, Quantity};
-use setpoint_proto::storage::StorageClass;
 
+use super::StoredKind;
 use super::persistentvolume::{access_modes, storage_of};
-use super::{Admitting, StoredKind, default_class, storageclass};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec::canonicalise;
 use crate::kinds::validation::{changes, claim, set_default};
-use crate::registry::{Registry, Target};
 
 const RESIZE_STATES: &[&str] = &[
     "ControllerResizeInProgress",
@@ -36,21 +32,6 @@ const RESIZE_STATES: &[&str] = &[
 
 impl StoredKind for PersistentVolumeClaim {
     const RETURNS_DELETED: bool = true;
-    fn admit<'a>(
-        &'a mut self,
-        _target: &'a Target,
-        registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        let class = &mut self.spec.storage_class_name;
-        if class.is_some() || self.metadata.annotations.contains_key(CLASS) {
-            return None;
-        }
-        Some(Box::pin(async move {
-            *class = default_class::find::<StorageClass>(storageclass::DEFAULT, registry).await?;
-            Ok(())
-        }))
-    }
-
     fn fill_defaults(&mut self) {
         set_default(&mut self.status.phase, "Pending");
         canonicalise(&mut self.status.capacity);
@@ -130,7 +111,7 @@ pub(super) fn protect(meta: &mut ObjectMeta, finalizer: &str) {
 }
 
 /// Returns the class of a claim or volume: that of the old annotation, if it is set.
-pub(super) fn class_of<'c>(meta: &'c ObjectMeta, class: Option<&'c str>) -> &'c str {
+pub(crate) fn class_of<'c>(meta: &'c ObjectMeta, class: Option<&'c str>) -> &'c str {
     let annotation = meta.annotations.get(CLASS).map(String::as_str);
     annotation.or(class).unwrap_or_default()
 }
@@ -229,7 +210,7 @@ fn validate_spec_change(
 }
 
 /// Returns the size that a claim requests.
-fn requested(claim: &PersistentVolumeClaim) -> Amount {
+pub(crate) fn requested(claim: &PersistentVolumeClaim) -> Amount {
     storage(&claim.spec.resources.requests)
 }
 

@@ -1,17 +1,12 @@
 //! Pod: it is created `Pending`, and most of its spec is immutable.
 
-mod admission;
 mod binding;
 mod cells;
 mod devices;
 mod ephemeral;
 mod resize;
-pub(crate) mod resize_capacity;
-mod runtime_class;
-mod service_account;
 mod status;
-mod tolerations;
-pub(crate) mod topology;
+pub(crate) mod tolerations;
 mod update;
 mod waits;
 
@@ -21,12 +16,12 @@ use setpoint_model::{condition, pod, qos_class};
 use setpoint_proto::core::{Pod, PodCondition};
 use setpoint_proto::setpoint::Wait;
 
-use super::{Admitting, Paths, Role, StoredKind};
+use super::{Paths, Role, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
+use crate::kinds::Subresource;
 use crate::kinds::waits::Records;
-use crate::registry::{Registry, Subresource, Target};
 
 /// The default grace period of a deletion, in seconds.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
@@ -146,14 +141,6 @@ impl StoredKind for Pod {
             _ => return None,
         };
         Some((&self.status.phase, message))
-    }
-
-    fn admit<'a>(
-        &'a mut self,
-        target: &'a Target,
-        registry: &'a Registry,
-    ) -> Option<Admitting<'a>> {
-        Some(Box::pin(admission::admit(self, target, registry)))
     }
 
     fn bind(&mut self, node: &str, now: Timestamp) -> Result<(), String> {

@@ -1,18 +1,12 @@
 //! PriorityClass: value and preemption policy are immutable, and names with the prefix `system-` are reserved.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
-use prost::Message;
 use serde_json::Value;
-use setpoint_codec::kind_of;
-use setpoint_proto::ApiError;
 use setpoint_proto::scheduling::PriorityClass;
 
-use super::{Allocating, StoredKind};
+use super::StoredKind;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
-use crate::registry::{Allocation, AtLeast, Cached, Filter, Registry, Target, errors};
 
 /// The classes that every cluster has: name, value, description.
 const SYSTEM: [(&str, i32, &str); 2] = [
@@ -74,16 +68,6 @@ impl StoredKind for PriorityClass {
         errors.immutable(&path, &self.preemption_policy, &old.preemption_policy);
     }
 
-    /// Reserves nothing, but refuses a second default.
-    fn allocate<'a>(
-        &'a mut self,
-        old: Option<&'a Self>,
-        registry: &'a Registry,
-    ) -> Option<Allocating<'a>> {
-        let becomes_default = self.global_default && !old.is_some_and(|old| old.global_default);
-        becomes_default.then(|| Box::pin(check_only_default(self, registry)) as Allocating<'a>)
-    }
-
     fn check_delete(name: &str) -> Result<(), &'static str> {
         match SYSTEM.iter().any(|(system, ..)| *system == name) {
             true => Err("this is a system priority class and cannot be deleted"),
@@ -111,7 +95,7 @@ pub(crate) fn system_classes() -> impl Iterator<Item = PriorityClass> {
 }
 
 /// Returns the class, without a name, of a Pod that names none in a cluster without a default: priority 0.
-pub(super) fn unclassified() -> PriorityClass {
+pub(crate) fn unclassified() -> PriorityClass {
     let mut class = PriorityClass::default();
     class.fill_defaults();
     class
@@ -137,55 +121,10 @@ fn check_system(class: &PriorityClass) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a second default.
-async fn check_only_default(
-    new: &PriorityClass,
-    registry: &Registry,
-) -> Result<Option<Allocation>, ApiError> {
-    match default(&defaults(registry, AtLeast::Newest).await?) {
-        Some(class) if class.metadata.name != new.metadata.name => {
-            let why = format!(
-                "PriorityClass {} is already marked as default. Only one default can exist",
-                class.metadata.name
-            );
-            let target = Target::new(kind_of::<PriorityClass>(), "", &new.metadata.name, "")?;
-            Err(errors::forbidden(&target, &why, None))
-        }
-        _ => Ok(None),
-    }
-}
-
 /// Returns the default class: of several, which concurrent creates may leave, the one of the lowest value.
-pub(super) fn default(classes: &[PriorityClass]) -> Option<&PriorityClass> {
+pub(crate) fn default(classes: &[PriorityClass]) -> Option<&PriorityClass> {
     let defaults = classes.iter().filter(|class| class.global_default);
     defaults.min_by_key(|class| class.value)
-}
-
-/// The part of an encoded class that says whether it is the default.
-#[derive(Message)]
-struct WithDefault {
-    #[prost(bool, tag = "3")]
-    global_default: bool,
-}
-
-/// Returns the classes that are the default. The others are not decoded as a whole: every new Pod without a class asks for it.
-pub(super) async fn defaults(
-    registry: &Registry,
-    at: AtLeast,
-) -> Result<Vec<PriorityClass>, ApiError> {
-    let all = Filter::all(kind_of::<PriorityClass>(), "");
-    let listed = registry.cache().list(&all, at).await?;
-    let is_default = |item: &&Arc<Cached>| {
-        let read = WithDefault::decode(item.raw.as_ref());
-        read.map_or(true, |class| class.global_default)
-    };
-    let defaults = listed.items.iter().filter(is_default);
-    defaults.map(|item| of(item)).collect()
-}
-
-/// Decodes a class.
-pub(super) fn of(cached: &Cached) -> Result<PriorityClass, ApiError> {
-    errors::readable(PriorityClass::decode(cached.raw.as_ref()))
 }
 
 #[cfg(test)]

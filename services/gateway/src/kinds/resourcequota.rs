@@ -3,9 +3,7 @@
 //! A write that uses more of a resource adds to `status.used` in its own transaction, so that the bounds hold with any
 //! number of gateways. What is no longer used is returned by the resourcequota-controller, which counts what exists.
 
-mod charge;
 mod scope;
-mod usage;
 
 use std::collections::BTreeSet;
 
@@ -19,8 +17,6 @@ use super::{StoredKind, status};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
-
-pub(crate) use charge::{Charge, QuotaLocks, charge};
 
 impl StoredKind for ResourceQuota {
     const RETURNS_DELETED: bool = true;

@@ -1,4 +1,4 @@
-//! RuntimeClass: the handler is immutable. Pods get its overhead and its scheduling (see `pod/runtime_class.rs`).
+//! RuntimeClass: the handler is immutable. Pods get its overhead and its scheduling (see the admission plugin RuntimeClass).
 
 use setpoint_model::names;
 use setpoint_proto::core::{ResourceRequirements, Toleration};

@@ -1,10 +1,9 @@
 //! Service: defaults and validation by type, and allocated addresses and ports.
 
 mod address;
-mod allocator;
 mod cells;
 mod change;
-mod families;
+pub(crate) mod families;
 mod port;
 mod status;
 mod traffic;
@@ -15,14 +14,13 @@ use setpoint_model::names;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::meta::IntOrString;
 
-pub(super) use allocator::RANGE;
-
-use super::{Allocating, StoredKind};
+use super::StoredKind;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::{metadata, set_default};
-use crate::registry::Registry;
 
+/// The default range of cluster IPs in Kubernetes.
+pub(crate) const RANGE: &str = "10.96.0.0/16";
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 /// The default session affinity, in seconds: three hours.
 const DEFAULT_AFFINITY_TIMEOUT: i32 = 10_800;
@@ -94,14 +92,6 @@ impl StoredKind for Service {
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         cells::cell(self, column)
     }
-
-    fn allocate<'a>(
-        &'a mut self,
-        old: Option<&'a Self>,
-        registry: &'a Registry,
-    ) -> Option<Allocating<'a>> {
-        Some(Box::pin(allocator::allocate(self, old, registry)))
-    }
 }
 
 /// Validates a Service. Addresses and ranges of `old` are accepted: they may be older than a rule.
@@ -141,7 +131,7 @@ fn fill_port(port: &mut ServicePort) {
 }
 
 /// Returns whether the Service is reached through ports of the nodes.
-fn uses_node_ports(spec: &ServiceSpec) -> bool {
+pub(crate) fn uses_node_ports(spec: &ServiceSpec) -> bool {
     match spec.r#type.as_str() {
         "NodePort" => true,
         "LoadBalancer" => spec.allocate_load_balancer_node_ports != Some(false),
@@ -150,7 +140,7 @@ fn uses_node_ports(spec: &ServiceSpec) -> bool {
 }
 
 /// Returns whether a load balancer checks each node for Pods of the Service.
-fn uses_health_check(spec: &ServiceSpec) -> bool {
+pub(crate) fn uses_health_check(spec: &ServiceSpec) -> bool {
     spec.r#type == "LoadBalancer" && spec.external_traffic_policy == "Local"
 }
 

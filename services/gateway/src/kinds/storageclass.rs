@@ -14,7 +14,7 @@ use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 
 /// The annotations that mark the default class.
-pub(super) const DEFAULT: &[&str] = &[
+pub(crate) const DEFAULT: &[&str] = &[
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 ];

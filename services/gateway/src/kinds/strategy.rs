@@ -9,17 +9,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_codec::{CustomObject, Kind, Object};
 use setpoint_model::Verb;
-use setpoint_proto::coordination::LeaseSpec;
 use setpoint_proto::setpoint::Wait;
 use setpoint_proto::{Resource, for_each_stored_kind};
 
 use super::{
-    Admitting, Allocating, Identity, Paths, PriorityLevel, Replicas, Role, StoredKind, Subresource,
-    Target, Writes,
+    Identity, Paths, PriorityLevel, Replicas, Role, StoredKind, Subresource, Writes,
 };
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::waits::Records;
-use crate::registry::Registry;
 
 struct StrategyOf<T>(PhantomData<fn() -> T>);
 
@@ -65,9 +62,6 @@ strategy! {
     fn validate_status_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_status_update(typed(old), errors);
     fn set_requester(new: &mut dyn Object, user: &Identity) => typed_mut::<T>(new).set_requester(user);
     fn warnings(new: &dyn Object, old: Option<&dyn Object>) -> Vec<String> => typed::<T>(new).warnings(old.map(typed));
-    fn admit<'a>(new: &'a mut dyn Object, target: &'a Target, registry: &'a Registry) -> Option<Admitting<'a>> => typed_mut::<T>(new).admit(target, registry);
-    fn allocate<'a>(new: &'a mut dyn Object, old: Option<&'a dyn Object>, registry: &'a Registry) -> Option<Allocating<'a>> => typed_mut::<T>(new).allocate(old.map(typed), registry);
-    fn lease<'a>(object: &'a dyn Object) -> Option<&'a LeaseSpec> => typed::<T>(object).lease();
     fn scale(object: &dyn Object) -> Option<Replicas> => typed::<T>(object).scale();
     fn set_replicas(object: &mut dyn Object, replicas: i32) => typed_mut::<T>(object).set_replicas(replicas);
     fn bind(object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String> => typed_mut::<T>(object).bind(node, now);

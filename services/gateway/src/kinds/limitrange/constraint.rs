@@ -4,13 +4,13 @@ use setpoint_model::amounts::Amounts;
 use setpoint_model::quantity::Amount;
 
 /// The requests and limits of an object.
-pub(super) struct Usage {
+pub(crate) struct Usage {
     pub requests: Amounts,
     pub limits: Amounts,
 }
 
 /// Returns why a resource is below the minimum.
-pub(super) fn below_min(of: &str, name: &str, min: Amount, usage: &Usage) -> Option<String> {
+pub(crate) fn below_min(of: &str, name: &str, min: Amount, usage: &Usage) -> Option<String> {
     let what = format!("minimum {name} usage per {of} is {}", min.canonical());
     let Some(request) = usage.requests.get(name) else {
         return Some(format!("{what}.  No request is specified"));
@@ -23,7 +23,7 @@ pub(super) fn below_min(of: &str, name: &str, min: Amount, usage: &Usage) -> Opt
 }
 
 /// Returns why a resource exceeds the maximum of limits.
-pub(super) fn above_max(of: &str, name: &str, max: Amount, usage: &Usage) -> Option<String> {
+pub(crate) fn above_max(of: &str, name: &str, max: Amount, usage: &Usage) -> Option<String> {
     let what = format!("maximum {name} usage per {of} is {}", max.canonical());
     let Some(limit) = usage.limits.get(name) else {
         return Some(format!("{what}.  No limit is specified"));
@@ -36,7 +36,7 @@ pub(super) fn above_max(of: &str, name: &str, max: Amount, usage: &Usage) -> Opt
 }
 
 /// Returns why a resource exceeds the maximum of requests, for objects without limits.
-pub(super) fn request_above_max(
+pub(crate) fn request_above_max(
     of: &str,
     name: &str,
     max: Amount,
@@ -50,7 +50,7 @@ pub(super) fn request_above_max(
 }
 
 /// Returns why the limit of a resource exceeds its request by more than the ratio.
-pub(super) fn above_ratio(of: &str, name: &str, ratio: Amount, usage: &Usage) -> Option<String> {
+pub(crate) fn above_ratio(of: &str, name: &str, ratio: Amount, usage: &Usage) -> Option<String> {
     let set = |amounts: &Amounts| {
         let amount = amounts.get(name).copied();
         amount.filter(|amount| *amount != Amount::ZERO)
@@ -70,7 +70,7 @@ pub(super) fn above_ratio(of: &str, name: &str, ratio: Amount, usage: &Usage) ->
 }
 
 /// Returns the quotient of two amounts, to the precision that upstream compares at: thousandths, unless they are too large.
-pub(super) fn quotient(amount: Amount, by: Amount) -> f64 {
+pub(crate) fn quotient(amount: Amount, by: Amount) -> f64 {
     const LARGEST: i64 = i64::MAX / 1000;
     let exact = amount.value() <= LARGEST && by.value() <= LARGEST;
     match exact {
@@ -80,7 +80,7 @@ pub(super) fn quotient(amount: Amount, by: Amount) -> f64 {
 }
 
 /// Returns an amount as a number.
-pub(super) fn number(amount: Amount) -> f64 {
+pub(crate) fn number(amount: Amount) -> f64 {
     quotient(amount, Amount::from_value(1))
 }
 

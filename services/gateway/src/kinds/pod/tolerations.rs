@@ -12,7 +12,7 @@ const NO_EXECUTE: &str = "NoExecute";
 const SECONDS: i64 = 300;
 
 /// Adds the default tolerations of the taints that no toleration names.
-pub(super) fn add_defaults(tolerations: &mut Vec<Toleration>) {
+pub(crate) fn add_defaults(tolerations: &mut Vec<Toleration>) {
     for taint in TAINTS {
         if !tolerations
             .iter()

@@ -12,7 +12,7 @@ const SINGLE: &str = "SingleStack";
 const DUAL: &str = "RequireDualStack";
 
 /// Sets default families and a default policy for a valid Service, and finds families that the cluster does not have.
-pub(super) fn complete(
+pub(crate) fn complete(
     spec: &mut ServiceSpec,
     old: Option<&ServiceSpec>,
     errors: &mut FieldErrors,

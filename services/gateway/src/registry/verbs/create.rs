@@ -5,15 +5,13 @@ use setpoint_codec::{Object, envelope};
 use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::core::Binding;
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::{self as store, Precondition, Write};
+use setpoint_store::{self as store, Write};
 
-use crate::admission::{Attributes, Chain};
-use crate::kinds::resourcequota::{self, Charge};
+use crate::admission::{Attributes, Chain, Reservation};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
-use crate::kinds::{self, Strategy, limitrange, versions};
+use crate::kinds::{self, Strategy, versions};
 use crate::registry::target;
-use crate::registry::write::fencing;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::stored_value;
@@ -35,11 +33,10 @@ pub(crate) enum Owner {
     Recorded,
 }
 
-/// An object that is ready to be written, with the preconditions of the write.
+/// An object that is ready to be written, with what is reserved for it.
 struct Draft {
     object: Box<dyn Object>,
-    term: fencing::TermChange,
-    preconditions: Vec<Precondition>,
+    reservation: Reservation,
     /// Whether the name is generated, so that a name that exists is replaced by another.
     generated_name: bool,
 }
@@ -121,11 +118,9 @@ impl Registry {
         }
         let mut target = of.clone();
         target.name.clone_from(&object.meta().name);
-        let mut scope = self.check_scope(&target, AtLeast::Any).await?;
         rules.set_requester(&mut *object, &context.user);
-        if let Some(admitting) = rules.admit(&mut *object, &target, self) {
-            admitting.await?;
-        }
+        let request = Attributes::of_create(context, &target);
+        self.plugins.admit(request, &mut *object).await?;
         if chain.mutates() {
             self.mutate_new(context, of, &mut object, generated_name, chain)
                 .await?;
@@ -134,30 +129,17 @@ impl Registry {
         target::set_span_attributes(&target);
         complete_create(rules, &target, &mut *object)?;
         self.link_create(context, &*object).await;
-        if let Some(checking) = limitrange::check(&target, None, &*object, self) {
-            checking.await?;
-        }
         let request = Attributes::of_create(context, &target).with_object(Some(&*object));
+        self.plugins.check(request).await?;
         chain.judge(&request).await?;
         let warnings = rules.warnings(&*object, None);
-        let mut retry = Retry::begin();
+        let (mut retry, mut at) = (Retry::begin(), AtLeast::Any);
         loop {
-            let allocation = self.allocate(None, &mut *object).await?;
-            let charge = match resourcequota::charge(self, context, &target, None, &*object) {
-                Some(charging) => charging.await?,
-                None => Charge::default(),
-            };
+            let request = Attributes::of_create(context, &target);
+            let mut reservation = self.plugins.reserve(request, &mut *object, at).await?;
+            let requested = reservation.requested.take();
             let draft = Draft {
-                term: fencing::advance(&*self.store, None, &*object).await?,
-                preconditions: scope
-                    .into_iter()
-                    .chain(
-                        allocation
-                            .iter()
-                            .map(|allocation| allocation.precondition.clone()),
-                    )
-                    .chain(charge.preconditions.iter().cloned())
-                    .collect(),
+                reservation,
                 object,
                 generated_name,
             };
@@ -166,13 +148,10 @@ impl Registry {
                     response.warnings = warnings;
                     return Ok(response);
                 }
-                Inserted::Conflict(object) => {
-                    allocation.map_or(object, |allocation| allocation.requested)
-                }
+                Inserted::Conflict(object) => requested.unwrap_or(object),
             };
-            drop(charge);
             retry.wait().await?;
-            scope = self.check_scope(&target, AtLeast::Newest).await?;
+            at = AtLeast::Newest;
         }
     }
 
@@ -273,7 +252,7 @@ impl Registry {
         let mut object = draft.object;
         take_revision(context, &mut *object)?;
         let mut cause = context.cause();
-        draft.term.record_in(&mut cause);
+        draft.reservation.record_in(&mut cause);
         for _ in 0..if draft.generated_name {
             NAME_ATTEMPTS
         } else {
@@ -285,10 +264,8 @@ impl Registry {
             let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
             let value = envelope::of_object(stored, &raw, Some(&cause));
             stored_value::check(target, stored, &raw, &value, None).await?;
-            let write = Write::create(target::path(target), value)
-                .fenced(context.fence.clone())
-                .with_preconditions(draft.preconditions.clone());
-            let write = draft.term.clone().apply_to(write);
+            let write = Write::create(target::path(target), value).fenced(context.fence.clone());
+            let write = draft.reservation.apply_to(write);
             match self.insert_once(context, target, write).await? {
                 Ok(revision) => {
                     write_metrics.count_unless(context.dry_run);

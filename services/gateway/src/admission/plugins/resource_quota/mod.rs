@@ -5,27 +5,30 @@
 //! reservation. Writes to one namespace with quotas wait for each other within a gateway; between gateways they conflict and
 //! are repeated.
 
+mod usage;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use prost::Message as _;
 use setpoint_codec::{Object, envelope, kind_of};
 use setpoint_model::amounts::{self, Amounts};
 use setpoint_model::quantity::Amount;
 use setpoint_model::{Revision, quota};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{PersistentVolumeClaim, Pod, ResourceQuota, Service};
+use setpoint_store::cache::AtLeast;
 use setpoint_store::{self as store, Expect, Precondition};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
-use super::usage;
+use super::{Plugin, Reserving};
+use crate::admission::reader::decode;
+use crate::admission::{Attributes, Reader, Reservation};
 use crate::registry::target;
-use crate::registry::{AtLeast, Filter, Registry, RequestContext, Subresource, Target, errors};
+use crate::registry::{RequestContext, Subresource, Target, errors};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,11 +42,11 @@ const REQUIRED: [&str; 6] = [
     "limits.memory",
 ];
 
-/// The locks of namespaces with quotas.
+/// The plugin, with the locks of namespaces with quotas.
 #[derive(Default)]
-pub(crate) struct QuotaLocks(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
+pub(super) struct Quotas(Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>);
 
-impl QuotaLocks {
+impl Quotas {
     /// Waits until no other write to the namespace is being charged.
     async fn lock(&self, namespace: &str) -> Result<OwnedMutexGuard<()>, ApiError> {
         let lock = {
@@ -51,68 +54,60 @@ impl QuotaLocks {
             locks.retain(|_, lock| Arc::strong_count(lock) > 1);
             locks.entry(namespace.to_owned()).or_default().clone()
         };
-        // Boxed, since a timer would make the future of every create large.
-        let guard = Box::pin(timeout(LOCK_TIMEOUT, lock.lock_owned())).await;
+        let guard = timeout(LOCK_TIMEOUT, lock.lock_owned()).await;
         Ok(guard.map_err(|_| store::Error::Timeout)?)
+    }
+
+    /// Computes the charge of a write. Does nothing in a namespace without quotas.
+    ///
+    /// # Errors
+    /// `Forbidden` if a quota would be exceeded, or does not say what is used yet.
+    async fn charge(
+        &self,
+        request: Attributes<'_>,
+        new: &dyn Object,
+        reader: &dyn Reader,
+    ) -> Result<Reservation, ApiError> {
+        let target = request.target;
+        if read(target, AtLeast::Any, reader).await?.is_empty() {
+            return Ok(Reservation::default());
+        }
+        let guard = self.lock(&target.namespace).await?;
+        let quotas = read(target, AtLeast::Newest, reader).await?;
+        let changed = charged(quotas, target, request.old, new)
+            .map_err(|why| errors::forbidden(target, &why, None))?;
+        let changed = changed.into_iter();
+        Ok(Reservation {
+            preconditions: changed
+                .map(|stored| stored.into_precondition(request.context))
+                .collect(),
+            guards: vec![guard],
+            ..Reservation::default()
+        })
     }
 }
 
-/// The charge of a write that has not been made yet.
-#[derive(Default)]
-pub(crate) struct Charge {
-    /// The preconditions of the write: the quotas are unchanged, and get their new `status.used`.
-    pub preconditions: Vec<Precondition>,
-    /// Held until the write has ended.
-    _guard: Option<OwnedMutexGuard<()>>,
+impl Plugin for Quotas {
+    /// Charges the quotas of the namespace: they must be unchanged, and get their new `status.used`.
+    fn reserve<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        _at: AtLeast,
+        reader: &'a dyn Reader,
+    ) -> Option<Reserving<'a>> {
+        let object = &*object;
+        let uses_more = |old| may_use_more(request.target, old, object);
+        let is_charged =
+            usage::is_counted(request.target.kind) && request.old.is_none_or(uses_more);
+        is_charged.then(|| Box::pin(self.charge(request, object, reader)) as Reserving<'a>)
+    }
 }
-
-/// A charge that is being computed.
-pub(crate) type Charging<'a> = BoxFuture<'a, Result<Charge, ApiError>>;
 
 /// A quota as it is stored.
 struct Stored {
     quota: ResourceQuota,
     revision: Revision,
-}
-
-/// Computes the charge of a create, or of an update of `old`. Does nothing in a namespace without quotas. `None` if the write
-/// cannot use more.
-///
-/// # Errors
-/// `Forbidden` if a quota would be exceeded, or does not say what is used yet.
-pub(crate) fn charge<'a>(
-    registry: &'a Registry,
-    context: &'a RequestContext,
-    target: &'a Target,
-    old: Option<&'a dyn Object>,
-    new: &'a dyn Object,
-) -> Option<Charging<'a>> {
-    let counted =
-        usage::is_counted(target.kind) && old.is_none_or(|old| may_use_more(target, old, new));
-    counted.then(|| Box::pin(charge_quotas(registry, context, target, old, new)) as Charging<'a>)
-}
-
-async fn charge_quotas(
-    registry: &Registry,
-    context: &RequestContext,
-    target: &Target,
-    old: Option<&dyn Object>,
-    new: &dyn Object,
-) -> Result<Charge, ApiError> {
-    if read(registry, target, AtLeast::Any).await?.is_empty() {
-        return Ok(Charge::default());
-    }
-    let guard = registry.quota_locks().lock(&target.namespace).await?;
-    let quotas = read(registry, target, AtLeast::Newest).await?;
-    let changed =
-        charged(quotas, target, old, new).map_err(|why| errors::forbidden(target, &why, None))?;
-    let preconditions = changed.into_iter();
-    Ok(Charge {
-        preconditions: preconditions
-            .map(|stored| stored.into_precondition(context))
-            .collect(),
-        _guard: Some(guard),
-    })
 }
 
 /// Returns whether an update may use more: of a Pod only if it is resized or moves to another scope. Volumes of claims are resized and
@@ -134,14 +129,11 @@ fn may_use_more(target: &Target, old: &dyn Object, new: &dyn Object) -> bool {
     claim(old) != claim(new)
 }
 
-async fn read(registry: &Registry, target: &Target, at: AtLeast) -> Result<Vec<Stored>, ApiError> {
-    let all = Filter::all(kind_of::<ResourceQuota>(), target.namespace.as_str());
-    let listed = registry.cache().list(&all, at).await?;
-    // A limit that cannot be read is not ignored.
-    let listed = listed.complete(all.kind())?;
+/// Returns the quotas of a namespace. One that cannot be read is not ignored.
+async fn read(target: &Target, at: AtLeast, reader: &dyn Reader) -> Result<Vec<Stored>, ApiError> {
     let mut quotas = Vec::new();
-    for item in listed.items {
-        let mut quota = errors::readable(ResourceQuota::decode(item.raw.as_ref()))?;
+    for item in reader.all::<ResourceQuota>(&target.namespace, at).await? {
+        let mut quota: ResourceQuota = decode(&item)?;
         quota.metadata.resource_version.clear();
         quotas.push(Stored {
             quota,

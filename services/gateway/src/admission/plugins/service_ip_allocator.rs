@@ -1,21 +1,30 @@
-//! Allocation of cluster IPs and node ports: at random among those that no other Service has.
+//! Allocates cluster IPs and node ports, at random among those that no other Service has (upstream: the storage of Services).
+//!
+//! Several gateways may allocate concurrently. So each write with an allocation also writes one key, and commits only if
+//! that key is unchanged since the values in use were read. Within a gateway, a lock serializes allocations.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
 
-use setpoint_codec::{Object, kind_of};
+use setpoint_codec::Object;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::{Expect, Precondition, keys};
+use setpoint_store::cache::AtLeast;
+use setpoint_store::{self as store, Expect, Precondition, keys};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
-use super::{families, uses_health_check, uses_node_ports};
+use super::{Plugin, Reserving};
+use crate::admission::reader::decode;
+use crate::admission::{Attributes, Reader, Reservation};
+use crate::kinds::service::{families, uses_health_check, uses_node_ports};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
-use crate::registry::{Allocation, AtLeast, Filter, Registry, errors};
 
-/// 10.96.0.0/16, the default range of cluster IPs in Kubernetes.
-pub(crate) const RANGE: &str = "10.96.0.0/16";
+/// The network of [`RANGE`](crate::kinds::service::RANGE).
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 /// The host numbers in it: all but the first and the last.
 const HOSTS: Range<u32> = 1..(1 << 16) - 1;
@@ -52,60 +61,81 @@ impl Full {
     }
 }
 
-/// Allocates the cluster IP and the node ports that a Service needs and `old` does not have; returns `None` if there are
-/// none.
-///
-/// # Errors
-/// `Invalid` if it requests a value of another Service, `InternalError` if all values of a range are taken.
-pub(super) async fn allocate(
-    service: &mut Service,
-    old: Option<&Service>,
-    registry: &Registry,
-) -> Result<Option<Allocation>, ApiError> {
-    let requested = service.clone();
-    let mut errors = FieldErrors::default();
-    families::complete(&mut service.spec, old.map(|old| &old.spec), &mut errors);
-    errors.into_result(Object::kind(service), &service.metadata.name)?;
-    let before = old.map(|old| assigned(&old.spec)).unwrap_or_default();
-    let now = assigned(&service.spec);
-    if !needs_allocation(&service.spec) && now.iter().all(|value| before.contains(value)) {
-        return Ok(None);
+/// The timeout of waiting for the lock: the time that the store may need for one write.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The plugin, with the lock that an allocation holds until its write has ended.
+#[derive(Default)]
+pub(super) struct ServiceIpAllocator(Arc<Mutex<()>>);
+
+impl Plugin for ServiceIpAllocator {
+    /// Sets the families, the cluster IP and the node ports that a Service needs and the old one does not have.
+    fn reserve<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        _at: AtLeast,
+        reader: &'a dyn Reader,
+    ) -> Option<Reserving<'a>> {
+        let service = object.downcast_mut::<Service>()?;
+        let old = request.old.and_then(|old| old.downcast_ref::<Service>());
+        Some(Box::pin(self.allocate(service, old, reader)))
     }
-    let guard = registry.lock_allocations().await?;
-    let last = registry.store().get(keys::ALLOTTED).await?;
-    let last = last.map(|entry| entry.revision);
-    let at = last.map_or(AtLeast::Any, AtLeast::Revision);
-    let taken = taken(registry, at, &service.metadata.uid).await?;
-    check(service, &before, &taken)?;
-    let assigned = assign(&mut service.spec, taken);
-    assigned.map_err(|full| full.error(&service.metadata.name))?;
-    let precondition = Precondition {
-        key: keys::ALLOTTED.into(),
-        expect: last.map_or(Expect::Absent, Expect::At),
-        put: Some(service.metadata.name.clone().into()),
-    };
-    Ok(Some(Allocation {
-        requested: Box::new(requested),
-        precondition,
-        _guard: guard,
-    }))
 }
 
-/// Returns the values of all Services except the one with this uid.
+impl ServiceIpAllocator {
+    /// Allocates the values that a Service needs.
+    ///
+    /// # Errors
+    /// `Invalid` if it requests a value of another Service, `InternalError` if all values of a range are taken, `Timeout` if other
+    /// allocations hold the lock too long.
+    async fn allocate(
+        &self,
+        service: &mut Service,
+        old: Option<&Service>,
+        reader: &dyn Reader,
+    ) -> Result<Reservation, ApiError> {
+        let requested = service.clone();
+        let mut errors = FieldErrors::default();
+        families::complete(&mut service.spec, old.map(|old| &old.spec), &mut errors);
+        errors.into_result(Object::kind(service), &service.metadata.name)?;
+        let before = old.map(|old| assigned(&old.spec)).unwrap_or_default();
+        let now = assigned(&service.spec);
+        if !needs_allocation(&service.spec) && now.iter().all(|value| before.contains(value)) {
+            return Ok(Reservation::default());
+        }
+        let guard = timeout(LOCK_TIMEOUT, self.0.clone().lock_owned()).await;
+        let guard = guard.map_err(|_| store::Error::Timeout)?;
+        let last = reader.newest(keys::ALLOTTED).await?;
+        let last = last.map(|entry| entry.revision);
+        let at = last.map_or(AtLeast::Any, AtLeast::Revision);
+        let taken = taken(at, &service.metadata.uid, reader).await?;
+        check(service, &before, &taken)?;
+        let assigned = assign(&mut service.spec, taken);
+        assigned.map_err(|full| full.error(&service.metadata.name))?;
+        Ok(Reservation {
+            preconditions: vec![Precondition {
+                key: keys::ALLOTTED.into(),
+                expect: last.map_or(Expect::Absent, Expect::At),
+                put: Some(service.metadata.name.clone().into()),
+            }],
+            requested: Some(Box::new(requested)),
+            guards: vec![guard],
+            ..Reservation::default()
+        })
+    }
+}
+
+/// Returns the values of all Services except the one with this uid. What a Service that cannot be read has is not free.
 async fn taken(
-    registry: &Registry,
     at: AtLeast,
     except: &str,
+    reader: &dyn Reader,
 ) -> Result<BTreeSet<Assigned>, ApiError> {
-    let all = Filter::all(kind_of::<Service>(), "");
-    let services = registry.cache().list(&all, at).await?;
-    // What a Service that cannot be read has is not free.
-    let services = services.complete(all.kind())?;
     let mut taken = BTreeSet::new();
-    for cached in services.items {
-        let object = errors::readable(cached.decode())?;
-        let service = object.downcast_ref::<Service>();
-        if let Some(service) = service.filter(|service| service.metadata.uid != except) {
+    for cached in reader.all::<Service>("", at).await? {
+        let service: Service = decode(&cached)?;
+        if service.metadata.uid != except {
             taken.extend(assigned(&service.spec));
         }
     }

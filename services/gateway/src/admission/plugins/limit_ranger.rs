@@ -1,9 +1,6 @@
 //! Enforcement of the limit ranges of a namespace (upstream: the admission plugin LimitRanger).
 
-use std::sync::Arc;
-
-use prost::Message as _;
-use setpoint_codec::{Object, kind_of};
+use setpoint_codec::Object;
 use setpoint_model::amounts::{self, Amounts, Quantities};
 use setpoint_model::quantity::Amount;
 use setpoint_proto::ApiError;
@@ -11,22 +8,46 @@ use setpoint_proto::core::{
     Container, LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod, PodSpec,
     ResourceRequirements,
 };
+use setpoint_store::cache::AtLeast;
 
-use super::constraint::{self, Usage};
-use super::{CLAIM, CONTAINER, POD, fill};
-use crate::kinds::{Admitting, StoredKind as _};
-use crate::registry::{AtLeast, Filter, Registry, Subresource, Target, errors};
+use super::{Plugin, Step};
+use crate::admission::reader::decode;
+use crate::admission::{Attributes, Operation, Reader};
+use crate::kinds::StoredKind as _;
+use crate::kinds::limitrange::constraint::{self, Usage};
+use crate::kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
+use crate::registry::{Subresource, Target, errors};
 
 /// The annotation of a Pod with the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
+/// The plugin.
+pub(super) struct LimitRanger;
+
+impl Plugin for LimitRanger {
+    fn admit<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        reader: &'a dyn Reader,
+    ) -> Option<Step<'a>> {
+        if request.operation != Operation::Create {
+            return None;
+        }
+        let pod = object.downcast_mut::<Pod>()?;
+        Some(Box::pin(fill_pod(pod, &request.target.namespace, reader)))
+    }
+
+    /// Checks a new object, or one that is resized, against the limit ranges of its namespace.
+    fn check<'a>(&'a self, request: Attributes<'a>, reader: &'a dyn Reader) -> Option<Step<'a>> {
+        let subject = subject_of(&request)?;
+        Some(Box::pin(check_subject(subject, request.target, reader)))
+    }
+}
+
 /// Sets the default requests and limits of the containers of a new Pod. Does nothing in a namespace without limit ranges.
-pub(crate) async fn fill_pod(
-    pod: &mut Pod,
-    namespace: &str,
-    registry: &Registry,
-) -> Result<(), ApiError> {
-    let ranges = ranges(namespace, registry).await?;
+async fn fill_pod(pod: &mut Pod, namespace: &str, reader: &dyn Reader) -> Result<(), ApiError> {
+    let ranges = ranges(namespace, reader).await?;
     if ranges.is_empty() {
         return Ok(());
     }
@@ -38,43 +59,35 @@ pub(crate) async fn fill_pod(
     Ok(())
 }
 
-/// Checks a new object, or one that is resized, against the limit ranges of its namespace. `None` for kinds that they
-/// do not bound.
-///
-/// # Errors
-/// `Forbidden` if it is outside of the bounds.
-pub(crate) fn check<'a>(
-    target: &'a Target,
-    old: Option<&'a dyn Object>,
-    new: &'a dyn Object,
-    registry: &'a Registry,
-) -> Option<Admitting<'a>> {
-    let (pod, claim) = (
-        new.downcast_ref::<Pod>()
-            .filter(|_| old.is_none() || target.subresource == Subresource::Resize),
-        new.downcast_ref::<PersistentVolumeClaim>(),
-    );
-    let before = old.and_then(|old| old.downcast_ref::<PersistentVolumeClaim>());
-    let unchanged = |claim: &&PersistentVolumeClaim| {
-        before.is_some_and(|before| before.spec.resources == claim.spec.resources)
-    };
-    let claim = claim.filter(|claim| !unchanged(claim));
-    let subject = pod.map(Subject::Pod).or(claim.map(Subject::Claim))?;
-    Some(Box::pin(check_subject(subject, target, registry)))
-}
-
 /// An object that limit ranges bound.
 enum Subject<'a> {
     Pod(&'a Pod),
     Claim(&'a PersistentVolumeClaim),
 }
 
+/// Returns the object of a request if limit ranges bound it: a Pod that is created or resized, a claim whose resources change.
+fn subject_of<'a>(request: &Attributes<'a>) -> Option<Subject<'a>> {
+    let (new, old) = (request.object?, request.old);
+    if let Some(pod) = new.downcast_ref::<Pod>() {
+        let is_bounded = old.is_none() || request.target.subresource == Subresource::Resize;
+        return is_bounded.then_some(Subject::Pod(pod));
+    }
+    let claim = new.downcast_ref::<PersistentVolumeClaim>()?;
+    let old = old.and_then(|old| old.downcast_ref::<PersistentVolumeClaim>());
+    let is_unchanged = old.is_some_and(|old| old.spec.resources == claim.spec.resources);
+    (!is_unchanged).then_some(Subject::Claim(claim))
+}
+
+/// Checks an object against the limit ranges of its namespace.
+///
+/// # Errors
+/// `Forbidden` if it is outside of the bounds.
 async fn check_subject(
     subject: Subject<'_>,
     target: &Target,
-    registry: &Registry,
+    reader: &dyn Reader,
 ) -> Result<(), ApiError> {
-    for range in ranges(&target.namespace, registry).await? {
+    for range in ranges(&target.namespace, reader).await? {
         let problems = match subject {
             Subject::Pod(pod) => problems_of_pod(pod, &range),
             Subject::Claim(claim) => problems_of_claim(claim, &range),
@@ -86,16 +99,10 @@ async fn check_subject(
     Ok(())
 }
 
-async fn ranges(namespace: &str, registry: &Registry) -> Result<Vec<LimitRange>, ApiError> {
-    let all = Filter::all(kind_of::<LimitRange>(), namespace);
-    let listed = registry.cache().list(&all, AtLeast::Any).await?;
-    // A limit that cannot be read is not ignored.
-    let listed = listed.complete(all.kind())?.items;
-    let decode = |item: &Arc<_>| {
-        let item: &crate::registry::Cached = item;
-        errors::readable(LimitRange::decode(item.raw.as_ref()))
-    };
-    listed.iter().map(decode).collect()
+/// Returns the limit ranges of a namespace. One that cannot be read is not ignored.
+async fn ranges(namespace: &str, reader: &dyn Reader) -> Result<Vec<LimitRange>, ApiError> {
+    let ranges = reader.all::<LimitRange>(namespace, AtLeast::Any).await?;
+    ranges.iter().map(|range| decode(range)).collect()
 }
 
 fn fill_pod_from(pod: &mut Pod, range: &LimitRange) {

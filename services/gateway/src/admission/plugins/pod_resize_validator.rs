@@ -1,42 +1,36 @@
 //! Admission of a resize: the node of the Pod must be able to allocate it (upstream: the plugin PodResizeValidator).
 
-use prost::Message as _;
-use setpoint_codec::Object;
 use setpoint_model::{Key, Resources};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Node, Pod};
 use setpoint_proto::meta::StatusCause;
 
-use super::admission;
-use crate::kinds::Admitting;
-use crate::registry::{Registry, Subresource, Target, errors};
+use super::{Plugin, Step};
+use crate::admission::{Attributes, Reader};
+use crate::registry::{Subresource, Target, errors};
 
-/// Checks that the node of a Pod that is resized runs Linux and could allocate the new requests, if it had no other Pods.
-/// `None` for other writes.
-///
-/// # Errors
-/// `Forbidden` if it could not.
-pub(crate) fn check<'a>(
-    target: &'a Target,
-    old: &'a dyn Object,
-    new: &'a dyn Object,
-    registry: &'a Registry,
-) -> Option<Admitting<'a>> {
-    if target.subresource != Subresource::Resize {
-        return None;
+/// The plugin.
+pub(super) struct PodResizeValidator;
+
+impl Plugin for PodResizeValidator {
+    /// Checks that the node of a Pod that is resized runs Linux and could allocate the new requests, if it had no other Pods.
+    fn check<'a>(&'a self, request: Attributes<'a>, reader: &'a dyn Reader) -> Option<Step<'a>> {
+        if request.target.subresource != Subresource::Resize {
+            return None;
+        }
+        let new = request.object?.downcast_ref::<Pod>()?;
+        let old = request.old?.downcast_ref::<Pod>()?;
+        let concerns = !new.spec.node_name.is_empty() && new.spec != old.spec;
+        concerns.then(|| Box::pin(check_node(new, request.target, reader)) as Step<'a>)
     }
-    let (old, new) = (old.downcast_ref::<Pod>()?, new.downcast_ref::<Pod>()?);
-    let concerns = !new.spec.node_name.is_empty() && new.spec != old.spec;
-    concerns.then(|| Box::pin(check_node(new, target, registry)) as Admitting<'a>)
 }
 
-async fn check_node(pod: &Pod, target: &Target, registry: &Registry) -> Result<(), ApiError> {
+async fn check_node(pod: &Pod, target: &Target, reader: &dyn Reader) -> Result<(), ApiError> {
     let name = &pod.spec.node_name;
-    let Some(found) = admission::find::<Node>(&Key::new("", name), registry).await? else {
+    let Some(node) = reader.find::<Node>(&Key::new("", name)).await? else {
         let why = format!("node {name:?} not found");
         return Err(errors::forbidden(target, &why, None));
     };
-    let node = errors::readable(Node::decode(found.raw.as_ref()))?;
     let checked = check_platform(&node).and_then(|()| check_capacity(pod, &node));
     checked.map_err(|(cause, why)| {
         let cause = StatusCause {

@@ -3,34 +3,48 @@
 
 use std::collections::BTreeMap;
 
-use prost::Message as _;
+use setpoint_codec::Object;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, PodSpec, Toleration};
 use setpoint_proto::node::{RuntimeClass, Scheduling};
 
-use super::admission;
+use super::{Plugin, Step};
+use crate::admission::{Attributes, Operation, Reader};
 use crate::kinds::validation::podspec::canonicalise;
-use crate::registry::{Registry, Target, errors};
+use crate::registry::{Target, errors};
+
+/// The plugin.
+pub(super) struct Classes;
+
+impl Plugin for Classes {
+    fn admit<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        reader: &'a dyn Reader,
+    ) -> Option<Step<'a>> {
+        if request.operation != Operation::Create {
+            return None;
+        }
+        let pod = object.downcast_mut::<Pod>()?;
+        Some(Box::pin(admit(pod, request.target, reader)))
+    }
+}
 
 /// Completes a new Pod from the class that it names.
 ///
 /// # Errors
 /// `Forbidden` if the class does not exist or contradicts the Pod, or if the Pod has an overhead without a class.
-pub(super) async fn admit(
-    pod: &mut Pod,
-    target: &Target,
-    registry: &Registry,
-) -> Result<(), ApiError> {
+async fn admit(pod: &mut Pod, target: &Target, reader: &dyn Reader) -> Result<(), ApiError> {
     let class = match &pod.spec.runtime_class_name {
         None => RuntimeClass::default(),
         Some(name) => {
-            let found = admission::find::<RuntimeClass>(&Key::new("", name), registry).await?;
-            let Some(found) = found else {
+            let found = reader.find::<RuntimeClass>(&Key::new("", name)).await?;
+            found.ok_or_else(|| {
                 let why = format!("pod rejected: RuntimeClass {name:?} not found");
-                return Err(errors::forbidden(target, &why, None));
-            };
-            errors::readable(RuntimeClass::decode(found.raw.as_ref()))?
+                errors::forbidden(target, &why, None)
+            })?
         }
     };
     apply(&mut pod.spec, class).map_err(|why| errors::forbidden(target, &why, None))

@@ -4,18 +4,23 @@
 //! yet, upstream refuses Pods and their creators retry; here they are admitted as they will be when it does, since a new
 //! account has no settings. Their nodes request tokens until the account exists.
 
-use prost::Message as _;
-use setpoint_codec::kind_of;
+use setpoint_codec::{Object, kind_of};
 use setpoint_model::{Key, names};
+use setpoint_proto::ApiError;
 use setpoint_proto::core::{
     ConfigMapProjection, Container, DownwardApiProjection, DownwardApiVolumeFile, KeyToPath,
     LocalObjectReference, ObjectFieldSelector, Pod, PodSpec, ProjectedVolumeSource, ServiceAccount,
     ServiceAccountTokenProjection, Volume, VolumeMount, VolumeProjection, VolumeSource,
 };
-use setpoint_proto::{ApiError, Reason};
+use setpoint_store::cache::{AtLeast, Cached};
+use setpoint_store::keys;
 
+use super::{Plugin, Step};
+use crate::admission::reader::decode;
+use crate::admission::{Attributes, Operation, Reader};
+use crate::kinds::validation::podspec::MIRROR;
 use crate::kinds::validation::set_default;
-use crate::registry::{AtLeast, Registry, Target, errors};
+use crate::registry::{Target, errors};
 
 const DEFAULT_ACCOUNT: &str = "default";
 /// The path at which the libraries of clients look for the files.
@@ -25,22 +30,39 @@ const VOLUME_PREFIX: &str = "kube-api-access-";
 const TOKEN_SECONDS: i64 = 60 * 60 + 7;
 const ROOT_CA: &str = "kube-root-ca.crt";
 
+/// The plugin.
+pub(super) struct Accounts;
+
+impl Plugin for Accounts {
+    fn admit<'a>(
+        &'a self,
+        request: Attributes<'a>,
+        object: &'a mut dyn Object,
+        reader: &'a dyn Reader,
+    ) -> Option<Step<'a>> {
+        if request.operation != Operation::Create {
+            return None;
+        }
+        let pod = object.downcast_mut::<Pod>()?;
+        Some(Box::pin(admit(pod, request.target, reader)))
+    }
+}
+
 /// Sets the account of a Pod, its pull secrets if the Pod has none, and mounts its token.
 ///
 /// # Errors
-/// `Forbidden` if the Pod names an account that does not exist.
-pub(super) async fn admit(
-    pod: &mut Pod,
-    target: &Target,
-    registry: &Registry,
-) -> Result<(), ApiError> {
+/// `Forbidden` if the Pod names an account that does not exist, or is a mirror Pod with an account.
+async fn admit(pod: &mut Pod, target: &Target, reader: &dyn Reader) -> Result<(), ApiError> {
+    if pod.metadata.annotations.contains_key(MIRROR) {
+        return check_mirror(pod).map_err(|why| errors::forbidden(target, why, None));
+    }
     let spec = &mut pod.spec;
     if spec.service_account_name.is_empty() {
         spec.service_account_name.clone_from(&spec.service_account);
     }
     set_default(&mut spec.service_account_name, DEFAULT_ACCOUNT);
     let (namespace, name) = (&target.namespace, &spec.service_account_name);
-    let account = match find(&Key::new(namespace, name), registry).await? {
+    let account = match find(&Key::new(namespace, name), reader).await? {
         Some(account) => account,
         None if name == DEFAULT_ACCOUNT => ServiceAccount::default(),
         None => {
@@ -59,18 +81,32 @@ pub(super) async fn admit(
     Ok(())
 }
 
+/// Refuses a mirror Pod, which is not run through the API, with an account.
+fn check_mirror(pod: &Pod) -> Result<(), &'static str> {
+    let spec = &pod.spec;
+    if !spec.service_account_name.is_empty() || !spec.service_account.is_empty() {
+        return Err("a mirror pod may not reference service accounts");
+    }
+    let projected = spec.volumes.iter();
+    let projected = projected.filter_map(|volume| volume.volume_source.projected.as_ref());
+    let mut sources = projected.flat_map(|projected| &projected.sources);
+    match sources.any(|source| source.service_account_token.is_some()) {
+        true => Err("a mirror pod may not use ServiceAccountToken volume projections"),
+        false => Ok(()),
+    }
+}
+
 /// Returns an account of the cache, or of the store if it is not in the cache yet.
-async fn find(key: &Key, registry: &Registry) -> Result<Option<ServiceAccount>, ApiError> {
+async fn find(key: &Key, reader: &dyn Reader) -> Result<Option<ServiceAccount>, ApiError> {
     let kind = kind_of::<ServiceAccount>();
-    if let Some(cached) = registry.cache().get(kind, key, AtLeast::Any).await? {
-        let account = ServiceAccount::decode(cached.raw.as_ref());
-        return errors::readable(account).map(Some);
+    if let Some(cached) = reader.get(kind, key, AtLeast::Any).await? {
+        return decode(&cached).map(Some);
     }
-    match registry.live(&Target::whole(kind, key)).await {
-        Err(error) if error.reason == Reason::NotFound => Ok(None),
-        Err(error) => Err(error),
-        Ok(current) => Ok(current.object.downcast_ref().cloned()),
-    }
+    let Some(entry) = reader.newest(&keys::object(kind, key)).await? else {
+        return Ok(None);
+    };
+    let stored = errors::readable(Cached::read(kind, key.clone(), &entry))?;
+    decode(&stored).map(Some)
 }
 
 /// Returns whether the token is mounted: the Pod decides, or else its account.
