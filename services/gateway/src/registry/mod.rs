@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_codec::Object;
+use setpoint_kinds::versions;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
@@ -27,16 +28,15 @@ use crate::adapter::Adapter;
 use crate::admission::{Hooks, Plugins, StoreReader};
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
-use crate::kinds::versions;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
 use crate::webhook::Clients;
 
-pub use crate::kinds::{Subresource, Target};
 pub(crate) use errors::readable;
 pub use request_context::RequestContext;
 pub use response::ObjectResponse;
+pub use setpoint_kinds::{Subresource, Target};
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub(crate) use verbs::create::Owner;
 pub use verbs::delete::Deleted;

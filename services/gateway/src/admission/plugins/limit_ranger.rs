@@ -1,6 +1,9 @@
 //! Enforcement of the limit ranges of a namespace (upstream: the admission plugin LimitRanger).
 
 use setpoint_codec::Object;
+use setpoint_kinds::StoredKind as _;
+use setpoint_kinds::limitrange::constraint::{self, Usage};
+use setpoint_kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
 use setpoint_model::amounts::{self, Amounts, Quantities};
 use setpoint_model::quantity::Amount;
 use setpoint_proto::ApiError;
@@ -13,9 +16,6 @@ use setpoint_store::cache::AtLeast;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
-use crate::kinds::StoredKind as _;
-use crate::kinds::limitrange::constraint::{self, Usage};
-use crate::kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
 use crate::registry::{Subresource, Target, errors};
 
 /// The annotation of a Pod with the defaults that were set.

@@ -1,6 +1,7 @@
 //! Admission of a claim that grows: its class must allow it (upstream: the plugin PersistentVolumeClaimResize).
 
 use setpoint_codec::kind_of;
+use setpoint_kinds::persistentvolumeclaim::{class_of, requested};
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::PersistentVolumeClaim;
@@ -10,7 +11,6 @@ use setpoint_store::cache::AtLeast;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader};
-use crate::kinds::persistentvolumeclaim::{class_of, requested};
 use crate::registry::{Subresource, Target, errors};
 
 /// The plugin.

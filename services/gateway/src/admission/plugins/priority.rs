@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prost::Message;
 use setpoint_codec::{Object, kind_of};
+use setpoint_kinds::priorityclass;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Pod;
@@ -14,7 +15,6 @@ use setpoint_store::cache::{AtLeast, Cached, Filter};
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
-use crate::kinds::priorityclass;
 use crate::registry::{Target, errors};
 
 /// The plugin.

@@ -263,7 +263,7 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
     if kind.is_computed {
         return vec!["get", "list"];
     }
-    let collections = crate::kinds::of(kind).deletes_collections();
+    let collections = setpoint_kinds::of(kind).deletes_collections();
     let verbs = VERBS.iter().copied();
     verbs
         .filter(|verb| collections || *verb != "deletecollection")

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use setpoint_codec::{Definition, Kind};
+use setpoint_kinds as kinds;
 
 use super::super::accept::media_types;
 use super::super::connect::is_connect;
@@ -11,7 +12,6 @@ use super::parameters::{
     DELETE, DELETE_COLLECTION, LIST, PATCH, PRETTY, WRITE, parameter, variable,
 };
 use super::{connect, schema};
-use crate::kinds;
 
 /// Adds the paths of a kind.
 pub(super) fn add_kind(

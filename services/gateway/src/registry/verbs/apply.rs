@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde_json::Value;
 use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, versions};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, versions};
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;

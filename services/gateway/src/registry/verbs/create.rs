@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, Strategy, versions};
 use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::core::Binding;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
 
 use crate::admission::{Attributes, Chain, Reservation};
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, Strategy, versions};
 use crate::registry::target;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;

@@ -4,12 +4,12 @@ mod unfit;
 
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
+use setpoint_kinds::{self as kinds, versions};
 use setpoint_model::Verb;
 use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::{self, versions};
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{Precondition, prepare_update};
 use crate::registry::write::change::Change;

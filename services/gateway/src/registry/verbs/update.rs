@@ -1,14 +1,14 @@
 //! The verb `update`: the whole object, its status, or its scale.
 
 use setpoint_codec::Object;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, versions};
 use setpoint_model::Verb;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, versions};
 use crate::registry::verbs::scale;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;

@@ -1,12 +1,12 @@
 //! A change of a stored object, and the request that policies and webhooks see it as.
 
 use setpoint_codec::{Object, fields};
+use setpoint_kinds as kinds;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::DeleteOptions;
 
 use crate::admission::{Attributes, Chain, Operation};
 use crate::heavy::heavy;
-use crate::kinds;
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{prepare_update, validate_update};

@@ -2,12 +2,12 @@
 //! write came first.
 
 use setpoint_codec::{Object, envelope};
+use setpoint_kinds as kinds;
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
 use crate::admission::{Attributes, Chain, Operation};
 use crate::heavy::heavy;
-use crate::kinds;
 use crate::registry::target;
 use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
