@@ -9,6 +9,7 @@ pub mod apiservice;
 mod certificatesigningrequest;
 mod configmap;
 mod controllerrevision;
+pub mod create;
 mod cronjob;
 mod csidriver;
 mod csinode;
@@ -66,6 +67,7 @@ mod target;
 mod template;
 #[cfg(test)]
 mod tests;
+pub mod update;
 pub mod validation;
 pub mod versions;
 mod volumeattachment;

@@ -2,9 +2,8 @@
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
-use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::metadata;
-use setpoint_kinds::{self as kinds, Strategy, versions};
+use setpoint_kinds::{self as kinds, create};
 use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::core::Binding;
 use setpoint_proto::{ApiError, Reason};
@@ -127,7 +126,7 @@ impl Registry {
             target.name.clone_from(&object.meta().name);
         }
         target::set_span_attributes(&target);
-        complete_create(rules, &target, &mut *object)?;
+        create::complete(&target, &mut *object)?;
         self.link_create(context, &*object).await;
         let request = Attributes::of_create(context, &target).with_object(Some(&*object));
         self.plugins.check(request).await?;
@@ -304,24 +303,6 @@ impl Registry {
             current => Err(store::Error::Conflict { current }),
         })
     }
-}
-
-/// Sets defaults and validates.
-fn complete_create(
-    rules: &dyn Strategy,
-    target: &Target,
-    object: &mut dyn Object,
-) -> Result<(), ApiError> {
-    rules.fill_defaults(object);
-    rules.prepare_create(object);
-    let mut errors = FieldErrors::default();
-    let check_name = |name: &str| rules.check_name(name);
-    metadata::validate(target.kind, object.meta(), check_name, &mut errors);
-    rules.validate(object, &mut errors);
-    rules.validate_create(object, &mut errors);
-    versions::validate(target.served, object, None, &mut errors);
-    object.meta_mut().generation = i64::from(rules.counts_generations());
-    errors.into_result(target.served, &target.name)
 }
 
 /// Clears the resourceVersion, which a new object may only have in a dry run. As upstream's, this is the last check.
