@@ -1,6 +1,5 @@
-//! APIService: the name is the version and the group. One without a Service stands for a version that the gateway serves itself;
-//! requests for that of another are forwarded to the endpoints of the Service while its condition `Available` is true, which
-//! `crate::background::aggregation` keeps.
+//! APIService: the name is the version and the group. Without a Service it is local; requests for another are forwarded to the
+//! endpoints of its Service while the gateway keeps the condition `Available` true.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -15,7 +15,7 @@ pub struct Types<'n> {
 }
 
 /// Returns the environment of the expressions of a policy. Variables that an expression does not have have no name, so that all
-/// expressions of a policy have one order of values: see `admission::conditions::Inputs`.
+/// expressions of a policy have one order of values: see `Inputs` of the gateway.
 pub fn of_policy<'n>(has_params: bool, has_authorizer: bool, types: Types<'n>) -> Environment<'n> {
     let object = types.object.map_or(Global::Any, Global::Object);
     let params = types.params.map_or(Global::Any, Global::Object);
