@@ -67,8 +67,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 pub(crate) mod validation;
-pub(crate) mod view;
-mod views;
+pub(crate) mod versions;
 mod volumeattachment;
 mod volumeattributesclass;
 pub(crate) mod waits;

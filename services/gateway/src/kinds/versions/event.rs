@@ -7,11 +7,11 @@ use setpoint_proto::{core, events};
 
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
-use crate::kinds::view::View;
+use crate::kinds::versions::Version;
 
 const TYPES: [&str; 2] = ["Normal", "Warning"];
 
-impl View for events::Event {
+impl Version for events::Event {
     type Stored = core::Event;
 
     fn into_stored(self) -> core::Event {

@@ -178,7 +178,7 @@ async fn both_versions_of_an_autoscaler_are_one_object() {
 }
 
 #[tokio::test]
-async fn a_view_has_every_format_of_a_stored_kind() {
+async fn another_version_has_every_format_of_a_stored_kind() {
     let api = Api::start().await;
     api.post(EVENTS, event("a")).await.ok();
     for (path, list) in [(EVENTS.to_owned(), "List"), (format!("{EVENTS}/a"), "")] {

@@ -1,5 +1,8 @@
-//! Views: kinds that are other versions of a stored kind. Requests and responses have the form of the view; everything between
-//! them works on the stored form.
+//! The other versions of stored kinds. Requests and responses are in the version that is served; everything between them works
+//! on the stored form.
+
+mod event;
+mod horizontalpodautoscaler;
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
@@ -7,13 +10,13 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use setpoint_codec::{Error, Kind, Object};
-use setpoint_proto::{Body, for_each_view};
+use setpoint_proto::{Body, for_each_version};
 
 use super::{StoredKind, custom};
 use crate::kinds::validation::field_errors::FieldErrors;
 
-/// Another version of a stored kind. Converting an object to the view and back loses nothing.
-pub(crate) trait View: Body + Object {
+/// Another version of a stored kind. Converting an object to it and back loses nothing.
+pub(crate) trait Version: Body + Object {
     /// The stored kind.
     type Stored: StoredKind + Object;
 
@@ -27,7 +30,7 @@ pub(crate) trait View: Body + Object {
     fn validate_update(_new: &Self::Stored, _old: &Self::Stored, _errors: &mut FieldErrors) {}
 }
 
-/// The hooks of [`View`], with objects of any type.
+/// The hooks of [`Version`], with objects of any type.
 trait Converter: Send + Sync {
     fn to_stored(&self, object: Box<dyn Object>) -> Box<dyn Object>;
     fn of_stored(&self, object: Box<dyn Object>) -> Box<dyn Object>;
@@ -36,7 +39,7 @@ trait Converter: Send + Sync {
 
 struct ConverterOf<T>(PhantomData<fn() -> T>);
 
-impl<T: View> Converter for ConverterOf<T> {
+impl<T: Version> Converter for ConverterOf<T> {
     fn to_stored(&self, object: Box<dyn Object>) -> Box<dyn Object> {
         convert(object, T::into_stored)
     }
@@ -50,7 +53,7 @@ impl<T: View> Converter for ConverterOf<T> {
         match (new.downcast_ref::<T::Stored>(), old) {
             (Some(new), None) => T::validate_create(new, errors),
             (Some(new), Some(Some(old))) => T::validate_update(new, old, errors),
-            _ => unreachable!("the stored kind of a view is that of its objects"),
+            _ => unreachable!("the stored kind of a version is that of its objects"),
         }
     }
 }
@@ -71,7 +74,7 @@ fn convert<From: 'static, To: Object>(
 
 macro_rules! converters {
     ($($message:path => $name:literal,)*) => {
-        /// The converters of all views, by the full name of their message.
+        /// The converters of all other versions, by the full name of their message.
         static CONVERTERS: LazyLock<HashMap<&str, &dyn Converter>> = LazyLock::new(|| {
             HashMap::from([$((
                 $name,
@@ -80,10 +83,10 @@ macro_rules! converters {
         });
     };
 }
-for_each_view!(converters);
+for_each_version!(converters);
 
 fn find(kind: &Kind) -> Option<&'static dyn Converter> {
-    kind.view_of.as_ref()?;
+    kind.version_of.as_ref()?;
     CONVERTERS.get(kind.message.full_name()).copied()
 }
 
@@ -96,8 +99,8 @@ pub(crate) fn to_stored(object: Box<dyn Object>) -> Box<dyn Object> {
     }
 }
 
-/// Returns a stored object in the form of `served`, a view of its kind; for any other kind, as it is. A custom object that a webhook
-/// has to convert stays in its version, too.
+/// Returns a stored object in the form of `served`, another version of its kind; for any other kind, as it is. A custom object
+/// that a webhook has to convert stays in its version, too.
 pub(crate) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<dyn Object> {
     match find(served) {
         Some(converter) => converter.of_stored(object),

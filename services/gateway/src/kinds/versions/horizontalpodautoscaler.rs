@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use setpoint_proto::meta::Quantity;
 use setpoint_proto::{autoscaling as v1, autoscaling_v2 as v2};
 
-use crate::kinds::view::View;
+use crate::kinds::versions::Version;
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
@@ -27,7 +27,7 @@ const RESOURCE: &str = "Resource";
 /// The target without any metric, in percent.
 const DEFAULT_UTILIZATION: i32 = 80;
 
-impl View for v1::HorizontalPodAutoscaler {
+impl Version for v1::HorizontalPodAutoscaler {
     type Stored = v2::HorizontalPodAutoscaler;
 
     fn into_stored(self) -> v2::HorizontalPodAutoscaler {
@@ -428,18 +428,18 @@ mod tests {
             .unwrap()
     }
 
-    fn view(annotations: Value) -> v1::HorizontalPodAutoscaler {
+    fn served(annotations: Value) -> v1::HorizontalPodAutoscaler {
         let metadata = serde_json::json!({ "name": "web", "annotations": annotations });
         serde_json::from_value(serde_json::json!({ "metadata": metadata })).unwrap()
     }
 
     #[test]
     fn an_autoscaler_without_metrics_has_the_default_target() {
-        let stored = view(serde_json::json!({})).into_stored();
+        let stored = served(serde_json::json!({})).into_stored();
         assert_eq!(stored.spec.metrics, [cpu_metric(80)]);
-        let view = v1::HorizontalPodAutoscaler::of_stored(stored);
-        assert_eq!(view.spec.target_cpu_utilization_percentage, Some(80));
-        assert!(view.metadata.annotations.is_empty());
+        let served = v1::HorizontalPodAutoscaler::of_stored(stored);
+        assert_eq!(served.spec.target_cpu_utilization_percentage, Some(80));
+        assert!(served.metadata.annotations.is_empty());
     }
 
     #[test]
@@ -454,10 +454,10 @@ mod tests {
         ]);
         let behavior = serde_json::json!({ "scaleDown": { "stabilizationWindowSeconds": 5 } });
         let before = stored(serde_json::json!({ "metrics": metrics, "behavior": behavior }));
-        let view = v1::HorizontalPodAutoscaler::of_stored(before.clone());
-        assert_eq!(view.spec.target_cpu_utilization_percentage, Some(50));
+        let served = v1::HorizontalPodAutoscaler::of_stored(before.clone());
+        assert_eq!(served.spec.target_cpu_utilization_percentage, Some(50));
         let annotation = |name: &str| -> Value {
-            serde_json::from_str(&view.metadata.annotations[name]).unwrap()
+            serde_json::from_str(&served.metadata.annotations[name]).unwrap()
         };
         let pods = serde_json::json!({ "metricName": "qps", "targetAverageValue": "1k" });
         assert_eq!(annotation(METRICS)[0]["pods"], pods);
@@ -468,12 +468,12 @@ mod tests {
         assert_eq!(annotation(METRICS).as_array().map(Vec::len), Some(2));
         let rules = &annotation(BEHAVIOR)["ScaleDown"];
         assert_eq!(rules["StabilizationWindowSeconds"], 5);
-        assert_eq!(view.into_stored(), before);
+        assert_eq!(served.into_stored(), before);
     }
 
     #[test]
     fn an_annotation_that_cannot_be_read_is_removed() {
-        let stored = view(serde_json::json!({ METRICS: "?", "a": "b" })).into_stored();
+        let stored = served(serde_json::json!({ METRICS: "?", "a": "b" })).into_stored();
         assert_eq!(stored.spec.metrics, [cpu_metric(80)]);
         assert_eq!(stored.metadata.annotations.len(), 1);
     }
