@@ -23,6 +23,7 @@ mod prune;
 mod ratchet;
 mod rules;
 mod schema;
+mod strfmt;
 mod value;
 mod violation;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::evaluate::Frame;
 use super::meter::Meter;
 use super::values::Val;
-use super::{compile, parse};
+use super::{parse, program};
 use crate::Schema;
 
 fn schema() -> Schema {
@@ -32,7 +32,7 @@ fn schema() -> Schema {
 fn costs(t: &str, source: &str) -> (u64, u64) {
     let schema = schema();
     let compile =
-        || compile::program(source, schema.root(), false, false).map(|(program, _)| program);
+        || program::program(source, schema.root(), false, false).map(|(program, _)| program);
     let program = parse::with_stack(compile).and_then(|program| program);
     let program = program.unwrap_or_else(|error| panic!("{source}: {error}"));
     let object = json!({

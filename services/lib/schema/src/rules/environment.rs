@@ -5,7 +5,7 @@ use std::iter;
 use std::sync::LazyLock;
 
 use super::check::{Checked, Checker};
-use super::compile::Program;
+use super::program::Program;
 use super::library::authz::{AUTHORIZER, RESOURCE_CHECK};
 use super::parse::{self, MAX_DEPTH, too_deep};
 use super::patch;
@@ -188,7 +188,7 @@ impl<'n> Global<'n> {
 }
 
 impl Output {
-    fn accepts(self, ty: &Type<'_>) -> bool {
+    pub(super) fn accepts(self, ty: &Type<'_>) -> bool {
         match self {
             Output::Any => true,
             Output::Bool => matches!(ty, Type::Bool),

@@ -124,7 +124,7 @@ impl<'a> Evaluation<'a> {
 }
 
 impl Value {
-    fn of(value: &Val<'_>) -> Self {
+    pub(super) fn of(value: &Val<'_>) -> Self {
         match value {
             Val::Bool(flag) => Value::Bool(*flag),
             Val::String(text) => Value::String((**text).to_owned()),

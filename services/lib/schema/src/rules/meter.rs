@@ -15,7 +15,7 @@ const BYTES: u64 = 10;
 
 /// The reason for which an expression has no value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Failure {
+pub enum Failure {
     /// An error, which `&&` and `||` may absorb.
     Error(String),
     /// The arguments of a call have types that no overload has.
@@ -43,7 +43,7 @@ impl Failure {
     }
 
     /// Whether no further expression may be evaluated.
-    pub(super) fn is_final(&self) -> bool {
+    pub fn is_final(&self) -> bool {
         matches!(self, Failure::CallLimit | Failure::Budget)
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn scan(size: u64) -> u64 {
 /// Counts the cost of expressions. Every step of an evaluation, and every value that it makes, is paid before it is done: this bounds time and
 /// memory.
 #[derive(Debug)]
-pub(super) struct Meter {
+pub struct Meter {
     call: u64,
     object: u64,
     call_steps: u64,
@@ -64,7 +64,8 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new() -> Self {
+    /// Returns a meter for the rules of one object.
+    pub fn new() -> Self {
         Self::with_budget(PER_OBJECT)
     }
 
@@ -100,7 +101,7 @@ impl Meter {
     }
 
     /// Whether nothing is left for the rules of the object.
-    pub(super) fn is_spent(&self) -> bool {
+    pub fn is_spent(&self) -> bool {
         self.object == 0
     }
 

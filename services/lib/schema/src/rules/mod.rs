@@ -22,6 +22,7 @@ mod meter;
 mod names;
 mod parse;
 mod patch;
+mod program;
 mod scan;
 mod size;
 mod time;

@@ -97,8 +97,13 @@ fn longest(node: &Node) -> u64 {
     }
 }
 
+/// Returns the largest number of values of a schema that one request can have.
+pub fn max_cardinality(node: &Node) -> u64 {
+    MAX_REQUEST / (smallest(node) + 1)
+}
+
 /// Returns the size of the smallest value in JSON, in bytes.
-pub(super) fn smallest(node: &Node) -> u64 {
+fn smallest(node: &Node) -> u64 {
     if node.int_or_string {
         return 1;
     }

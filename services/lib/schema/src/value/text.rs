@@ -1,9 +1,9 @@
 //! Lengths, patterns and formats of strings.
 
-use super::format;
 use super::outcome::Outcome;
 use crate::node::Node;
 use crate::path::Path;
+use crate::strfmt;
 use crate::violation::{Kind, Violation};
 
 /// Checks length and pattern; the first error counts.
@@ -26,7 +26,7 @@ pub(super) fn check(node: &Node, text: &str, path: &Path<'_>) -> Outcome {
 }
 
 pub(super) fn check_format(node: &Node, text: &str, path: &Path<'_>) -> Outcome {
-    if format::allows(&node.format, text) {
+    if strfmt::allows(&node.format, text) {
         return Outcome::default();
     }
     let quoted = crate::go::quote(text);

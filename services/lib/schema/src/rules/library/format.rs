@@ -6,7 +6,7 @@ use super::super::meter::Failure;
 use super::super::values::Val;
 use super::cost::matching;
 use super::{Cost, Entry};
-use crate::{embedded, value};
+use crate::strfmt;
 
 /// The names of formats.
 const NAMES: [&str; 13] = [
@@ -101,18 +101,18 @@ fn problems(format: &str, text: &str) -> Vec<String> {
         "dns1123LabelPrefix" => names::validate_dns_label(&completed(text)),
         "dns1123Subdomain" => names::validate_dns_subdomain(text),
         "dns1123SubdomainPrefix" => names::validate_dns_subdomain(&completed(text)),
-        "dns1035Label" => embedded::dns1035_label(text),
-        "dns1035LabelPrefix" => embedded::dns1035_label(&completed(text)),
+        "dns1035Label" => names::validate_dns1035_label(text),
+        "dns1035LabelPrefix" => names::validate_dns1035_label(&completed(text)),
         "qualifiedName" => names::validate_qualified_name(text),
         "labelValue" => names::validate_label_value(text),
-        "uri" => unless(value::is_request_uri(text), "invalid URI for request"),
+        "uri" => unless(strfmt::is_request_uri(text), "invalid URI for request"),
         "uuid" => unless(
-            value::allows("uuid", text),
+            strfmt::allows("uuid", text),
             "does not match the UUID format",
         ),
-        "byte" => unless(value::allows("byte", text), "invalid base64"),
-        "date" => unless(value::allows("date", text), "invalid date"),
-        _ => unless(value::allows("date-time", text), "invalid datetime"),
+        "byte" => unless(strfmt::allows("byte", text), "invalid base64"),
+        "date" => unless(strfmt::allows("date", text), "invalid date"),
+        _ => unless(strfmt::allows("date-time", text), "invalid datetime"),
     }
 }
 

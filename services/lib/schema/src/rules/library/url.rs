@@ -7,7 +7,7 @@ use super::super::meter::Failure;
 use super::super::values::{Key, Map, Val};
 use super::convert::count;
 use super::{Cost, Entry};
-use crate::value::is_request_uri;
+use crate::strfmt::is_request_uri;
 
 /// The parts of a URL; those that are missing are empty.
 #[derive(Debug, PartialEq)]
