@@ -12,7 +12,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["proto"]),
     ("codec", &["model", "proto", "schema"]),
     // Names and quantities are checked by the same rules.
-    ("schema", &["model"]),
+    ("cel", &["model"]),
+    ("schema", &["cel", "model"]),
     // Bodies of requests, of any server.
     ("transport", &[]),
     // All processes have tasks that are restarted after a panic.
@@ -32,6 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
+            "cel",
             "codec",
             "host",
             "model",
@@ -125,6 +127,7 @@ const ONLY: &[(&str, &str)] = &[("etcd-client", "store"), ("prost-build", "proto
 /// Crates without I/O and tracing, and the dependencies that they must not have. The services of `proto` need tonic.
 const PURE: &[(&str, &[&str])] = &[
     ("model", &["tokio", "tonic", "axum", "hyper"]),
+    ("cel", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("schema", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     (
         "proto",

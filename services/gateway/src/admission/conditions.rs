@@ -1,11 +1,11 @@
 //! Match conditions: expressions that all have to hold for a policy or webhook to be asked about a request.
 
 use serde_json::Value as Json;
-use setpoint_proto::admissionregistration::MatchCondition;
-use setpoint_schema::expression::{
+use setpoint_cel::{
     Environment, Error, Evaluation, Expression, Input, Output, Question, Value, Variables,
     on_compiler_stack,
 };
+use setpoint_proto::admissionregistration::MatchCondition;
 
 use super::authorizer::Everything;
 use super::environment::{Types, of_policy};

@@ -1,9 +1,9 @@
 //! The type and metadata of embedded objects (`x-kubernetes-embedded-resource`).
 
 use serde_json::{Map, Value};
+use setpoint_cel::Node;
 use setpoint_model::names;
 
-use crate::node::Node;
 use crate::path::Path;
 use crate::violation::Violation;
 

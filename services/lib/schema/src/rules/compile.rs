@@ -1,9 +1,8 @@
 //! Rules that are ready to be evaluated.
 
-use super::environment::Output;
-use super::program::{CompileError, Program};
+use setpoint_cel::{CompileError, Node, Output, Program, Rule};
+
 use crate::definition::field_path;
-use crate::node::{Node, Rule};
 
 /// A compiled rule.
 #[derive(Debug)]
@@ -15,7 +14,7 @@ pub(super) struct Compiled {
     pub(super) field_path: String,
 }
 
-/// Compiles a rule. None if it is empty. Call it from [`parse::with_stack`].
+/// Compiles a rule. None if it is empty. Call it from [`setpoint_cel::on_compiler_stack`].
 pub(super) fn rule(rule: &Rule, node: &Node, is_resource: bool) -> Option<Compiled> {
     if rule.rule.trim().is_empty() {
         return None;
@@ -48,4 +47,3 @@ pub(super) fn rule(rule: &Rule, node: &Node, is_resource: bool) -> Option<Compil
         field_path: field_path::resolve(&rule.field_path, node).unwrap_or_default(),
     })
 }
-

@@ -1,12 +1,10 @@
 //! Rules of a definition: whether they compile, and what they may cost.
 
 use serde_json::json;
+use setpoint_cel::{ListType, Node, Program, Rule, max_cardinality};
 
 use super::Tree;
 use super::compile::Compiled;
-use super::program::Program;
-use super::size::max_cardinality;
-use crate::node::{ListType, Node, Rule};
 use crate::path::Path;
 use crate::violation::Violation;
 

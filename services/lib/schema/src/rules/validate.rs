@@ -4,13 +4,10 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use serde_json::Value;
+use setpoint_cel::{self as cel, Activation, Failure, Meter, Node, Rule};
 
 use super::Tree;
 use super::compile::Compiled;
-use super::evaluation;
-use super::meter::{Failure, Meter};
-use super::program::Activation;
-use crate::node::{Node, Rule};
 use crate::path::Path;
 use crate::ratchet::Correlated;
 use crate::violation::{Kind, Violation};
@@ -236,7 +233,7 @@ impl Validator<'_> {
             return Ok(());
         }
         let detail = match program.eval(activation, optional, self.meter) {
-            Ok(evaluation::Value::Bool(true)) => return Ok(()),
+            Ok(cel::Value::Bool(true)) => return Ok(()),
             Ok(_) => self.message(rule, compiled, activation, optional, place)?,
             Err(failure) => return self.failure(&failure, rule, place),
         };
@@ -279,7 +276,7 @@ impl Validator<'_> {
             _ => return Ok(default_message(rule)),
         };
         let refused = match made {
-            Ok(evaluation::Value::String(text)) => {
+            Ok(cel::Value::String(text)) => {
                 let text = text.trim();
                 let fits = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
                 return Ok(match fits {
@@ -289,7 +286,7 @@ impl Validator<'_> {
             }
             Err(Failure::CallLimit) => format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
-                crate::go::quote(&rule.message_expression)
+                setpoint_cel::go::quote(&rule.message_expression)
             ),
             Err(Failure::Budget) => "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned(),
             _ => return Ok(default_message(rule)),

@@ -1,8 +1,9 @@
 //! The formats that apply to values of a schema.
 
+use setpoint_cel::Node;
+use setpoint_cel::strfmt;
+
 use super::{INTEGER, NUMBER, STRING};
-use crate::node::Node;
-use crate::strfmt;
 
 /// Returns the format if it is one of the schema's type, and else none: other formats are ignored.
 pub(super) fn effective(node: &Node) -> &str {

@@ -1,9 +1,10 @@
 //! Lengths, patterns and formats of strings.
 
+use setpoint_cel::Node;
+use setpoint_cel::strfmt;
+
 use super::outcome::Outcome;
-use crate::node::Node;
 use crate::path::Path;
-use crate::strfmt;
 use crate::violation::{Kind, Violation};
 
 /// Checks length and pattern; the first error counts.
@@ -29,7 +30,7 @@ pub(super) fn check_format(node: &Node, text: &str, path: &Path<'_>) -> Outcome 
     if strfmt::allows(&node.format, text) {
         return Outcome::default();
     }
-    let quoted = crate::go::quote(text);
+    let quoted = setpoint_cel::go::quote(text);
     let detail = format!("{path} in body must be of type {}: {quoted}", node.format);
     Outcome::failed(Violation::new(
         Kind::TypeInvalid,

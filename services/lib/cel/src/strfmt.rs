@@ -163,7 +163,7 @@ fn is_mac(text: &str) -> bool {
 }
 
 /// An absolute URI or an absolute path, as of a request.
-pub(crate) fn is_request_uri(text: &str) -> bool {
+pub fn is_request_uri(text: &str) -> bool {
     let clean = !text.is_empty() && text.chars().all(|letter| !letter.is_ascii_control());
     if !clean || !has_valid_escapes(text) {
         return false;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::expression::{Environment, Global, Output, on_compiler_stack};
+use crate::{Environment, Global, Output, on_compiler_stack};
 
 /// Evaluates an expression with variables over an object.
 fn eval(variables: &[(&str, &str)], source: &str, object: &Json) -> Result<Value, String> {

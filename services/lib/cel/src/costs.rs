@@ -1,38 +1,73 @@
 //! Tests of what expressions cost, estimated and at run time.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::evaluate::Frame;
 use super::meter::Meter;
 use super::values::Val;
 use super::{parse, program};
-use crate::Schema;
+use crate::{AdditionalProperties, Node};
 
-fn schema() -> Schema {
-    let text = |max: u64| json!({"type": "string", "maxLength": max});
-    let list = |items: Value| json!({"type": "array", "maxItems": 10, "items": items});
+fn object(properties: impl IntoIterator<Item = (&'static str, Node)>) -> Node {
+    let properties = properties.into_iter();
+    Node {
+        properties: properties
+            .map(|(name, node)| (name.to_owned(), node))
+            .collect(),
+        ..node("object")
+    }
+}
+
+fn node(schema_type: &str) -> Node {
+    let schema_type = schema_type.to_owned();
+    Node {
+        schema_type,
+        ..Node::default()
+    }
+}
+
+fn text(max: Option<i64>, format: &str) -> Node {
+    let mut text = node("string");
+    text.format = format.to_owned();
+    text.bounds.max_length = max;
+    text
+}
+
+fn list(items: Node) -> Node {
+    let mut list = node("array");
+    list.bounds.max_items = Some(10);
+    list.items = Some(Box::new(items));
+    list
+}
+
+fn map(values: Node) -> Node {
+    let mut map = node("object");
+    map.bounds.max_properties = Some(10);
+    map.additional_properties = Some(AdditionalProperties::Schema(Box::new(values)));
+    map
+}
+
+fn schema() -> Node {
     // A character has up to four bytes: `t` has the size 100, `p` and the items of `s` and `k` have 20.
-    let json = json!({"type": "object", "properties": {
-        "n": {"type": "integer"},
-        "b": {"type": "boolean"},
-        "t": text(25),
-        "p": text(5),
-        "y": {"type": "string", "format": "byte", "maxLength": 40},
-        "w": {"type": "string", "format": "date-time"},
-        "u": {"type": "string", "format": "duration"},
-        "o": {"type": "object", "properties": {"a": text(5)}},
-        "l": list(json!({"type": "integer"})),
-        "s": list(text(5)),
-        "k": {"type": "object", "maxProperties": 10, "additionalProperties": text(5)},
-    }});
-    Schema::compile(&json).expect("a schema")
+    object([
+        ("n", node("integer")),
+        ("b", node("boolean")),
+        ("t", text(Some(25), "")),
+        ("p", text(Some(5), "")),
+        ("y", text(Some(40), "byte")),
+        ("w", text(None, "date-time")),
+        ("u", text(None, "duration")),
+        ("o", object([("a", text(Some(5), ""))])),
+        ("l", list(node("integer"))),
+        ("s", list(text(Some(5), ""))),
+        ("k", map(text(Some(5), ""))),
+    ])
 }
 
 /// Returns the estimated and the actual cost of an expression about an object whose field `t` has this value.
 fn costs(t: &str, source: &str) -> (u64, u64) {
     let schema = schema();
-    let compile =
-        || program::program(source, schema.root(), false, false).map(|(program, _)| program);
+    let compile = || program::program(source, &schema, false, false).map(|(program, _)| program);
     let program = parse::with_stack(compile).and_then(|program| program);
     let program = program.unwrap_or_else(|error| panic!("{source}: {error}"));
     let object = json!({
@@ -40,7 +75,7 @@ fn costs(t: &str, source: &str) -> (u64, u64) {
         "l": [1, 2, 3], "s": ["b", "a", "b"], "k": {"x": "1"},
     });
     let mut slots = vec![Ok(Val::Null); program.slots];
-    slots[0] = Val::read(&object, schema.root(), false);
+    slots[0] = Val::read(&object, &schema, false);
     let mut meter = Meter::new();
     let mut frame = Frame {
         slots,

@@ -4,20 +4,24 @@ use serde_json::{Number, Value};
 
 /// A number as upstream decodes it from JSON: an integer of 64 bits, or a double.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Num {
+pub enum Num {
+    /// An integer.
     Int(i64),
+    /// A double.
     Float(f64),
 }
 
 impl Num {
-    pub(crate) fn of(number: &Number) -> Self {
+    /// Returns the number of JSON.
+    pub fn of(number: &Number) -> Self {
         match number.as_i64() {
             Some(int) => Num::Int(int),
             None => Num::Float(number.as_f64().unwrap_or(f64::INFINITY)),
         }
     }
 
-    pub(crate) fn as_f64(self) -> f64 {
+    /// Returns the number as a double.
+    pub fn as_f64(self) -> f64 {
         match self {
             Num::Int(int) => int as f64,
             Num::Float(float) => float,
@@ -26,7 +30,7 @@ impl Num {
 }
 
 /// Returns a value as an error shows it: `%q` of a string, `%v` of a number, and else JSON.
-pub(crate) fn show(value: &Value) -> String {
+pub fn show(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         Value::Number(number) => match Num::of(number) {
@@ -38,7 +42,7 @@ pub(crate) fn show(value: &Value) -> String {
 }
 
 /// Returns a value as JSON with Go's escapes.
-pub(crate) fn json(value: &Value) -> String {
+pub fn json(value: &Value) -> String {
     let text = value.to_string();
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return text;
@@ -59,7 +63,7 @@ pub fn print(value: &Value) -> String {
 }
 
 /// Returns `%v` of a double: an exponent below 1e-4 and from 1e6 on.
-pub(crate) fn float(value: f64) -> String {
+pub fn float(value: f64) -> String {
     if value.is_nan() {
         return "NaN".into();
     }
@@ -85,7 +89,7 @@ fn exponential(value: f64) -> String {
 }
 
 /// Returns `%q` of a string.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for letter in text.chars() {
@@ -123,7 +127,7 @@ fn is_printable(letter: char) -> bool {
 }
 
 /// Whether a double is an integer by the rule of upstream's validator, with its tolerance for rounding.
-pub(crate) fn is_integer(value: f64) -> bool {
+pub fn is_integer(value: f64) -> bool {
     const MAX_SAFE: f64 = 9_007_199_254_740_991.0;
     const EPSILON: f64 = 1e-9;
     if !value.is_finite() || value.abs() > MAX_SAFE {

@@ -5,10 +5,10 @@ use std::iter;
 use std::sync::LazyLock;
 
 use super::check::{Checked, Checker};
-use super::program::Program;
 use super::library::authz::{AUTHORIZER, RESOURCE_CHECK};
 use super::parse::{self, MAX_DEPTH, too_deep};
 use super::patch;
+use super::program::Program;
 use super::size::Size;
 use super::types::{Object, Type};
 use crate::node::Node;

@@ -2,9 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::expression::{
-    Environment, Error, Evaluation, Global, Input, Output, Variables, on_compiler_stack,
-};
+use crate::{Environment, Error, Evaluation, Global, Input, Output, Variables, on_compiler_stack};
 
 /// Evaluates an expression that makes a patch of `object`.
 fn patch_of(source: &str, output: Output, object: &Json) -> Result<Json, String> {

@@ -122,7 +122,8 @@ pub struct Enumeration {
 }
 
 impl Enumeration {
-    pub(crate) fn new(values: Vec<Value>) -> Self {
+    /// Returns an `enum` with these values.
+    pub fn new(values: Vec<Value>) -> Self {
         // A null in the list allows nothing: upstream compares by type, and null has none.
         let typed = values.iter().filter(|value| !value.is_null());
         let known = typed.map(canonical).collect();
@@ -134,7 +135,8 @@ impl Enumeration {
         &self.values
     }
 
-    pub(crate) fn allows(&self, value: &Value) -> bool {
+    /// Returns whether the value is one of those that are allowed.
+    pub fn allows(&self, value: &Value) -> bool {
         self.values.is_empty() || self.known.contains(&canonical(value))
     }
 }
@@ -176,7 +178,7 @@ impl Node {
     }
 
     /// Sets [`Node::may_have_unknown_fields`] here and below.
-    pub(crate) fn inherit(&mut self, outer: bool) {
+    pub fn inherit(&mut self, outer: bool) {
         let inherited = outer || self.preserve_unknown_fields;
         self.may_have_unknown_fields = inherited;
         let values = match &mut self.additional_properties {
@@ -190,7 +192,7 @@ impl Node {
     }
 
     /// The schemas inside `allOf`, `anyOf`, `oneOf` and `not`, with the keyword and the index of each.
-    pub(crate) fn junctors(&self) -> impl Iterator<Item = (&'static str, Option<usize>, &Node)> {
+    pub fn junctors(&self) -> impl Iterator<Item = (&'static str, Option<usize>, &Node)> {
         let lists = [
             ("allOf", &self.all_of),
             ("anyOf", &self.any_of),
