@@ -16,6 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("schema", &["cel", "model"]),
     // Bodies of requests, of any server.
     ("transport", &[]),
+    // Connections of kubectl.
+    ("spdy", &[]),
     // All processes have tasks that are restarted after a panic.
     ("task", &[]),
     ("telemetry", &["proto"]),
@@ -39,6 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "model",
             "proto",
             "schema",
+            "spdy",
             "store",
             "task",
             "telemetry",

@@ -15,4 +15,4 @@ mod headers;
 #[cfg(test)]
 mod tests;
 
-pub(super) use connection::{Incoming, Stream, Writer, accept};
+pub use connection::{Gone, Incoming, Stream, Writer, accept};

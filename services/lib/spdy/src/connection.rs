@@ -24,28 +24,30 @@ const STALL: Duration = Duration::from_secs(600);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A stream that the client has opened.
-pub(in super::super) struct Stream {
+pub struct Stream {
+    /// The number of the stream, which is unique in its connection.
     pub id: u32,
     headers: Headers,
     /// The bytes that the client sends, until it ends the stream.
     pub data: mpsc::Receiver<Bytes>,
+    /// The direction to the client.
     pub writer: Writer,
 }
 
 impl Stream {
     /// Returns the value of a header; empty if there is none.
-    pub(in super::super) fn header(&self, name: &str) -> &str {
+    pub fn header(&self, name: &str) -> &str {
         self.headers.get(name)
     }
 }
 
 /// The client is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Gone;
+pub struct Gone;
 
 /// The server's direction of a stream.
 #[derive(Clone)]
-pub(in super::super) struct Writer {
+pub struct Writer {
     id: u32,
     frames: mpsc::Sender<Frame>,
 }
@@ -55,7 +57,7 @@ impl Writer {
     ///
     /// # Errors
     /// If the client is gone.
-    pub(in super::super) async fn write(&self, data: Bytes) -> Result<(), Gone> {
+    pub async fn write(&self, data: Bytes) -> Result<(), Gone> {
         self.send(Frame::Data {
             id: self.id,
             is_last: false,
@@ -65,7 +67,7 @@ impl Writer {
     }
 
     /// Ends the stream in this direction.
-    pub(in super::super) async fn end(&self) {
+    pub async fn end(&self) {
         let end = Frame::Data {
             id: self.id,
             is_last: true,
@@ -76,7 +78,7 @@ impl Writer {
     }
 
     /// Breaks the stream in both directions.
-    pub(in super::super) async fn reset(&self) {
+    pub async fn reset(&self) {
         let (id, status) = (self.id, INTERNAL_ERROR);
         let _ = self.send(Frame::Reset { id, status }).await;
     }
@@ -87,25 +89,25 @@ impl Writer {
 }
 
 /// The streams that the client opens.
-pub(in super::super) struct Incoming {
+pub struct Incoming {
     streams: mpsc::Receiver<Stream>,
     frames: mpsc::Sender<Frame>,
 }
 
 impl Incoming {
     /// Returns the next stream; `None` when the connection has ended.
-    pub(in super::super) async fn next(&mut self) -> Option<Stream> {
+    pub async fn next(&mut self) -> Option<Stream> {
         self.streams.recv().await
     }
 
     /// Ends the connection, once what was sent before is written.
-    pub(in super::super) async fn close(&self) {
+    pub async fn close(&self) {
         let _ = self.frames.send(Frame::GoAway { last: 0 }).await;
     }
 }
 
 /// Returns the streams of a connection, and the future that reads and writes it. That ends with the connection.
-pub(in super::super) fn accept<Io>(connection: Io) -> (Incoming, impl Future<Output = ()> + Send)
+pub fn accept<Io>(connection: Io) -> (Incoming, impl Future<Output = ()> + Send)
 where
     Io: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -233,7 +235,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         };
         let stalled = match data.is_empty() {
             true => false,
-            // A stream that nobody reads any more takes data and drops it.
+            // A stream that is not read any more takes data and drops it.
             false => timeout(STALL, stream.send(data)).await.is_err(),
         };
         if is_last || stalled {
