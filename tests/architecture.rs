@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("schema", &["cel", "model"]),
     // Bodies of requests, of any server.
     ("transport", &[]),
+    ("openapi", &["codec", "proto"]),
     // Connections of kubectl.
     ("spdy", &[]),
     // All processes have tasks that are restarted after a panic.
@@ -39,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "codec",
             "host",
             "model",
+            "openapi",
             "proto",
             "schema",
             "spdy",
@@ -132,6 +134,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("model", &["tokio", "tonic", "axum", "hyper"]),
     ("cel", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("schema", &["tokio", "tonic", "axum", "hyper", "tracing"]),
+    ("openapi", &["tokio", "tonic", "axum", "hyper", "http"]),
     (
         "proto",
         &["tokio", "tracing", "opentelemetry", "tracing-opentelemetry"],

@@ -37,6 +37,8 @@ pub struct Kind {
     pub is_review: bool,
     /// Whether its objects are computed at each read and never stored.
     pub is_computed: bool,
+    /// Whether a collection of its objects can be deleted with one request.
+    pub deletes_collection: bool,
     /// The descriptor of its message.
     pub message: MessageDescriptor,
     /// The type URL in an `Any`.
@@ -72,6 +74,7 @@ impl Kind {
             view_of: optional(rules.view_of),
             is_review: rules.review,
             is_computed: rules.computed,
+            deletes_collection: !rules.keeps_collection,
             codec: Some(codec),
             ..Self::named(
                 Names {
@@ -113,6 +116,7 @@ impl Kind {
             view_of: None,
             is_review: false,
             is_computed: false,
+            deletes_collection: true,
             message,
             codec: None,
             empty: OnceLock::new(),

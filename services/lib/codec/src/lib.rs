@@ -15,6 +15,7 @@ mod kind;
 mod kinds;
 mod object;
 pub mod patch;
+pub mod rest;
 pub mod rules;
 pub mod strict;
 

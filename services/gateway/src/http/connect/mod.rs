@@ -65,8 +65,3 @@ pub(super) async fn connect(request: ConnectRequest, body: Body) -> Result<Respo
         _ => Err(not_allowed()),
     }
 }
-
-/// Returns whether a subresource connects.
-pub(super) fn is_connect(subresource: &str) -> bool {
-    matches!(subresource, "exec" | "attach" | "portforward" | "proxy")
-}

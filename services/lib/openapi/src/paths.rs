@@ -1,17 +1,15 @@
 //! The paths of a kind and their operations.
 
 use serde_json::{Map, Value, json};
+use setpoint_codec::rest::{
+    is_connect, media_types, patch_types, path_of, subresource_kind, subresource_verbs,
+};
 use setpoint_codec::{Definition, Kind};
 
-use super::super::accept::media_types;
-use super::super::connect::is_connect;
-use super::super::discovery::{path_of, subresource_kind, subresource_verbs};
-use super::super::write::patch_types;
 use super::parameters::{
     DELETE, DELETE_COLLECTION, LIST, PATCH, PRETTY, WRITE, parameter, variable,
 };
 use super::{connect, schema};
-use crate::kinds;
 
 /// Adds the paths of a kind.
 pub(super) fn add_kind(
@@ -70,7 +68,7 @@ pub(super) fn add_kind(
         return;
     }
     let mut operations = json!({ "get": whole("list"), "post": whole("post") });
-    if kinds::of(kind).deletes_collections() {
+    if kind.deletes_collection {
         operations["delete"] = whole("deletecollection");
     }
     paths.insert(

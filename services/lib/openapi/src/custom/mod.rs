@@ -4,9 +4,9 @@ mod node;
 mod unsupported;
 
 use serde_json::{Map, Value, json};
+use setpoint_codec::rest::subresource_kind;
 use setpoint_codec::{Definition, Kind};
 
-use super::super::discovery::subresource_kind;
 use super::schema::{self, Schemas};
 
 /// The version of OpenAPI that a schema is for.

@@ -1,17 +1,21 @@
 //! The protobuf encoding of OpenAPI v2 that clients of Kubernetes read (gnostic's `OpenAPIv2.proto`), as far as the document
-//! needs it. A `oneof` of which only one field is used is that field.
-
-mod messages;
+//! needs it.
 
 use prost::Message as _;
 use serde_json::{Map, Value};
-
-use messages::{
-    AdditionalProperties, BodyParameter, Document, Info, Items, ItemsItem, NamedAny,
-    NamedParameter, NamedParameters, NamedPathItem, NamedResponseValue, NamedSchema,
-    NonBodyParameter, Operation, Parameter, ParametersItem, PathItem, PathParameter, Paths,
-    Properties, QueryParameter, Reference, Response, ResponseValue, Responses, Schema, SchemaItem,
-    TypeItem, Yaml,
+use setpoint_proto::openapi_v2::additional_properties_item::Oneof as AdditionalProperties;
+use setpoint_proto::openapi_v2::non_body_parameter::Oneof as NonBody;
+use setpoint_proto::openapi_v2::parameter::Oneof as ParameterKind;
+use setpoint_proto::openapi_v2::parameters_item::Oneof as ParameterOrReference;
+use setpoint_proto::openapi_v2::response_value::Oneof as ResponseOrReference;
+use setpoint_proto::openapi_v2::schema_item::Oneof as SchemaOnly;
+use setpoint_proto::openapi_v2::{
+    AdditionalPropertiesItem, Any, BodyParameter, Definitions, Document,
+    FormDataParameterSubSchema, HeaderParameterSubSchema, Info, ItemsItem, JsonReference, NamedAny,
+    NamedParameter, NamedPathItem, NamedResponseValue, NamedSchema, NonBodyParameter, Operation,
+    Parameter, ParameterDefinitions, ParametersItem, PathItem, PathParameterSubSchema, Paths,
+    PrimitivesItems, Properties, QueryParameterSubSchema, Response, ResponseValue, Responses,
+    Schema, SchemaItem, TypeItem,
 };
 
 /// Encodes a document of OpenAPI v2.
@@ -30,7 +34,9 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
         paths: Some(Paths {
             path: paths.collect(),
         }),
-        definitions: properties(&document["definitions"]),
+        definitions: Some(Definitions {
+            additional_properties: schemas(&document["definitions"]),
+        }),
         parameters: named_parameters(&document["parameters"]),
     };
     document.encode_to_vec()
@@ -74,65 +80,64 @@ fn operation(operation: &Value) -> Operation {
 }
 
 fn response(response: &Value) -> ResponseValue {
-    let reference = reference(response);
-    let of = || Response {
-        description: text(&response["description"]),
-        schema: response.get("schema").map(item),
-        vendor_extension: extensions(response),
+    let of = || {
+        ResponseOrReference::Response(Response {
+            description: text(&response["description"]),
+            schema: response.get("schema").map(item),
+            vendor_extension: extensions(response),
+        })
     };
+    let reference = reference(response).map(ResponseOrReference::JsonReference);
     ResponseValue {
-        response: reference.is_none().then(of),
-        reference,
+        oneof: Some(reference.unwrap_or_else(of)),
     }
 }
 
-fn reference(of: &Value) -> Option<Reference> {
+fn reference(of: &Value) -> Option<JsonReference> {
     let reference = of["$ref"].as_str()?;
-    Some(Reference {
-        reference: reference.to_owned(),
+    Some(JsonReference {
+        r#ref: reference.to_owned(),
         description: text(&of["description"]),
     })
 }
 
 fn parameters(list: &Value) -> Vec<ParametersItem> {
     let items = elements(list).map(|one| {
-        let reference = reference(one);
+        let reference = reference(one).map(ParameterOrReference::JsonReference);
+        let of = || ParameterOrReference::Parameter(parameter(one));
         ParametersItem {
-            parameter: reference.is_none().then(|| parameter(one)),
-            reference,
+            oneof: Some(reference.unwrap_or_else(of)),
         }
     });
     items.collect()
 }
 
-fn named_parameters(of: &Value) -> Option<NamedParameters> {
+fn named_parameters(of: &Value) -> Option<ParameterDefinitions> {
     let named = fields(of).map(|(name, value)| NamedParameter {
         name: name.clone(),
         value: Some(parameter(value)),
     });
     let additional_properties: Vec<_> = named.collect();
-    (!additional_properties.is_empty()).then_some(NamedParameters {
+    (!additional_properties.is_empty()).then_some(ParameterDefinitions {
         additional_properties,
     })
 }
 
 fn parameter(parameter: &Value) -> Parameter {
-    let mut other = NonBodyParameter::default();
-    match parameter["in"].as_str() {
+    let other = match parameter["in"].as_str() {
         Some("body") => {
             return Parameter {
-                body: Some(body(parameter)),
-                other: None,
+                oneof: Some(ParameterKind::BodyParameter(body(parameter))),
             };
         }
-        Some("path") => other.path = Some(in_path(parameter)),
-        Some("header") => other.header = Some(in_path(parameter)),
-        Some("formData") => other.form = Some(in_query(parameter)),
-        _ => other.query = Some(in_query(parameter)),
-    }
+        Some("path") => NonBody::PathParameterSubSchema(in_path(parameter)),
+        Some("header") => NonBody::HeaderParameterSubSchema(in_header(parameter)),
+        Some("formData") => NonBody::FormDataParameterSubSchema(in_form(parameter)),
+        _ => NonBody::QueryParameterSubSchema(in_query(parameter)),
+    };
+    let other = NonBodyParameter { oneof: Some(other) };
     Parameter {
-        body: None,
-        other: Some(other),
+        oneof: Some(ParameterKind::NonBodyParameter(other)),
     }
 }
 
@@ -146,40 +151,33 @@ fn body(parameter: &Value) -> BodyParameter {
     }
 }
 
-fn in_path(parameter: &Value) -> PathParameter {
-    PathParameter {
-        required: flag(&parameter["required"]),
-        r#in: text(&parameter["in"]),
-        description: text(&parameter["description"]),
-        name: text(&parameter["name"]),
-        r#type: text(&parameter["type"]),
-        format: text(&parameter["format"]),
-        items: parameter.get("items").map(items_of_parameter),
-        collection_format: text(&parameter["collectionFormat"]),
-        unique_items: flag(&parameter["uniqueItems"]),
-        r#enum: elements(&parameter["enum"]).map(yaml).collect(),
-    }
+/// Defines a function for a message of parameters: the messages have the same fields with other numbers.
+macro_rules! parameter_in {
+    ($name:ident, $message:ident) => {
+        fn $name(parameter: &Value) -> $message {
+            $message {
+                required: flag(&parameter["required"]),
+                r#in: text(&parameter["in"]),
+                description: text(&parameter["description"]),
+                name: text(&parameter["name"]),
+                r#type: text(&parameter["type"]),
+                format: text(&parameter["format"]),
+                items: parameter.get("items").map(items_of_parameter),
+                collection_format: text(&parameter["collectionFormat"]),
+                unique_items: flag(&parameter["uniqueItems"]),
+                r#enum: elements(&parameter["enum"]).map(yaml).collect(),
+            }
+        }
+    };
 }
+parameter_in!(in_path, PathParameterSubSchema);
+parameter_in!(in_header, HeaderParameterSubSchema);
+parameter_in!(in_form, FormDataParameterSubSchema);
+parameter_in!(in_query, QueryParameterSubSchema);
 
-fn in_query(parameter: &Value) -> QueryParameter {
-    let of = in_path(parameter);
-    QueryParameter {
-        required: of.required,
-        r#in: of.r#in,
-        description: of.description,
-        name: of.name,
-        r#type: of.r#type,
-        format: of.format,
-        items: of.items,
-        collection_format: of.collection_format,
-        unique_items: of.unique_items,
-        r#enum: of.r#enum,
-    }
-}
-
-fn items_of_parameter(items: &Value) -> Items {
+fn items_of_parameter(items: &Value) -> PrimitivesItems {
     let inner = items.get("items").map(items_of_parameter);
-    Items {
+    PrimitivesItems {
         r#type: text(&items["type"]),
         format: text(&items["format"]),
         items: inner.map(Box::new),
@@ -198,7 +196,7 @@ fn schema(schema: &Value) -> Schema {
     let whole = |name: &str| schema[name].as_i64().unwrap_or_default();
     let others = schema.get("additionalProperties");
     Schema {
-        reference: text(&schema["$ref"]),
+        r#ref: text(&schema["$ref"]),
         format: text(&schema["format"]),
         title: text(&schema["title"]),
         description: text(&schema["description"]),
@@ -222,33 +220,39 @@ fn schema(schema: &Value) -> Schema {
         r#type: of,
         items,
         all_of: elements(&schema["allOf"]).map(self::schema).collect(),
-        properties: schema.get("properties").and_then(properties),
+        properties: schema.get("properties").map(properties),
         read_only: flag(&schema["readOnly"]),
         example: schema.get("example").map(yaml),
         vendor_extension: extensions(schema),
     }
 }
 
-fn additional_properties(of: &Value) -> AdditionalProperties {
-    let boolean = of.as_bool();
-    let schema = boolean.is_none().then(|| schema(of).into());
-    AdditionalProperties { schema, boolean }
+fn additional_properties(of: &Value) -> AdditionalPropertiesItem {
+    let one = match of.as_bool() {
+        Some(boolean) => AdditionalProperties::Boolean(boolean),
+        None => AdditionalProperties::Schema(schema(of).into()),
+    };
+    AdditionalPropertiesItem { oneof: Some(one) }
 }
 
 fn item(of: &Value) -> SchemaItem {
     SchemaItem {
-        schema: Some(Box::new(schema(of))),
+        oneof: Some(SchemaOnly::Schema(schema(of))),
     }
 }
 
-fn properties(of: &Value) -> Option<Properties> {
+fn properties(of: &Value) -> Properties {
+    Properties {
+        additional_properties: schemas(of),
+    }
+}
+
+fn schemas(of: &Value) -> Vec<NamedSchema> {
     let named = fields(of).map(|(name, value)| NamedSchema {
         name: name.clone(),
         value: Some(schema(value)),
     });
-    Some(Properties {
-        additional_properties: named.collect(),
-    })
+    named.collect()
 }
 
 fn extensions(of: &Value) -> Vec<NamedAny> {
@@ -260,8 +264,8 @@ fn extensions(of: &Value) -> Vec<NamedAny> {
     named.collect()
 }
 
-fn yaml(value: &Value) -> Yaml {
-    Yaml {
+fn yaml(value: &Value) -> Any {
+    Any {
         yaml: value.to_string(),
     }
 }
@@ -299,6 +303,13 @@ mod tests {
 
     use super::*;
 
+    fn other(parameter: &Parameter) -> &NonBody {
+        match &parameter.oneof {
+            Some(ParameterKind::NonBodyParameter(other)) => other.oneof.as_ref().unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_document_is_encoded_with_gnostics_field_numbers() {
         let reference = json!({ "$ref": "#/definitions/a" });
@@ -324,14 +335,19 @@ mod tests {
         let path = read.paths.unwrap().path.remove(0);
         assert_eq!(path.name, "/a");
         let patch = path.value.unwrap().patch.unwrap();
-        let named = patch.parameters[0].parameter.clone().unwrap();
-        assert_eq!(named.other.unwrap().query.unwrap().name, "q");
+        let Some(ParameterOrReference::Parameter(named)) = &patch.parameters[0].oneof else {
+            panic!("{:?}", patch.parameters);
+        };
+        let NonBody::QueryParameterSubSchema(query) = other(named) else {
+            panic!("{named:?}");
+        };
+        assert_eq!(query.name, "q");
         let yaml = patch.vendor_extension[0].value.clone().unwrap().yaml;
         assert_eq!(yaml, r#""patch""#);
         let definition = &read.definitions.unwrap().additional_properties[0];
         let schema = definition.value.clone().unwrap();
-        let others = schema.additional_properties.unwrap();
-        assert_eq!((others.boolean, others.schema), (Some(true), None));
+        let others = schema.additional_properties.unwrap().oneof;
+        assert_eq!(others, Some(AdditionalProperties::Boolean(true)));
         let properties = schema.properties.unwrap();
         let list = properties.additional_properties[0].value.clone().unwrap();
         let item = list.items.unwrap().schema.remove(0);
@@ -350,11 +366,18 @@ mod tests {
         });
         let read = Document::decode(&*encode(&document)).unwrap();
         let path = read.paths.unwrap().path.remove(0).value.unwrap();
-        let reference = path.head.unwrap().parameters[0].reference.clone().unwrap();
-        assert_eq!(reference.reference, "#/parameters/b");
+        let parameters = path.head.unwrap().parameters;
+        let Some(ParameterOrReference::JsonReference(reference)) = &parameters[0].oneof else {
+            panic!("{parameters:?}");
+        };
+        assert_eq!(reference.r#ref, "#/parameters/b");
         let named = read.parameters.unwrap().additional_properties;
-        let other = |at: usize| named[at].value.clone().unwrap().other.unwrap();
-        assert_eq!(other(0).header.unwrap().items.unwrap().r#type, "string");
-        assert_eq!(other(1).form.unwrap().description, "text");
+        let [b, c] = [0, 1].map(|at| other(named[at].value.as_ref().unwrap()));
+        let (NonBody::HeaderParameterSubSchema(b), NonBody::FormDataParameterSubSchema(c)) = (b, c)
+        else {
+            panic!("{named:?}");
+        };
+        assert_eq!(b.items.as_ref().unwrap().r#type, "string");
+        assert_eq!(c.description, "text");
     }
 }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use serde_json::{Value, json};
 
-use super::super::compression::{gunzip, gzip};
-use super::gnostic;
+use super::gzip::{gunzip, gzip};
+use super::{gnostic, v3};
 
 /// A part of the document of v2, compressed.
 pub(super) struct Part {
@@ -75,7 +75,7 @@ pub(super) fn write_json<'p>(
     out: &mut dyn Write,
     parts: impl Iterator<Item = &'p Part> + Clone,
 ) -> io::Result<()> {
-    let info = super::info();
+    let info = v3::info();
     let head = json!({ "swagger": "2.0", "info": info }).to_string();
     out.write_all(head.strip_suffix('}').unwrap_or_default().as_bytes())?;
     out.write_all(br#","paths":{"#)?;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::part::Part;
-use crate::aggregation::{Filtered, Remote, Specification};
+use super::swagger::{Filtered, Specification};
 
 /// The size of all documents of other servers in bytes of JSON that are merged at most. They are in memory while they are.
 const MAX_SIZE: usize = 16 << 20;
@@ -23,19 +23,6 @@ const MAX_SIZE: usize = 16 << 20;
 const KINDS: &str = "x-kubernetes-group-version-kind";
 
 type Object = Map<String, Value>;
-
-/// Sorts servers as upstream does: by the highest priority of their group, then by the names of their APIServices.
-pub(super) fn sort(remotes: &mut [Arc<Remote>]) {
-    let mut highest = HashMap::<_, i32>::new();
-    for remote in &*remotes {
-        let highest = highest.entry(remote.group.clone()).or_insert(i32::MIN);
-        *highest = remote.priorities.0.max(*highest);
-    }
-    remotes.sort_by_cached_key(|remote| {
-        let priority = highest.get(&remote.group).copied();
-        (std::cmp::Reverse(priority), remote.name.clone())
-    });
-}
 
 /// Returns a document of what the other servers add to the local parts.
 pub(super) fn merged<'p>(local: impl Iterator<Item = &'p Part>, others: &[Arc<Filtered>]) -> Value {
@@ -131,8 +118,8 @@ impl Merge {
     }
 }
 
-/// Returns new names for those of which something else is `known`: `Some(false)` if it is, `Some(true)` if the same is.
-/// Values are compared by their `content`.
+/// Returns new names for definitions that clash with a different definition of the same name. `known` compares the
+/// `content` of a value with that of the definition of a name: `None` if there is none, `Some(true)` if both are equal.
 fn renames<'s, C>(
     source: &'s Object,
     content: impl Fn(&'s Value) -> C,

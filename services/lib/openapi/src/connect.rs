@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use setpoint_codec::Kind;
+use setpoint_codec::rest::subresource_kind;
 use setpoint_codec::rules;
 
-use super::super::discovery::subresource_kind;
 use super::parameters::parameter;
 use super::schema;
 

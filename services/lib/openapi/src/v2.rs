@@ -1,13 +1,40 @@
-//! Converts a document of OpenAPI v3 to v2 (Swagger).
+//! The document of OpenAPI v2 (Swagger), in parts that are converted from v3.
 
 use std::mem::take;
 
 use serde_json::{Map, Value, json};
+use setpoint_codec::kinds;
+
+use super::published::Described;
+use super::schema::Schemas;
+use super::v3::{add_kind, body_schemas, document};
+use super::{custom, paths};
 
 type Object = Map<String, Value>;
 
-/// Converts a document.
-pub(super) fn convert(mut v3: Value) -> Value {
+/// Returns the document of the built-in kinds in parts, one for each kind: the whole would take much memory at once.
+pub(super) fn built_in_parts() -> impl Iterator<Item = Value> {
+    // Schemas of earlier parts stay as null.
+    let mut schemas = body_schemas();
+    kinds().served().map(move |kind| {
+        let mut paths = Map::new();
+        add_kind(&mut paths, &mut schemas, kind);
+        let new = schemas.iter_mut().filter(|(_, schema)| !schema.is_null());
+        let new = new.map(|(name, schema)| (name.clone(), schema.take()));
+        convert(document(paths, new.collect()))
+    })
+}
+
+/// Returns the part of the document with a custom kind. The schemas that it refers to are in other parts.
+pub(super) fn part_of_custom((kind, definition): &Described) -> Value {
+    let (mut paths, mut schemas) = (Map::new(), Schemas::new());
+    paths::add_kind(&mut paths, kind, definition);
+    custom::add_kind(&mut schemas, kind, definition, custom::Form::V2);
+    convert(document(paths, schemas))
+}
+
+/// Converts a document of v3.
+fn convert(mut v3: Value) -> Value {
     let mut schemas = take(&mut v3["components"]["schemas"]);
     entries(&mut schemas).for_each(convert_schema);
     let mut paths = take(&mut v3["paths"]);

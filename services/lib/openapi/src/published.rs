@@ -4,25 +4,27 @@
 //! and the custom kinds are no longer those of the last request, the documents of groups and versions with other definitions
 //! are new, and are built when they are requested themselves. So is the document of v2 when that of another server has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use parking_lot::Mutex;
+use setpoint_codec::rest::path_of;
 use setpoint_codec::{CustomKinds, Definition, Kind, kinds};
 
-use super::super::discovery::{group_versions, path_of};
 use super::document::Document;
 use super::merge;
 use super::part::{self, Part};
-use crate::aggregation::Filtered;
+use super::swagger::Filtered;
+use super::{v2, v3};
 
 /// The documents of v3 of built-in kinds, by their path below `/openapi/v3/`.
 static BUILT_IN: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
-    let served: Vec<_> = kinds().served().collect();
-    let versions = group_versions(&served).into_iter();
-    let documents = versions.map(|(group, version)| {
+    let served = kinds().served();
+    let versions = served.map(|kind| (kind.group.as_str(), kind.version.as_str()));
+    let versions: BTreeSet<_> = versions.collect();
+    let documents = versions.into_iter().map(|(group, version)| {
         let build = move |out: &mut dyn std::io::Write| {
-            let document = super::document_of(group, version);
+            let document = v3::document_of(group, version);
             Ok(serde_json::to_writer(out, &document)?)
         };
         (path(group, version), Document::new(build))
@@ -31,7 +33,7 @@ static BUILT_IN: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
 });
 
 /// The part of v2 with the built-in kinds.
-static BUILT_IN_PART: LazyLock<Part> = LazyLock::new(|| Part::of(super::built_in_parts()));
+static BUILT_IN_PART: LazyLock<Part> = LazyLock::new(|| Part::of(v2::built_in_parts()));
 
 fn path(group: &str, version: &str) -> String {
     path_of(group, version).trim_start_matches('/').to_owned()
@@ -42,15 +44,11 @@ pub(super) type Described = (&'static Kind, Arc<Definition>);
 
 /// The documents, which follow the definitions of custom kinds.
 #[derive(Default)]
-pub(super) struct Documents(Mutex<Arc<Published>>);
+pub struct Documents(Mutex<Arc<Published>>);
 
 impl Documents {
     /// Returns the documents of the built-in kinds, of these, and of other servers.
-    pub(super) fn of(
-        &self,
-        custom: &Arc<CustomKinds>,
-        others: Vec<Arc<Filtered>>,
-    ) -> Arc<Published> {
+    pub fn of(&self, custom: &Arc<CustomKinds>, others: Vec<Arc<Filtered>>) -> Arc<Published> {
         let mut current = self.0.lock();
         let are_same = are_same_servers(&current.others, &others);
         if !Arc::ptr_eq(&current.custom, custom) || !are_same {
@@ -61,14 +59,16 @@ impl Documents {
 }
 
 /// The documents of one set of kinds.
-pub(super) struct Published {
+pub struct Published {
     custom: Arc<CustomKinds>,
     /// The custom kinds by the path of their document.
     versions: BTreeMap<String, Arc<GroupVersion>>,
     /// The documents of other servers about their versions of groups, by priority.
     others: Arc<[Arc<Filtered>]>,
-    pub(super) v2_json: Document,
-    pub(super) v2_protobuf: Document,
+    /// The document of v2 in JSON.
+    pub v2_json: Document,
+    /// The document of v2 in protobuf.
+    pub v2_protobuf: Document,
 }
 
 impl Default for Published {
@@ -119,14 +119,14 @@ impl Published {
     }
 
     /// Returns the documents of v3 by their paths, in the order of the paths.
-    pub(super) fn v3(&self) -> impl Iterator<Item = (&String, &Document)> {
+    pub fn v3(&self) -> impl Iterator<Item = (&String, &Document)> {
         let custom = self.versions.iter();
         let custom = custom.map(|(path, version)| (path, &version.v3));
         BUILT_IN.iter().chain(custom)
     }
 
     /// Returns the document of v3 at a path below `/openapi/v3/`.
-    pub(super) fn v3_at(&self, path: &str) -> Option<&Document> {
+    pub fn v3_at(&self, path: &str) -> Option<&Document> {
         let custom = || self.versions.get(path).map(|version| &version.v3);
         BUILT_IN.get(path).or_else(custom)
     }
@@ -179,7 +179,7 @@ impl GroupVersion {
         let kinds: Arc<[Described]> = kinds.into();
         let described = kinds.clone();
         let build = move |out: &mut dyn std::io::Write| {
-            let document = super::document_of_custom(&described);
+            let document = v3::document_of_custom(&described);
             Ok(serde_json::to_writer(out, &document)?)
         };
         Arc::new(Self {
@@ -190,7 +190,7 @@ impl GroupVersion {
     }
 
     fn part(&self) -> &Part {
-        let parts = || self.kinds.iter().map(super::part_of_custom);
+        let parts = || self.kinds.iter().map(v2::part_of_custom);
         self.part.get_or_init(|| Part::of(parts()))
     }
 }

@@ -31,12 +31,12 @@ fn of_file(file: FileDescriptorProto) -> impl Iterator<Item = ((String, Vec<i32>
 }
 
 /// Returns the comment of a message.
-pub(super) fn of_message(message: &MessageDescriptor) -> Option<&'static str> {
+pub fn of_message(message: &MessageDescriptor) -> Option<&'static str> {
     of(&message.parent_file(), message.path())
 }
 
 /// Returns the comment of a field.
-pub(in crate::http) fn of_field(field: &FieldDescriptor) -> Option<&'static str> {
+pub fn of_field(field: &FieldDescriptor) -> Option<&'static str> {
     of(&field.parent_message().parent_file(), field.path())
 }
 
