@@ -14,9 +14,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("model", &["proto"]),
     ("codec", &["model", "proto", "schema"]),
     // Names and quantities are checked by the same rules.
-    ("schema", &["model"]),
+    ("cel", &["model"]),
+    ("schema", &["cel", "model"]),
     // Bodies of requests, of any server.
     ("transport", &[]),
+    ("openapi", &["codec", "proto"]),
+    // Connections of kubectl.
+    ("spdy", &[]),
     // All processes have tasks that are restarted after a panic.
     ("task", &[]),
     ("telemetry", &["proto"]),
@@ -36,11 +40,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
+            "cel",
             "codec",
             "host",
             "model",
+            "openapi",
             "proto",
             "schema",
+            "spdy",
             "store",
             "task",
             "telemetry",
@@ -132,7 +139,9 @@ const ONLY: &[(&str, &str)] = &[("etcd-client", "store"), ("prost-build", "proto
 /// Crates without I/O and tracing, and the dependencies that they must not have. The services of `proto` need tonic.
 const PURE: &[(&str, &[&str])] = &[
     ("model", &["tokio", "tonic", "axum", "hyper"]),
+    ("cel", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("schema", &["tokio", "tonic", "axum", "hyper", "tracing"]),
+    ("openapi", &["tokio", "tonic", "axum", "hyper", "http"]),
     (
         "proto",
         &["tokio", "tracing", "opentelemetry", "tracing-opentelemetry"],
