@@ -14,18 +14,18 @@ use setpoint_runtime::Runtime;
 use setpoint_task::catch_unwind;
 use tokio::sync::watch;
 
-use crate::act::{self, Executor};
-use crate::admission::{Admission, AdmitResult, Demand};
-use crate::ending::{Ending, Endings};
 use crate::metrics;
+use crate::node::admission::{Admission, AdmitResult, Demand};
 use crate::node::{Node, NodeState};
-use crate::plan::{Action, plan};
-use crate::pod::PodView;
-use crate::rejection;
-use crate::resize::{self, Allocation};
-use crate::status::status;
-use crate::sysctls;
-use crate::world::{AssignedPod, Runs, WaitingReason, World};
+use crate::pod::act::{self, Executor};
+use crate::pod::ending::{Ending, Endings};
+use crate::pod::plan::{Action, plan};
+use crate::pod::rejection;
+use crate::pod::resize::{self, Allocation};
+use crate::pod::status::status;
+use crate::pod::sysctls;
+use crate::pod::view::PodView;
+use crate::pod::world::{AssignedPod, Runs, WaitingReason, World};
 
 /// The requeue delay of a Pod with a container that cannot be started as configured, for example because a ConfigMap is
 /// missing, or that cannot be resized.

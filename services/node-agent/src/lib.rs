@@ -7,59 +7,27 @@
 //! The runtime holds the actual state and the gateway the desired state. The agent keeps nothing else that must survive
 //! a restart.
 
-mod act;
-mod admission;
 mod agent;
-mod container_config;
-mod downward;
-mod duration;
-mod ending;
-mod env_file;
-mod environment;
-mod ephemeral;
-mod events;
-mod eviction;
-mod expand;
-#[cfg(test)]
-mod fake;
-mod fields;
-mod handler;
-mod hooks;
-mod image_gc;
 mod metrics;
 mod node;
-mod plan;
 mod pod;
-mod pod_resources;
-mod probe;
-mod reclaim;
-mod rejection;
-mod resize;
-mod restart;
-mod service;
-mod service_links;
+mod serve;
 mod settings;
-mod shutdown;
 mod start;
-mod stats;
-mod status;
 mod subcommand;
-mod sysctls;
-mod usage;
-mod volumes;
-mod world;
 
-pub use admission::{AdmitResult, Demand};
-pub use ending::Ending;
-pub use hooks::PostStart;
-pub use plan::{Action, KillReason, plan};
-pub use probe::{Health, ProbeKind, ProbeResults};
-pub use rejection::{InsufficientResource, Rejection};
-pub use resize::{Allocation, Pending, Resize};
-pub use settings::{Capacity, Kind, Settings, Switch};
 use start::start;
-pub use status::status;
-pub use world::{AssignedPod, AttemptHistory, LastAttempt, Runs, WaitingReason, World};
+
+pub use node::admission::{AdmitResult, Demand};
+pub use pod::ending::Ending;
+pub use pod::hooks::PostStart;
+pub use pod::plan::{Action, KillReason, plan};
+pub use pod::probe::{Health, ProbeKind, ProbeResults};
+pub use pod::rejection::{InsufficientResource, Rejection};
+pub use pod::resize::{Allocation, Pending, Resize};
+pub use pod::status::status;
+pub use pod::world::{AssignedPod, AttemptHistory, LastAttempt, Runs, WaitingReason, World};
+pub use settings::{Capacity, Kind, Settings, Switch};
 
 /// Runs the agent's process, or the subcommand that the arguments name: the same program is also the shim that supervises one
 /// container.

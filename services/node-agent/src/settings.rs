@@ -9,10 +9,10 @@ use setpoint_host::duration;
 use setpoint_model::quantity::Amount;
 use setpoint_runtime::{LogLimits, docker};
 
-use crate::eviction;
-use crate::image_gc;
+use crate::node::eviction;
+use crate::node::image_gc;
 use crate::node::reservation;
-use crate::shutdown::GracePeriods;
+use crate::node::shutdown::GracePeriods;
 
 /// Number of addresses for Pods in a node's network.
 const MAX_PODS: usize = 253;

@@ -24,24 +24,24 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::act::Executor;
-use crate::admission::Admission;
 use crate::agent::Agent;
-use crate::ending::Endings;
-use crate::events::Events;
-use crate::eviction::{self, FileSystems};
-use crate::image_gc;
+use crate::node::admission::Admission;
+use crate::node::eviction::{self, FileSystems};
 use crate::node::heartbeat::{Heartbeat, Images, report_shutdown};
+use crate::node::image_gc;
+use crate::node::reclaim;
+use crate::node::shutdown::end_pods;
+use crate::node::usage::Meter;
 use crate::node::watch::Wakes;
 use crate::node::{self, Machine, Node, NodeState};
-use crate::pod::PodView;
-use crate::reclaim;
-use crate::service::NodeService;
+use crate::pod::act::Executor;
+use crate::pod::ending::Endings;
+use crate::pod::events::Events;
+use crate::pod::view::PodView;
+use crate::pod::volumes::{Tokens, Updates};
+use crate::serve::service::NodeService;
+use crate::serve::stats::Stats;
 use crate::settings::{Kind, Settings};
-use crate::shutdown::end_pods;
-use crate::stats::Stats;
-use crate::usage::Meter;
-use crate::volumes::{Tokens, Updates};
 
 /// The readiness check of the registration of nodes.
 const NODES: &str = "nodes";

@@ -1,10 +1,16 @@
 //! The nodes of this process: identity, capacity, registration and heartbeat.
 
+pub mod admission;
+pub mod eviction;
 pub mod heartbeat;
+pub mod image_gc;
 mod machine;
 mod object;
+pub mod reclaim;
 pub mod reservation;
+pub mod shutdown;
 mod state;
+pub mod usage;
 pub mod watch;
 
 use std::collections::BTreeMap;
@@ -21,8 +27,8 @@ pub use machine::Machine;
 pub use object::{annotations, internal_ip, labels, status, taints};
 pub use state::{CRITICAL, NodeState, Pressure};
 
-use crate::admission::NodeCapacity;
-use crate::eviction::FileSystems;
+use crate::node::admission::NodeCapacity;
+use crate::node::eviction::FileSystems;
 use crate::settings::{Kind, Settings};
 
 /// CPUs of a simulated node, unless set.

@@ -14,7 +14,7 @@ use setpoint_runtime::{Runtime as _, docker::Docker, process::Processes, simulat
 
 use super::machine::{Machine, architecture};
 use super::{Node, NodeState, Pressure};
-use crate::rejection::OS;
+use crate::pod::rejection::OS;
 use crate::settings::Kind;
 
 /// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use setpoint_model::placement::tolerates;
 use setpoint_proto::core::{Pod, Taint};
 
-use crate::rejection::Rejection;
+use crate::pod::rejection::Rejection;
 
 /// The priority from which on a Pod is critical to its node (upstream's `SystemCriticalPriority`).
 pub const CRITICAL: i32 = 2_000_000_000;

@@ -12,7 +12,7 @@ use setpoint_proto::meta::Quantity;
 use tokio::sync::Notify;
 
 use super::{Node, OWN};
-use crate::admission::Admission;
+use crate::node::admission::Admission;
 
 /// Wakes the heartbeat of each node, by its name.
 pub type Wakes = HashMap<String, Arc<Notify>>;
