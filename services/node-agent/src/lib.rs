@@ -18,16 +18,15 @@ mod subcommand;
 
 use start::start;
 
-pub use node::admission::{AdmitResult, Demand};
+pub use node::Capacity;
+pub use pod::demand::{Allocation, Demand, Pending, Resize};
 pub use pod::ending::Ending;
-pub use pod::hooks::PostStart;
+pub use pod::health::{Health, PostStart, ProbeKind, ProbeResults};
 pub use pod::plan::{Action, KillReason, plan};
-pub use pod::probe::{Health, ProbeKind, ProbeResults};
-pub use pod::rejection::{InsufficientResource, Rejection};
-pub use pod::resize::{Allocation, Pending, Resize};
+pub use pod::rejection::{AdmitResult, InsufficientResource, Rejection};
 pub use pod::status::status;
 pub use pod::world::{AssignedPod, AttemptHistory, LastAttempt, Runs, WaitingReason, World};
-pub use settings::{Capacity, Kind, Settings, Switch};
+pub use settings::{Settings, Switch};
 
 /// Runs the agent's process, or the subcommand that the arguments name: the same program is also the shim that supervises one
 /// container.

@@ -6,6 +6,7 @@ mod descendants;
 mod dns;
 pub mod docker;
 mod host_path;
+mod kind;
 mod layout;
 pub mod log;
 pub mod process;
@@ -35,6 +36,7 @@ pub use config::{
 };
 
 pub use dns::Dns;
+pub use kind::Kind;
 pub use log::{Log, LogOptions};
 pub use space::{ContainerSpace, Space};
 pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};

@@ -13,34 +13,9 @@ use setpoint_model::{HostPort, Key, Resources};
 use setpoint_proto::core::PodSpec;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::pod::rejection::{InsufficientResource, Rejection};
-use crate::pod::resize::{Allocation, Pending, Resize};
+use crate::pod::demand::{Allocation, Demand, Pending, Resize};
+use crate::pod::rejection::{AdmitResult, InsufficientResource, Rejection};
 use used::{Used, amounts};
-
-/// The address of an admitted Pod, `None` of one that fits and is to be admitted, or the reason of its rejection.
-pub type AdmitResult = Result<Option<Ipv4Addr>, Rejection>;
-
-/// What a Pod takes from its node.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Demand {
-    /// The resources that it requests.
-    pub requests: Resources,
-    /// Host ports.
-    pub ports: Vec<HostPort>,
-    /// The resources of its containers.
-    pub allocation: Allocation,
-}
-
-impl Demand {
-    /// Returns the demand of a Pod with this spec.
-    pub fn of(spec: &PodSpec) -> Self {
-        Self {
-            requests: Resources::of_pod(spec),
-            ports: HostPort::of_pod(spec),
-            allocation: Allocation::of(spec),
-        }
-    }
-}
 
 /// The allocatable resources of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

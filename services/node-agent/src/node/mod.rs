@@ -6,8 +6,10 @@ pub mod heartbeat;
 pub mod image_gc;
 mod machine;
 mod object;
+mod pods;
 pub mod reclaim;
 pub mod reservation;
+mod settings;
 pub mod shutdown;
 mod state;
 pub mod usage;
@@ -22,14 +24,16 @@ use setpoint_model::Resources;
 use setpoint_model::hash::fnv32a;
 use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
+use setpoint_runtime::Kind;
 
 pub use machine::Machine;
 pub use object::{annotations, internal_ip, labels, status, taints};
+pub use pods::Pods;
+pub use settings::{Capacity, Settings};
 pub use state::{CRITICAL, NodeState, Pressure};
 
 use crate::node::admission::NodeCapacity;
 use crate::node::eviction::FileSystems;
-use crate::settings::{Kind, Settings};
 
 /// CPUs of a simulated node, unless set.
 const SIMULATED_CPU: &str = "32";

@@ -10,12 +10,14 @@ use setpoint_proto::core::{
     Taint,
 };
 use setpoint_proto::meta::Quantity;
-use setpoint_runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
+use setpoint_runtime::docker::Docker;
+use setpoint_runtime::process::Processes;
+use setpoint_runtime::simulated::Simulated;
+use setpoint_runtime::{Kind, Runtime as _};
 
 use super::machine::{Machine, architecture};
 use super::{Node, NodeState, Pressure};
 use crate::pod::rejection::OS;
-use crate::settings::Kind;
 
 /// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).
 const RESTARTS_ALL: &str = "RestartAllContainersOnContainerExits";

@@ -5,7 +5,6 @@
 //!                                         at most: shutdown_grace_period - critical   critical
 //! ```
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,8 +14,7 @@ use setpoint_runtime::Runtime;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use crate::agent::Agent;
-use crate::node::CRITICAL;
+use crate::node::{CRITICAL, Pods};
 use crate::pod::ending::Ending;
 
 /// The kubelet's reason and message for a Pod that ends because its node shuts down.
@@ -49,10 +47,10 @@ fn order(periods: GracePeriods, pods: Vec<Member>) -> [(Duration, Vec<Member>); 
     [(ordinary, others), (periods.critical, critical)]
 }
 
-/// Ends all Pods of the nodes of an agent; returns when they have ended, or their time is over.
-pub async fn end_pods<R: Runtime>(agent: &Arc<Agent<R>>, periods: GracePeriods) {
-    agent.state.send_modify(|state| state.shutting_down = true);
-    for (grace, group) in order(periods, members(agent)) {
+/// Ends all Pods of the nodes; returns when they have ended, or their time is over.
+pub async fn end_pods<R: Runtime>(pods: &Pods<R>, periods: GracePeriods) {
+    pods.state.send_modify(|state| state.shutting_down = true);
+    for (grace, group) in order(periods, members(pods)) {
         info!(
             pods = group.len(),
             ?grace,
@@ -66,10 +64,10 @@ pub async fn end_pods<R: Runtime>(agent: &Arc<Agent<R>>, periods: GracePeriods) 
                 grace,
                 since: Timestamp::now(),
             };
-            agent.end(&pod.key, &pod.uid, ending);
+            pods.end(&pod.key, &pod.uid, ending);
         }
         let ended = async {
-            while group.iter().any(|pod| is_active(agent, pod)) {
+            while group.iter().any(|pod| pods.is_active(&pod.key, &pod.uid)) {
                 sleep(INTERVAL).await;
             }
         };
@@ -79,21 +77,13 @@ pub async fn end_pods<R: Runtime>(agent: &Arc<Agent<R>>, periods: GracePeriods) 
     }
 }
 
-fn members<R: Runtime>(agent: &Agent<R>) -> Vec<Member> {
-    let all = agent.pods.list().into_iter();
-    let ours = all.filter(|view| !view.ended && agent.nodes.contains_key(&view.node));
-    let member = ours.map(|view| Member {
+fn members<R: Runtime>(pods: &Pods<R>) -> Vec<Member> {
+    let member = pods.active().map(|view| Member {
         key: view.meta().key.clone(),
         uid: view.meta().uid.clone(),
         priority: view.pod().spec.priority.unwrap_or_default(),
     });
     member.collect()
-}
-
-/// Returns whether a Pod has not reported its end.
-fn is_active<R: Runtime>(agent: &Agent<R>, pod: &Member) -> bool {
-    let view = agent.pods.get(&pod.key);
-    view.is_some_and(|view| view.meta().uid == pod.uid && !view.ended)
 }
 
 #[cfg(test)]

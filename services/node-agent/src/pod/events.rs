@@ -11,8 +11,8 @@ use setpoint_runtime::ImageOrigin;
 
 use crate::pod::duration;
 use crate::pod::ephemeral;
+use crate::pod::health::ProbeKind;
 use crate::pod::plan::KillReason;
-use crate::pod::probe::ProbeKind;
 use crate::pod::status::{DEADLINE, REJECTED};
 use crate::pod::world::{AssignedPod, WaitingReason};
 

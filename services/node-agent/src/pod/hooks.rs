@@ -18,18 +18,8 @@ use tracing::warn;
 
 use crate::pod::events::Events;
 use crate::pod::handler::Target;
-
-/// Minimum grace period after a preStop hook, as in the kubelet.
-pub const MIN_GRACE: Duration = Duration::from_secs(2);
-
-/// State of a container's postStart hook. A hook that has succeeded has none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PostStart {
-    /// It is due or runs.
-    Running,
-    /// It has failed, so that the container is killed.
-    Failed,
-}
+use crate::pod::health::PostStart;
+use crate::pod::world::MIN_GRACE;
 
 /// The hooks of the agent's containers.
 #[derive(Default)]

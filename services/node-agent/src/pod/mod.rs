@@ -6,6 +6,7 @@
 
 pub mod act;
 pub mod container_config;
+pub mod demand;
 pub mod downward;
 pub mod duration;
 pub mod ending;
@@ -18,6 +19,7 @@ pub mod expand;
 pub mod fake;
 pub mod fields;
 pub mod handler;
+pub mod health;
 pub mod hooks;
 pub mod plan;
 pub mod pod_resources;

@@ -22,8 +22,7 @@ use setpoint_runtime::{ContainerId, PodResources, Sandbox};
 
 use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 use crate::pod::ephemeral;
-use crate::pod::hooks::PostStart;
-use crate::pod::probe::{Health, ProbeKind};
+use crate::pod::health::{Health, PostStart, ProbeKind};
 use crate::pod::restart::{Ended, RestartPolicy, is_sidecar};
 use crate::pod::volumes::{INTERVAL, follows_objects};
 use crate::pod::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_least_one_second};

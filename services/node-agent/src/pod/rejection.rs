@@ -1,11 +1,17 @@
 //! The reasons for which a node rejects a Pod that is bound to it, in the kubelet's words.
 
+use std::net::Ipv4Addr;
+
 use setpoint_proto::core::Pod;
 
-use crate::node::eviction::EVICTED;
+/// The kubelet's reason for an evicted Pod.
+pub const EVICTED: &str = "Evicted";
 
 /// The label of the operating system, and that of nodes.
 pub const OS: (&str, &str) = ("kubernetes.io/os", "linux");
+
+/// The address of an admitted Pod, `None` of one that fits and is to be admitted, or the reason of its rejection.
+pub type AdmitResult = Result<Option<Ipv4Addr>, Rejection>;
 
 /// A reason for which a node rejects a Pod.
 #[derive(Clone, Debug, PartialEq, Eq)]

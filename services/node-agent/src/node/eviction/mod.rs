@@ -33,14 +33,12 @@ pub use self::threshold::Settings;
 use self::threshold::{Signal, Threshold};
 use self::usage::{Usage, candidate};
 use self::victim::{Candidate, choose, message};
-use crate::agent::Agent;
-use crate::node::Pressure;
 use crate::node::usage::Meter;
+use crate::node::{Pods, Pressure};
 use crate::pod::ending::Ending;
+use crate::pod::rejection::EVICTED;
 use setpoint_runtime::Runtime;
 
-/// The kubelet's reason for an evicted Pod.
-pub const EVICTED: &str = "Evicted";
 /// Interval between two observations.
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Grace period of a Pod that a hard threshold evicts.
@@ -54,8 +52,8 @@ pub type Observe = Arc<dyn Fn() -> Observations + Send + Sync>;
 
 /// Evicts the Pods of one node.
 pub struct Manager<R> {
-    /// The agent of the node.
-    pub agent: Arc<Agent<R>>,
+    /// The Pods of the node.
+    pub pods: Arc<Pods<R>>,
     /// Measures what Pods use.
     pub meter: Arc<Meter<R>>,
     /// Records Events about the node and its Pods.
@@ -100,7 +98,7 @@ impl<R: Runtime> Manager<R> {
     /// Sets the conditions of the node.
     fn publish(&self, assessment: &Assessment) {
         let pressures = &assessment.pressures;
-        self.agent.state.send_if_modified(|state| {
+        self.pods.state.send_if_modified(|state| {
             let changed = state.pressures != *pressures;
             if changed {
                 info!(
@@ -128,14 +126,14 @@ impl<R: Runtime> Manager<R> {
             format!("Attempting to reclaim {resource}"),
         );
         if threshold.signal.pressure() == Pressure::Disk {
-            let runtime = &self.agent.executor.runtime;
+            let runtime = &self.pods.runtime;
             runtime.remove_images(u64::MAX, self.image_age).await;
             if !self.assess(assessment).due.contains(threshold) {
                 return None;
             }
         }
         let observed = *(self.observe)().get(&threshold.signal)?;
-        let pods = self.pods();
+        let pods = self.running();
         let candidates = self.candidates(threshold.signal, &pods).await;
         let Some(victim) = choose(&candidates) else {
             warn!("no Pod can be evicted");
@@ -163,25 +161,22 @@ impl<R: Runtime> Manager<R> {
             disrupts,
             since: Timestamp::now(),
         };
-        self.agent.end(&key, &uid, ending);
+        self.pods.end(&key, &uid, ending);
         (key, uid)
     }
 
     /// Returns the Pods with containers that have not stopped, and that do not end yet.
-    fn pods(&self) -> Vec<Pod> {
-        let all = self.agent.pods.list().into_iter();
-        let ours = all.filter(|view| !view.ended && self.agent.nodes.contains_key(&view.node));
-        let active = ours.filter(|view| {
+    fn running(&self) -> Vec<Pod> {
+        let active = self.pods.active().filter(|view| {
             let meta = view.meta();
-            self.agent.endings.get(&meta.uid).is_none() && self.runs(&meta.key, &meta.uid)
+            self.pods.endings.get(&meta.uid).is_none() && self.runs(&meta.key, &meta.uid)
         });
         active.map(|view| view.pod()).collect()
     }
 
     fn runs(&self, key: &Key, uid: &str) -> bool {
-        let sandboxes = self.agent.executor.runtime.sandboxes(key);
-        let mut own = sandboxes.iter().filter(|sandbox| sandbox.config.uid == uid);
-        own.any(|sandbox| sandbox.alive().next().is_some())
+        let own = self.pods.sandbox(key, uid);
+        own.is_some_and(|sandbox| sandbox.alive().next().is_some())
     }
 
     /// Waits until a Pod has stopped, but not forever.

@@ -8,7 +8,6 @@
 
 mod act;
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,10 +19,9 @@ use setpoint_controller::{
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{PersistentVolume, Pod};
-use setpoint_runtime::Runtime;
+use setpoint_runtime::{Runtime, Sandbox};
 
-use crate::agent::Agent;
-use crate::pod::view::PodView;
+use crate::node::Pods;
 
 /// The finalizer of volumes whose directory a node removes.
 pub const FINALIZER: &str = "setpoint.dev/local-path";
@@ -75,7 +73,7 @@ fn is_due(volume: &PersistentVolume) -> bool {
 
 /// The reconciler of this node's volumes.
 pub struct Volumes<R> {
-    agent: Arc<Agent<R>>,
+    pods: Arc<Pods<R>>,
     volumes: Reader<VolumeView>,
     events: Recorder,
     /// The directory of the volumes.
@@ -99,13 +97,13 @@ pub enum Action {
 /// Returns the controller that removes volumes below `folder`.
 pub fn controller<R: Runtime>(
     replica: &Replica,
-    agent: &Arc<Agent<R>>,
+    pods: &Arc<Pods<R>>,
     folder: PathBuf,
 ) -> Controller<Volumes<R>> {
     let volumes = replica.informer::<VolumeView>();
-    let ours = Arc::clone(agent);
+    let ours = Arc::clone(pods);
     let reconciler = Volumes {
-        agent: Arc::clone(agent),
+        pods: Arc::clone(pods),
         volumes: volumes.reader(),
         events: replica.events.clone(),
         folder,
@@ -126,9 +124,9 @@ impl<R: Runtime> Reconciler for Volumes<R> {
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         let volume = self.volumes.get(key)?;
-        let ours = volume.due && self.agent.nodes.contains_key(&volume.node);
+        let ours = volume.due && self.pods.nodes.contains_key(&volume.node);
         ours.then(|| World {
-            in_use: in_use(&self.agent, &volume.claim),
+            in_use: in_use(&self.pods, &volume.claim),
             volume,
         })
     }
@@ -152,23 +150,16 @@ impl<R: Runtime> Reconciler for Volumes<R> {
 }
 
 /// Returns whether a sandbox may use a claim: its Pod does, or is unknown.
-fn in_use<R: Runtime>(agent: &Agent<R>, claim: &Key) -> bool {
-    let mut pods: HashSet<_> = agent.executor.runtime.pods().into_iter().collect();
-    let all = agent.pods.list();
-    pods.retain(|key| !all.iter().any(|view| view.meta().key == *key));
-    if !pods.is_empty() {
+fn in_use<R: Runtime>(pods: &Pods<R>, claim: &Key) -> bool {
+    let unknown = |key: Key| pods.cache.get(&key).is_none();
+    if pods.runtime.pods().into_iter().any(unknown) {
         return true;
     }
-    let mut views = all
-        .iter()
-        .filter(|view| agent.nodes.contains_key(&view.node));
-    views.any(|view: &Arc<PodView>| {
+    pods.all().any(|view| {
         let pod = view.pod();
-        let sandboxes = agent.executor.runtime.sandboxes(&view.meta().key);
-        !sandboxes.is_empty() && uses(&pod, claim)
-            || sandboxes
-                .iter()
-                .any(|own| own.config.uid != pod.metadata.uid)
+        let sandboxes = pods.runtime.sandboxes(&view.meta().key);
+        let is_other = |other: &Sandbox| other.config.uid != pod.metadata.uid;
+        !sandboxes.is_empty() && uses(&pod, claim) || sandboxes.iter().any(is_other)
     })
 }
 

@@ -25,7 +25,7 @@ pub struct Disks {
 impl<R: Runtime> Meter<R> {
     /// Measures what the Pods with these uids hold.
     pub async fn measure_disk(&self, pods: HashSet<String>) -> HashMap<String, Held> {
-        let measured = by_pod(self.agent.executor.runtime.disk_usage(pods).await);
+        let measured = by_pod(self.pods.runtime.disk_usage(pods).await);
         // Without waiting for requests, which may be measuring all Pods.
         if let Ok(mut last) = self.disks.last.try_lock() {
             remember(&mut last, &measured);
@@ -43,7 +43,7 @@ impl<R: Runtime> Meter<R> {
             .cloned()
             .collect();
         if !stale.is_empty() {
-            let measured = by_pod(self.agent.executor.runtime.disk_usage(stale).await);
+            let measured = by_pod(self.pods.runtime.disk_usage(stale).await);
             remember(&mut last, &measured);
         }
         let known = last.iter();

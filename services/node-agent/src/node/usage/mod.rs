@@ -17,7 +17,7 @@ use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::{ContainerUsage, PodUsage};
 use setpoint_runtime::{Container, ContainerId, Reading, Runtime, State};
 
-use crate::agent::Agent;
+use crate::node::Pods;
 use disk::Disks;
 pub use disk::Measured;
 pub use held::{Held, by_pod};
@@ -32,7 +32,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Measures the usage of the running containers.
 pub struct Meter<R> {
-    agent: Arc<Agent<R>>,
+    pods: Arc<Pods<R>>,
     readings: Mutex<Readings>,
     disks: Disks,
     loads: Mutex<Loads>,
@@ -68,9 +68,9 @@ impl Default for Sample {
 
 impl<R: Runtime> Meter<R> {
     /// Returns a meter without readings.
-    pub fn new(agent: Arc<Agent<R>>) -> Self {
+    pub fn new(pods: Arc<Pods<R>>) -> Self {
         Self {
-            agent,
+            pods,
             readings: Mutex::default(),
             disks: Disks::default(),
             loads: Mutex::default(),
@@ -93,7 +93,7 @@ impl<R: Runtime> Meter<R> {
         // Its time is that of the start: a container that starts meanwhile need not be among the readings.
         let start = Sample::default();
         let sample = Sample {
-            of: self.agent.executor.runtime.readings().await,
+            of: self.pods.runtime.readings().await,
             machine: machine::cpu_time(),
             ..start
         };
@@ -120,11 +120,7 @@ impl<R: Runtime> Meter<R> {
 
     /// Returns the Pods of all nodes with running containers, and these.
     fn running_pods(&self) -> Vec<(Pod, Vec<Container>)> {
-        let views = self.agent.pods.list();
-        let ours = views
-            .iter()
-            .filter(|view| !view.ended && self.agent.nodes.contains_key(&view.node));
-        let running = ours.filter_map(|view| {
+        let running = self.pods.active().filter_map(|view| {
             let pod = view.pod();
             let running = self.running(&pod);
             (!running.is_empty()).then_some((pod, running))
@@ -134,14 +130,8 @@ impl<R: Runtime> Meter<R> {
 
     /// Returns the running containers of a Pod.
     fn running(&self, pod: &Pod) -> Vec<Container> {
-        let sandboxes = self
-            .agent
-            .executor
-            .runtime
-            .sandboxes(&Key::of(&pod.metadata));
-        let own = sandboxes
-            .into_iter()
-            .find(|sandbox| sandbox.config.uid == pod.metadata.uid);
+        let meta = &pod.metadata;
+        let own = self.pods.sandbox(&Key::of(meta), &meta.uid);
         let containers = own.map(|own| own.containers).unwrap_or_default();
         let is_running = |container: &Container| matches!(container.state, State::Running { .. });
         containers.into_iter().filter(is_running).collect()

@@ -8,8 +8,9 @@ use setpoint_runtime::{ContainerId, Runtime, State};
 
 use super::{Error, Executor};
 use crate::pod::handler::Target;
+use crate::pod::health::{Health, ProbeResults};
 use crate::pod::hooks;
-use crate::pod::probe::{self, Health, ProbeResults};
+use crate::pod::probe;
 use crate::pod::world::{AssignedPod, World};
 
 impl<R: Runtime> Executor<R> {

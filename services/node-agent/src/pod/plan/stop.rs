@@ -9,8 +9,8 @@ use setpoint_runtime::{self as runtime, Sandbox, State};
 
 use super::Action;
 use crate::pod::ending::Ending;
-use crate::pod::hooks::MIN_GRACE;
 use crate::pod::restart::is_sidecar;
+use crate::pod::world::MIN_GRACE;
 use crate::pod::world::{AssignedPod, World};
 
 /// Grace period for containers of a Pod that is gone or terminal.

@@ -11,9 +11,10 @@ use setpoint_proto::core::{Container, HttpGetAction, Pod, Probe, ProbeHandler};
 use setpoint_proto::meta::IntOrString;
 use setpoint_runtime::Wake;
 
-use super::{Begin, Health, ProbeResults, Probes};
+use super::{Begin, Probes};
 use crate::pod::events::Events;
 use crate::pod::fake::Fake;
+use crate::pod::health::{Health, ProbeResults};
 
 const CONTAINERS: usize = 1000;
 const PERIOD: Duration = Duration::from_secs(10);

@@ -11,14 +11,13 @@ mod streak;
 mod worker;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_model::Key;
-use setpoint_proto::core::{Container, Pod, Probe};
+use setpoint_proto::core::{Container, Pod};
 use setpoint_runtime::{ContainerId, Runtime, Wake};
 use setpoint_task::{Panicked, catch_panic};
 use tokio::sync::watch;
@@ -27,85 +26,11 @@ use tokio_util::task::AbortOnDropHandle;
 use self::worker::Worker;
 use crate::pod::events::Events;
 use crate::pod::handler::Target;
+use crate::pod::health::{Health, ProbeKind, ProbeResults};
 
 /// Containers that started longer ago than this when their probes begin were adopted from an earlier process of the
 /// agent. Their first executions are spread over a period.
 const ADOPTED_AFTER: Duration = Duration::from_secs(10);
-
-/// The kind of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeKind {
-    /// Restarts the container when it fails.
-    Liveness,
-    /// Decides whether the container is ready.
-    Readiness,
-    /// Delays the other probes until it passes, and restarts the container when it fails.
-    Startup,
-}
-
-impl ProbeKind {
-    /// Returns the probe of this kind.
-    pub fn of(self, container: &Container) -> Option<&Probe> {
-        match self {
-            Self::Liveness => container.liveness_probe.as_ref(),
-            Self::Readiness => container.readiness_probe.as_ref(),
-            Self::Startup => container.startup_probe.as_ref(),
-        }
-    }
-}
-
-impl fmt::Display for ProbeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Liveness => "Liveness",
-            Self::Readiness => "Readiness",
-            Self::Startup => "Startup",
-        })
-    }
-}
-
-/// The result of a probe so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Health {
-    /// No threshold was reached yet.
-    #[default]
-    Unknown,
-    /// The probe passes.
-    Passing,
-    /// The probe fails.
-    Failing,
-}
-
-/// The results of a container's probes. Those of a probe that it does not have mean nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProbeResults {
-    /// Of the liveness probe.
-    pub liveness: Health,
-    /// Of the readiness probe.
-    pub readiness: Health,
-    /// Of the startup probe.
-    pub startup: Health,
-}
-
-impl ProbeResults {
-    fn of(&mut self, kind: ProbeKind) -> &mut Health {
-        match kind {
-            ProbeKind::Liveness => &mut self.liveness,
-            ProbeKind::Readiness => &mut self.readiness,
-            ProbeKind::Startup => &mut self.startup,
-        }
-    }
-}
-
-/// Returns whether a container has a probe.
-pub fn has_probe(container: &Container) -> bool {
-    let kinds = [
-        ProbeKind::Liveness,
-        ProbeKind::Readiness,
-        ProbeKind::Startup,
-    ];
-    kinds.into_iter().any(|kind| kind.of(container).is_some())
-}
 
 /// The probed containers.
 #[derive(Default)]

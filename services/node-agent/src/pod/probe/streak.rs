@@ -2,7 +2,7 @@
 
 use setpoint_proto::core::Probe;
 
-use super::Health;
+use crate::pod::health::Health;
 
 /// The newest results of a probe.
 #[derive(Debug, Default)]

@@ -9,9 +9,10 @@ use setpoint_proto::core::{Container, ExecAction, Pod, Probe, ProbeHandler};
 use setpoint_runtime::{Runtime as _, Wake};
 use tokio::time::{Instant, sleep};
 
-use super::{Begin, Health, ProbeResults, Probes, spread};
+use super::{Begin, Probes, spread};
 use crate::pod::events::Events;
 use crate::pod::fake::{Fake, id};
+use crate::pod::health::{Health, ProbeResults};
 
 struct Fixture {
     runtime: Fake,

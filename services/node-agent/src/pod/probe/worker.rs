@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::streak::Streak;
-use super::{Health, ProbeKind, Probes, key, spread};
+use super::{Probes, key, spread};
 use crate::pod::events::Events;
 use crate::pod::handler::{Outcome, Target};
+use crate::pod::health::{Health, ProbeKind};
 
 /// All probes but the first of a container are executed at multiples of this time.
 const TICK: Duration = Duration::from_millis(100);

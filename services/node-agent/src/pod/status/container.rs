@@ -9,7 +9,7 @@ use setpoint_runtime::{self as runtime, ContainerId, Exit, State};
 
 use crate::pod::duration;
 use crate::pod::ephemeral;
-use crate::pod::hooks::PostStart;
+use crate::pod::health::PostStart;
 use crate::pod::restart::is_sidecar;
 use crate::pod::world::{AssignedPod, LOST_EXIT_CODE, LastAttempt, WaitingReason, World};
 

@@ -7,7 +7,7 @@
 mod conditions;
 mod container;
 
-use setpoint_model::pod::is_terminal;
+use setpoint_model::pod::{is_ready, is_terminal};
 use setpoint_proto::core::{
     Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, PodIp, PodSpec,
     PodStatus,
@@ -38,6 +38,26 @@ pub fn status(world: &World) -> Option<PodStatus> {
         Ok(_) => pod.status(world),
     };
     (status != *reported).then_some(status)
+}
+
+impl World {
+    /// Returns whether the Pod has reached its target state: ready, terminal, or gone. Until it has, container state
+    /// changes are attributed to the request that started the Pod.
+    pub fn has_converged(&self) -> bool {
+        let Some(bound) = &self.pod else {
+            return self.sandboxes.is_empty();
+        };
+        let mut pod = Pod {
+            metadata: bound.object.metadata.clone(),
+            status: bound.object.status.clone(),
+            ..Pod::default()
+        };
+        if let Some(status) = status(self) {
+            pod.status = status;
+        }
+        let ending = pod.metadata.deletion_timestamp.is_some();
+        !ending && (is_ready(&pod) || is_terminal(&pod))
+    }
 }
 
 impl AssignedPod {

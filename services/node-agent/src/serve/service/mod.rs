@@ -27,12 +27,12 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use self::idle::Idle;
-use crate::agent::Agent;
+use crate::node::Pods;
 use crate::node::usage::Meter;
 
 /// Serves what the agent knows about its containers.
 pub struct NodeService<R> {
-    agent: Arc<Agent<R>>,
+    pods: Arc<Pods<R>>,
     meter: Arc<Meter<R>>,
     /// The time for which a stream may carry nothing; zero for any time.
     idle: Duration,
@@ -42,14 +42,14 @@ pub struct NodeService<R> {
 impl<R: Runtime> NodeService<R> {
     /// Returns the routes of the service, for the process's listener. `guard` decides who may call it.
     pub fn router(
-        agent: Arc<Agent<R>>,
+        pods: Arc<Pods<R>>,
         meter: Arc<Meter<R>>,
         guard: Guard,
         idle: Duration,
         shutdown: CancellationToken,
     ) -> Router {
         let service = NodeServer::new(Self {
-            agent,
+            pods,
             meter,
             idle,
             shutdown,
@@ -65,14 +65,12 @@ impl<R: Runtime> NodeService<R> {
         uid: &str,
     ) -> Result<(Pod, Option<Sandbox>), ApiError> {
         let key = Key::new(namespace, name);
-        let pod = self.agent.pods.get(&key).map(|view| view.pod());
-        let pod = pod
-            .filter(|pod| self.agent.nodes.contains_key(&pod.spec.node_name))
-            .filter(|pod| uid.is_empty() || pod.metadata.uid == uid);
+        let view = self.pods.cache.get(&key).filter(|view| self.pods.has(view));
+        let pod = view.map(|view| view.pod());
+        let pod = pod.filter(|pod| uid.is_empty() || pod.metadata.uid == uid);
         let pod =
             pod.ok_or_else(|| ApiError::new(Reason::NotFound, format!("pods {name:?} not found")))?;
-        let mut sandboxes = self.agent.executor.runtime.sandboxes(&key).into_iter();
-        let own = sandboxes.find(|sandbox| sandbox.config.uid == pod.metadata.uid);
+        let own = self.pods.sandbox(&key, &pod.metadata.uid);
         Ok((pod, own))
     }
 
@@ -130,12 +128,7 @@ impl<R: Runtime> Node for NodeService<R> {
             tail: request.tail_lines.map(whole),
             since: request.since_seconds,
         };
-        let log = self
-            .agent
-            .executor
-            .runtime
-            .log(&container.id, &options)
-            .await;
+        let log = self.pods.runtime.log(&container.id, &options).await;
         let mut log = log.map_err(to_api_error)?;
         if let Some(limit) = request.limit_bytes {
             log = limited(log, whole(limit));
@@ -162,7 +155,7 @@ impl<R: Runtime> Node for NodeService<R> {
             let message = "you must specify at least 1 command for the container";
             return Err(streams::bad_request(message).into());
         }
-        let (id, runtime) = (self.running(&open)?, &self.agent.executor.runtime);
+        let (id, runtime) = (self.running(&open)?, &self.pods.runtime);
         let idle = Idle::new(self.idle);
         let input = idle.watch(input).boxed();
         let output = runtime.exec(&id, &open.command, streams::streams(&open), input);
@@ -178,7 +171,7 @@ impl<R: Runtime> Node for NodeService<R> {
         if !open.command.is_empty() {
             return Err(streams::bad_request("attach runs no command").into());
         }
-        let (id, runtime) = (self.running(&open)?, &self.agent.executor.runtime);
+        let (id, runtime) = (self.running(&open)?, &self.pods.runtime);
         let idle = Idle::new(self.idle);
         let input = idle.watch(input).boxed();
         let output = runtime.attach(&id, streams::streams(&open), input).await;
@@ -200,17 +193,13 @@ impl<R: Runtime> Node for NodeService<R> {
             );
             return Err(streams::bad_request(&message).into());
         };
-        let connection = self
-            .agent
-            .executor
-            .runtime
-            .connect(&sandbox.config.uid, port)
-            .await;
+        let uid = &sandbox.config.uid;
+        let connection = self.pods.runtime.connect(uid, port).await;
         let connection = connection.map_err(|error| {
             let error = to_api_error(error);
             let message = format!(
                 "error forwarding port {port} to pod {}, uid {}: {}",
-                open.pod, sandbox.config.uid, error.message
+                open.pod, uid, error.message
             );
             ApiError::new(error.reason, message)
         })?;

@@ -15,23 +15,22 @@ use setpoint_runtime::Runtime;
 
 use super::summary::Host;
 use super::{Summary, metrics};
-use crate::agent::Agent;
-use crate::node::Node;
 use crate::node::usage::{Meter, Report};
+use crate::node::{Node, Pods};
 
 /// The format of the metrics.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Serves the pages of the nodes of an agent.
 pub struct Stats<R> {
-    agent: Arc<Agent<R>>,
+    pods: Arc<Pods<R>>,
     meter: Arc<Meter<R>>,
 }
 
 impl<R: Runtime> Stats<R> {
     /// Returns the routes, for the process's listener. `guard` decides who may call them.
-    pub fn router(agent: Arc<Agent<R>>, meter: Arc<Meter<R>>, guard: Guard) -> Router {
-        let stats = Arc::new(Self { agent, meter });
+    pub fn router(pods: Arc<Pods<R>>, meter: Arc<Meter<R>>, guard: Guard) -> Router {
+        let stats = Arc::new(Self { pods, meter });
         let summary = get(Self::summary).post(Self::summary);
         let [summary_page, metrics_page] = AGENT_PAGES;
         let router = Router::new()
@@ -65,7 +64,7 @@ impl<R: Runtime> Stats<R> {
 
     /// Returns the node that a request is about: the one that the gateway names, or the only one.
     fn node(&self, headers: &HeaderMap) -> Option<&Node> {
-        let nodes = &self.agent.nodes;
+        let nodes = &self.pods.nodes;
         match headers.get(NODE_HEADER) {
             Some(name) => nodes.get(name.to_str().ok()?),
             None if nodes.len() == 1 => nodes.values().next(),
