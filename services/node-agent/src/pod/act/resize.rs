@@ -2,7 +2,7 @@
 
 use setpoint_runtime::{ContainerId, PodResources, Runtime};
 
-use super::volumes::runtime_message;
+use super::error::runtime_message;
 use super::{Error, Executor};
 use crate::pod::fields::{self, Column};
 use crate::pod::world::{AssignedPod, World};

@@ -1,9 +1,10 @@
 //! Volumes of Pods and mounts of containers.
 
 use setpoint_proto::core::{Container, Pod};
-use setpoint_runtime::{self as runtime, Mount, Runtime, Volume};
+use setpoint_runtime::{Mount, Runtime, Volume};
 use tracing::warn;
 
+use super::error::runtime_message;
 use super::{Error, Executor, placement};
 use crate::pod::downward::Placement;
 use crate::pod::env_file::{self, EnvFiles};
@@ -101,12 +102,6 @@ impl<R: Runtime> Executor<R> {
             }
         }
     }
-}
-
-/// Returns the message of a runtime's error, with its cause.
-pub(super) fn runtime_message(error: &runtime::Error) -> String {
-    let cause = std::error::Error::source(error).map(ToString::to_string);
-    cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 #[cfg(test)]
