@@ -45,9 +45,9 @@ pub struct Observed {
 }
 
 impl<R: Runtime> Reconciler for Agent<R> {
+    type Object = Pod;
     type World = Observed;
     type Action = Action;
-    type Status = PodStatus;
 
     /// No Pod needs as many to get from nothing to running.
     const PASSES: usize = 16;

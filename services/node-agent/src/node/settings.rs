@@ -1,5 +1,6 @@
 //! Settings of the nodes of a process.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_runtime::Kind;
 
@@ -25,16 +26,16 @@ pub struct Settings {
 }
 
 /// Resources of a node.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capacity {
-    /// A quantity; empty for the machine's CPUs, or 32 if simulated.
+    /// CPUs of a node; empty for the machine's, or 32 if simulated.
     pub cpu: String,
-    /// A quantity; empty for the machine's memory, or 256Gi if simulated.
+    /// Memory of a node; empty for the machine's, or 256Gi if simulated.
     pub memory: String,
-    /// A quantity; empty for the size of the machine's disk, or 1Ti if simulated.
+    /// Disk of a node; empty for the machine's, or 1Ti if simulated.
     pub ephemeral_storage: String,
-    /// Maximum number of Pods.
+    /// Maximum number of Pods of a node.
     pub pods: usize,
 }
 

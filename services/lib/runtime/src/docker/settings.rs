@@ -2,25 +2,27 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_model::quantity::Amount;
 
 /// Settings of the docker runtime.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Path of the engine's socket.
+    /// Socket of the container engine.
     pub socket: PathBuf,
-    /// The Pod network; empty for the network `pods` of the agent's own Compose project, else `setpoint`.
+    /// Network of the Pods in the engine; empty for the Compose project's `pods`, else `setpoint`.
     pub network: String,
-    /// Image of the pause containers.
+    /// Image of the pause container, which holds a Pod's namespaces.
     pub pause_image: String,
-    /// The runtime to use if no engine answers.
+    /// Runtime if no engine answers: none (the agent ends) or process (containers run with the rights and networks of the agent).
     pub fallback: Fallback,
-    /// Cluster label of the containers; empty for the agent's own Compose project, else `setpoint`.
+    /// Cluster label of the containers; empty for the Compose project's name, else `setpoint`.
     pub cluster: String,
-    /// The paths of the engine's machine that Pods may mount as hostPath volumes, with all that is below them. A Pod that
-    /// may write to one can make a link in it that leads out of it. None by default.
+    /// Paths of the engine's machine that Pods may mount as hostPath volumes, with all below them; none by default.
+    ///
+    /// A Pod that may write to one can make a link in it that leads out of it.
     pub host_paths: Vec<String>,
     /// Maximum size of the image of a volume, as a quantity.
     pub image_volume_max_size: String,
@@ -34,7 +36,7 @@ impl Settings {
 }
 
 /// The runtime of a docker node if no engine answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fallback {
     /// None: the agent ends, because as processes the Pods would run with its user and its networks.

@@ -8,7 +8,6 @@
 
 mod act;
 
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -118,9 +117,9 @@ pub fn controller<R: Runtime>(
 }
 
 impl<R: Runtime> Reconciler for Volumes<R> {
+    type Object = PersistentVolume;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         let volume = self.volumes.get(key)?;

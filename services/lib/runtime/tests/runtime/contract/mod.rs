@@ -1,7 +1,5 @@
 //! The contract of the [`Runtime`] trait, checked on every implementation.
 
-mod volumes;
-
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -67,6 +65,8 @@ macro_rules! whatever_becomes_of_answers {
         }
     };
 }
+
+mod volumes;
 
 on_every_runtime_that_runs! {
     a_command_has_the_surroundings_of_its_container
