@@ -97,7 +97,7 @@ pub fn status(
     }
 }
 
-/// Returns resources of the node, with those that others have added to its capacity, of which nothing is reserved.
+/// Returns resources of the node, with those that others have added to its capacity. Nothing is reserved of these.
 fn with_added(
     own: &BTreeMap<String, Quantity>,
     reported: &NodeStatus,

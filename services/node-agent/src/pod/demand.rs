@@ -1,4 +1,4 @@
-//! What a Pod takes from its node, and what it would take after a resize. Pure.
+//! The resources and ports that a Pod takes from its node, and those that it would take after a resize. Pure.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use setpoint_proto::core::{Container, Pod, PodSpec, ResourceRequirements};
 use crate::pod::rejection::InsufficientResource;
 use crate::pod::restart::is_sidecar;
 
-/// What a Pod takes from its node.
+/// The resources and ports that a Pod takes from its node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Demand {
     /// The resources that it requests.
@@ -34,9 +34,9 @@ impl Demand {
 /// The resources that a node has allocated to a Pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocation {
-    /// Those of containers and sidecars, by name. Other init containers are not resized, as in the kubelet.
+    /// The resources of containers and sidecars, by name. Other init containers are not resized, as in the kubelet.
     containers: BTreeMap<String, ResourceRequirements>,
-    /// Those of the Pod as a whole.
+    /// The resources of the Pod as a whole.
     pod: Option<ResourceRequirements>,
 }
 

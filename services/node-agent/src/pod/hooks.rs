@@ -38,7 +38,7 @@ struct PreStop {
     _task: Task,
 }
 
-/// When a container stops after its hook.
+/// The time at which a container stops after its hook.
 #[derive(Clone, Copy, PartialEq)]
 struct Order {
     /// The end of the grace period.

@@ -174,7 +174,7 @@ impl AssignedPod {
                     true => self.run(world, plan),
                     false => self.initialize(world, plan),
                 }
-                // What cannot be started or resized ends a round, and must not keep the others from running.
+                // A container that cannot be started or resized ends a round, and must not keep the others from running.
                 last.iter()
                     .for_each(|failed| start_once(plan, world, failed));
                 self.resize_containers(world, plan);

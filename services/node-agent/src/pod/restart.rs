@@ -14,14 +14,14 @@ pub const MAX_BACKOFF: Duration = Duration::from_secs(300);
 /// A container that ran for this long resets its backoff.
 const RESET_AFTER: Duration = Duration::from_secs(600);
 
-/// Which exits of a container are followed by a restart.
+/// The exits of a container that are followed by a restart (`restartPolicy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartPolicy {
-    /// All.
+    /// All exits.
     Always,
-    /// Those with a code other than 0.
+    /// Exits with a code other than 0.
     OnFailure,
-    /// None.
+    /// No exit.
     Never,
 }
 

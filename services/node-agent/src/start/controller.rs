@@ -18,7 +18,7 @@ use crate::pod::view::PodView;
 use crate::pod::volumes::{Tokens, Updates};
 use crate::settings::Settings;
 
-/// What the controller of Pods is made of.
+/// Builds the controller of Pods.
 pub struct Builder<'a, R> {
     /// The replica of the agent.
     pub replica: &'a Replica,
@@ -30,7 +30,7 @@ pub struct Builder<'a, R> {
     pub runtime: R,
     /// Enqueues a Pod.
     pub wake: Wake,
-    /// What wakes the heartbeats of the nodes.
+    /// The signals that wake the heartbeats, by node.
     pub wakes: Arc<Wakes>,
 }
 

@@ -87,7 +87,7 @@ fn wake(queue: &QueueHandle) -> Wake {
     Arc::new(move |pod: &Key| queue.add(pod.clone(), None))
 }
 
-/// What the agent is made of beside its runtime.
+/// The process of an agent, before its runtime is known.
 struct Process {
     host: Host,
     gateway: Client,

@@ -16,7 +16,7 @@ use crate::settings::Settings;
 /// The readiness check of the registration of nodes.
 pub const CHECK: &str = "nodes";
 
-/// What the heartbeats of all nodes have in common.
+/// The parts that the heartbeats of all nodes share.
 pub struct Registration<'a> {
     /// The replica of the agent.
     pub replica: &'a Replica,
@@ -32,7 +32,7 @@ pub struct Registration<'a> {
     pub images: Images,
     /// The state that decides on the conditions of the nodes.
     pub state: watch::Receiver<NodeState>,
-    /// What wakes the heartbeats, by node.
+    /// The signals that wake the heartbeats, by node.
     pub wakes: Arc<Wakes>,
 }
 

@@ -30,7 +30,7 @@ pub type Observations = BTreeMap<Signal, Observation>;
 pub struct Assessment {
     /// The met thresholds, and since when.
     met: Vec<(Threshold, Instant)>,
-    /// When a threshold of each pressure was last met.
+    /// The time at which a threshold of each pressure was last met.
     last: BTreeMap<Pressure, Instant>,
     /// The pressures of the node.
     pub pressures: BTreeSet<Pressure>,

@@ -22,7 +22,7 @@ const MEMORY: &str = "memory";
 /// The window of simulated usage, which is that of measured usage.
 const WINDOW: Duration = super::INTERVAL;
 
-/// When the first Pod of each workload started, by the uid of its controller.
+/// The start of the first Pod of each workload, by the uid of its controller.
 #[derive(Default)]
 pub struct Loads {
     began: HashMap<String, Timestamp>,

@@ -19,7 +19,7 @@ impl<R: Runtime> Executor<R> {
             .resize_pod(&pod.object.metadata.uid, resources)
             .await;
         let bounded = resized.map_err(|error| Error::Resize(runtime_message(&error)))?;
-        // Of other Pods it was said when they started.
+        // For other Pods an Event was recorded when they started.
         if !bounded && pod.object.status.resources.is_none() {
             self.events
                 .unsupported(&pod.object, &["spec.resources".to_owned()]);

@@ -95,7 +95,8 @@ impl<R: Runtime> Executor<R> {
     }
 }
 
-/// Returns the results that were last reported of a container's probes, by which it stays ready while an agent restarts.
+/// Returns the results of a container's probes in the last reported status: with them it stays ready while an agent
+/// restarts.
 fn reported_results(world: &World, container_id: &str, name: &str) -> ProbeResults {
     let reported = world.reported(name);
     let reported = reported.filter(|reported| reported.container_id == container_id);

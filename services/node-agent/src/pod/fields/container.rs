@@ -24,7 +24,7 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::process_only("ports.hostPort", |container| {
         container.ports.iter().any(|port| port.host_port != 0)
     }),
-    // That of ephemeral storage is enforced by evictions, everywhere.
+    // The limit of ephemeral storage is enforced by evictions, on all nodes.
     Row::docker_only("resources.limits", |container| {
         let mut limits = container.resources.limits.keys();
         limits.any(|name| name != "ephemeral-storage")

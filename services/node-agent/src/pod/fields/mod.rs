@@ -34,7 +34,7 @@ pub enum Support {
 pub enum Column {
     /// Containers of a Docker engine.
     Docker,
-    /// Those of one whose cgroups the agent does not manage.
+    /// Containers of a Docker engine whose cgroups the agent does not manage.
     DockerWithoutCgroups,
     /// Processes that share the machine's mounts.
     Process,
@@ -238,7 +238,7 @@ impl Matches {
             self.rows(&path, security::CONTAINER, context);
             self.rows(&path, &security::shared(), context);
         }
-        // Where no volumes are mounted at all, the row `volumeMounts` says so.
+        // If no volumes are mounted at all, the row `volumeMounts` says so.
         let mounts = match self.column {
             Column::Process => &[],
             _ => container.volume_mounts.as_slice(),

@@ -28,7 +28,7 @@ pub use self::claim::is_name;
 pub use self::token::Tokens;
 pub use self::update::{INTERVAL, Updates};
 
-/// Where the volumes of a Pod come from.
+/// The sources of a Pod's volumes.
 pub struct Sources<'a> {
     /// The client that reads referenced objects.
     pub gateway: &'a Client,

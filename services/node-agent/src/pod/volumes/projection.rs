@@ -62,7 +62,7 @@ impl Sources<'_> {
     ) -> Result<File, Error> {
         let token = self.tokens.token(self.gateway, self.pod, source).await?;
         let user = user(self.pod);
-        // The user of its containers and the group of the Pod's volumes may read it, and nobody else.
+        // The user of its containers and the group of the Pod's volumes may read it; others may not.
         let mode = match user.is_some() || group(self.pod).is_some() {
             true => 0o600,
             false => mode,

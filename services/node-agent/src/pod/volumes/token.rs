@@ -32,7 +32,7 @@ struct Claim {
 #[derive(Clone)]
 struct Token {
     text: String,
-    /// When the next token is due.
+    /// The time at which the next token is due.
     until: Timestamp,
 }
 

@@ -1,6 +1,6 @@
 //! The kubelet's pages of statistics: `/stats/summary`, and `/metrics/resource` for Prometheus.
 //!
-//! Both have what the meter has measured last. What is not measured is absent.
+//! Both have the meter's last measurements. A value that is not measured is absent.
 
 mod metrics;
 mod routes;
@@ -22,7 +22,7 @@ struct Summary {
 #[serde(rename_all = "camelCase")]
 struct NodeStats {
     node_name: String,
-    /// When the machine started; `null` if it is not known.
+    /// The start of the machine; `null` if it is not known.
     start_time: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu: Option<CpuStats>,

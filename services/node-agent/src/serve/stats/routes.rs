@@ -62,7 +62,7 @@ impl<R: Runtime> Stats<R> {
         ([(CONTENT_TYPE, TEXT)], metrics::text(&summary)).into_response()
     }
 
-    /// Returns the node that a request is about: the one that the gateway names, or the only one.
+    /// Returns the node of a request: the one that the gateway names, or the only one.
     fn node(&self, headers: &HeaderMap) -> Option<&Node> {
         let nodes = &self.pods.nodes;
         match headers.get(NODE_HEADER) {

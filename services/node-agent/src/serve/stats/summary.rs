@@ -19,13 +19,13 @@ use crate::node::usage::{Held, Measured, PodReport, Report, boot_time};
 /// The measurements of the machine of a node.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// When it started.
+    /// The start of the machine.
     pub started: Option<Timestamp>,
     /// Its memory.
     pub memory: Option<Observation>,
     /// The file system of the agent's state.
     pub fs: Option<FsStats>,
-    /// That of the images and the containers of an engine.
+    /// The file system of the engine's images and containers.
     pub image_fs: Option<FsStats>,
 }
 
@@ -74,7 +74,7 @@ impl Summary {
     pub fn with_disks(mut self, host: &Host, report: &Report, measured: &Measured) -> Self {
         self.node.fs = host.fs;
         self.node.runtime = host.image_fs.map(|image_fs| RuntimeStats {
-            // What images hold of it is not measured.
+            // The space of the images alone is not measured.
             image_fs: FsStats {
                 used_bytes: None,
                 inodes_used: None,
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    /// Returns a report of a Pod with two containers, of which the first `read` have been read.
+    /// Returns a report of a Pod with two containers, the first `read` of which have been read.
     fn report(read: usize) -> Report {
         let containers = vec![container("web"), container("log")];
         let ids: Vec<_> = containers.iter().map(|one| one.id.clone()).collect();
