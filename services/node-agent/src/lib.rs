@@ -6,6 +6,10 @@
 //! ```
 //! The runtime holds the actual state and the gateway the desired state. The agent keeps nothing else that must survive
 //! a restart.
+//!
+//! Its code has three rooms, each of which uses only those after it, which `tests/architecture.rs` asserts:
+//! `serve` (the gRPC service and the pages of statistics) ─▶ `node` (the Node, admission, eviction, usage) ─▶ `pod` (one Pod)
+//! ─▶ the crate `setpoint-runtime`.
 
 mod agent;
 mod metrics;

@@ -3,6 +3,8 @@
 mod archive;
 mod config;
 mod container;
+#[cfg(feature = "contract")]
+pub mod contract;
 mod descendants;
 mod dns;
 pub mod docker;

@@ -1,18 +1,14 @@
 //! Fixtures for the docker runtime. Tests are skipped with a message if no engine answers.
 
 use std::process::Command;
-use std::sync::Arc;
 
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use bollard::{API_DEFAULT_VERSION, body_full};
 use futures::TryStreamExt as _;
+use setpoint_runtime::contract::{Fixture, IMAGE, Woken, uid};
 use setpoint_runtime::docker::{Docker, Engine, Settings, sweep};
 use tokio::sync::OnceCell;
 
-use super::{Fixture, uid, wake_fixture};
-
-/// An image with a few programs of Debian's static busybox. Its default command sleeps until SIGTERM.
-pub const IMAGE: &str = "setpoint-test/busybox:3";
 /// Path of the engine's socket.
 pub const SOCKET: &str = "/var/run/docker.sock";
 const APPLETS: [&str; 15] = [
@@ -165,13 +161,8 @@ pub async fn fixture_with(settings: Settings) -> Fixture<Docker> {
 }
 
 pub async fn fixture_of(engine: Engine, settings: Settings) -> Fixture<Docker> {
-    let (woken, wake) = wake_fixture();
+    let woken = Woken::default();
     let swept = Cleanup(engine.cluster.clone());
-    let runtime = Docker::open(engine, &settings, "node", Arc::clone(&wake), |_| {}).await;
-    Fixture {
-        runtime: runtime.unwrap(),
-        woken,
-        state: None,
-        _cleanup: Some(swept),
-    }
+    let runtime = Docker::open(engine, &settings, "node", woken.wake(), |_| {}).await;
+    Fixture::new(runtime.unwrap(), crate::MACHINE, woken, swept)
 }

@@ -1,11 +1,8 @@
-//! Fixtures: a runtime with helpers to start, observe and clean up containers.
+//! A runtime under test, with the means to start, observe and clean up containers.
 
-pub mod answers;
-pub mod docker;
-
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,18 +11,17 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use setpoint_model::Key;
 use setpoint_proto::core::ResourceRequirements;
 use setpoint_proto::meta::Quantity;
-use setpoint_runtime::process::Processes;
-use setpoint_runtime::simulated::Simulated;
-use setpoint_runtime::{
-    Container, ContainerConfig, ContainerId, Exit, Hosts, Input, LogOptions, Output, Runtime,
-    Sandbox, SandboxConfig, State, Streams, Volume, VolumeKind, Wake,
-};
-use setpoint_testkit::processes_with;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
+use crate::{
+    Container, ContainerConfig, ContainerId, Exit, Hosts, Input, LogOptions, Output, Runtime,
+    Sandbox, SandboxConfig, State, Streams, Volume, VolumeKind, Wake,
+};
+
+/// An image with a few programs of Debian's static busybox. Its default command sleeps until SIGTERM.
+pub const IMAGE: &str = "setpoint-test/busybox:3";
 /// Upper bound on every wait, even on a busy machine.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// Polling interval where no notification exists.
@@ -53,61 +49,44 @@ pub const ALL_OUTPUT: Streams = Streams {
     tty: false,
 };
 
-/// Waits until no process of this machine has `word` among its arguments.
-pub async fn wait_until_no_process_has(word: &str) {
-    let gone = async {
-        while processes_with(word) > 0 {
-            sleep(POLL_INTERVAL).await;
-        }
-    };
-    timeout(TIMEOUT, gone).await.expect("the processes end");
+/// What a suite asks about the machine that it runs on.
+#[derive(Clone, Copy)]
+pub struct Machine {
+    /// Returns a port of the loopback that no other test is given.
+    pub free_port: fn() -> u16,
+    /// Returns the number of processes that have a word among their arguments.
+    pub processes_with: fn(&str) -> usize,
 }
 
+/// The wakes of a runtime.
+#[derive(Clone, Default)]
+pub struct Woken(Arc<Notify>);
+
+impl Woken {
+    /// Returns the function to open a runtime with.
+    pub fn wake(&self) -> Wake {
+        let notify = Arc::clone(&self.0);
+        Arc::new(move |_: &Key| notify.notify_one())
+    }
+}
+
+/// A runtime under test.
 pub struct Fixture<R> {
+    /// The runtime.
     pub runtime: R,
-    woken: Arc<Notify>,
-    state: Option<Arc<TempDir>>,
-    _cleanup: Option<docker::Cleanup>,
+    /// The machine of the runtime.
+    pub machine: Machine,
+    woken: Woken,
+    /// Dropped after the runtime: its directories, or what removes its containers.
+    kept: Box<dyn Any + Send + Sync>,
 }
 
+/// Returns the key of the Pod under test.
 pub fn pod() -> Key {
     Key::new("default", "web")
 }
 
-pub fn simulated() -> Fixture<Simulated> {
-    let (woken, wake) = wake_fixture();
-    Fixture {
-        runtime: Simulated::new(Duration::from_millis(1), wake),
-        woken,
-        state: None,
-        _cleanup: None,
-    }
-}
-
-pub fn process() -> Fixture<Processes> {
-    process_in(Arc::new(tempfile::tempdir().unwrap()))
-}
-
-pub fn process_in(state: Arc<TempDir>) -> Fixture<Processes> {
-    let (woken, wake) = wake_fixture();
-    Fixture {
-        runtime: open(state.path(), wake),
-        woken,
-        state: Some(state),
-        _cleanup: None,
-    }
-}
-
-fn open(state: &Path, wake: Wake) -> Processes {
-    Processes::open(state, env!("CARGO_BIN_EXE_runtime-program"), wake).unwrap()
-}
-
-fn wake_fixture() -> (Arc<Notify>, Wake) {
-    let woken = Arc::new(Notify::new());
-    let notify = Arc::clone(&woken);
-    (woken, Arc::new(move |_: &Key| notify.notify_one()))
-}
-
+/// Returns the configuration of the Pod's sandbox.
 pub fn sandbox() -> SandboxConfig {
     SandboxConfig {
         namespace: "default".into(),
@@ -122,6 +101,7 @@ pub fn sandbox() -> SandboxConfig {
     }
 }
 
+/// Returns the configuration of a sandbox with these volumes.
 pub fn sandbox_with<const N: usize>(volumes: [(&str, VolumeKind); N]) -> SandboxConfig {
     let volume = |(name, kind): (&str, VolumeKind)| Volume {
         name: name.into(),
@@ -134,6 +114,7 @@ pub fn sandbox_with<const N: usize>(volumes: [(&str, VolumeKind); N]) -> Sandbox
     }
 }
 
+/// Returns the id of an attempt at the container.
 pub fn id(attempt: u32) -> ContainerId {
     ContainerId {
         uid: uid(),
@@ -142,10 +123,11 @@ pub fn id(attempt: u32) -> ContainerId {
     }
 }
 
+/// Returns the configuration of an attempt at the container.
 pub fn container(attempt: u32, command: &[&str]) -> ContainerConfig {
     ContainerConfig {
         id: id(attempt),
-        image: docker::IMAGE.into(),
+        image: IMAGE.into(),
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         env: vec![
             ("PATH".into(), "/usr/bin:/bin".into()),
@@ -172,6 +154,37 @@ pub fn resources(requests: &[(&str, &str)], limits: &[(&str, &str)]) -> Resource
 }
 
 impl<R: Runtime> Fixture<R> {
+    /// Returns a fixture of a runtime that was opened with the function of `woken`. `kept` is dropped after the runtime.
+    pub fn new(runtime: R, machine: Machine, woken: Woken, kept: impl Any + Send + Sync) -> Self {
+        Self {
+            runtime,
+            machine,
+            woken,
+            kept: Box::new(kept),
+        }
+    }
+
+    /// Replaces the runtime by one that is made of it.
+    pub fn map<S>(self, made: impl FnOnce(R) -> S) -> Fixture<S> {
+        Fixture {
+            runtime: made(self.runtime),
+            machine: self.machine,
+            woken: self.woken,
+            kept: self.kept,
+        }
+    }
+
+    /// Waits until no process of the machine has `word` among its arguments.
+    pub async fn wait_until_no_process_has(&self, word: &str) {
+        let gone = async {
+            while (self.machine.processes_with)(word) > 0 {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        timeout(TIMEOUT, gone).await.expect("the processes end");
+    }
+
+    /// Creates the sandbox, and starts an attempt.
     pub async fn start(&self, attempt: u32, command: &[&str]) {
         self.runtime.run_sandbox(sandbox()).await.unwrap();
         self.runtime
@@ -180,6 +193,7 @@ impl<R: Runtime> Fixture<R> {
             .unwrap();
     }
 
+    /// Returns an attempt as the runtime has it.
     pub fn container(&self, attempt: u32) -> Option<Container> {
         let sandboxes = self.runtime.sandboxes(&pod());
         let mut containers = sandboxes.into_iter().flat_map(|sandbox| sandbox.containers);
@@ -196,7 +210,7 @@ impl<R: Runtime> Fixture<R> {
                 {
                     return found;
                 }
-                self.woken.notified().await;
+                self.woken.0.notified().await;
             }
         };
         let seen = timeout(TIMEOUT, seen).await;
@@ -270,7 +284,7 @@ impl<R: Runtime> Fixture<R> {
 
     /// Waits for the next wake.
     pub async fn changed(&self) {
-        self.woken.notified().await;
+        self.woken.0.notified().await;
     }
 
     /// Returns the log of an attempt.
@@ -296,6 +310,7 @@ impl<R: Runtime> Fixture<R> {
         output
     }
 
+    /// Waits until an attempt runs.
     pub async fn running(&self, attempt: u32) {
         self.wait_for(attempt, |state| {
             matches!(state, State::Running { .. }).then_some(())
@@ -303,6 +318,7 @@ impl<R: Runtime> Fixture<R> {
         .await;
     }
 
+    /// Waits until an attempt has exited.
     pub async fn exited(&self, attempt: u32) -> Exit {
         let exit = |state: &State| match state {
             State::Exited(exit) => Some(exit.clone()),
@@ -321,7 +337,7 @@ impl<R: Runtime> Fixture<R> {
     }
 
     /// Stops all containers and waits for their end.
-    pub async fn clean_up(self) {
+    pub async fn clean_up(&self) {
         let sandboxes = self.runtime.sandboxes(&pod());
         for container in sandboxes.iter().flat_map(|sandbox| sandbox.alive()) {
             self.runtime
@@ -331,45 +347,4 @@ impl<R: Runtime> Fixture<R> {
             self.exited(container.id.attempt).await;
         }
     }
-}
-
-impl Fixture<Processes> {
-    pub fn file(&self, attempt: u32, name: &str) -> String {
-        std::fs::read_to_string(self.path(attempt, name)).unwrap_or_default()
-    }
-
-    /// Returns the path of a file of an attempt.
-    pub fn path(&self, attempt: u32, name: &str) -> PathBuf {
-        let state = self.state.as_ref().unwrap().path();
-        let folder = state.join("pods").join(uid()).join("main");
-        folder.join(attempt.to_string()).join(name)
-    }
-
-    /// Returns the directory of a volume on the disk.
-    pub fn volume(&self, name: &str) -> PathBuf {
-        let state = self.state.as_ref().unwrap().path();
-        state.join("volumes").join(uid()).join(name)
-    }
-
-    pub fn pid(&self, attempt: u32) -> i32 {
-        self.file(attempt, "pid").trim().parse().unwrap()
-    }
-}
-
-/// Returns whether the process exists and is not a zombie.
-pub fn is_alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(')')
-        .map(|(_, rest)| rest.trim().chars().next());
-    !matches!(state, None | Some(Some('Z' | 'X')))
-}
-
-pub async fn wait_until_gone(pid: i32) {
-    let gone = async {
-        while is_alive(pid) {
-            sleep(POLL_INTERVAL).await;
-        }
-    };
-    timeout(TIMEOUT, gone).await.expect("the process ends");
 }

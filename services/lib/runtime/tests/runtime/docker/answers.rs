@@ -11,6 +11,7 @@ use bollard::query_parameters::{ListContainersOptionsBuilder, ListVolumesOptions
 use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_proto::core::ResourceRequirements;
+use setpoint_runtime::contract::{Fixture, POLL_INTERVAL, id, programs, uid};
 use setpoint_runtime::docker::{Docker, Engine, Settings};
 use setpoint_runtime::{
     Connection, ContainerConfig, ContainerId, Error, ImageOrigin, Inputs, Log, LogOptions, Outputs,
@@ -23,8 +24,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::docker::{SOCKET, client, fixture_of, settings};
-use super::{Fixture, POLL_INTERVAL};
+use super::fixture::{SOCKET, client, cluster, fixture_of, settings};
 
 /// The time by which an answer is late.
 const DELAY: Duration = Duration::from_millis(50);
@@ -181,15 +181,10 @@ pub async fn fixture_with(fault: Fault) -> Option<Fixture<Unsure>> {
     let engine = Engine::connect(&settings).await.unwrap();
     let fixture = fixture_of(engine, settings).await;
     answers.calls.begun.store(true, Ordering::SeqCst);
-    Some(Fixture {
-        runtime: Unsure {
-            docker: fixture.runtime,
-            _answers: answers,
-        },
-        woken: fixture.woken,
-        state: fixture.state,
-        _cleanup: fixture._cleanup,
-    })
+    Some(fixture.map(|docker| Unsure {
+        docker,
+        _answers: answers,
+    }))
 }
 
 /// Returns the names of all containers and volumes of a cluster.
@@ -315,5 +310,43 @@ impl Runtime for Unsure {
 
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
         repeat(|| self.docker.remove_sandbox(uid)).await
+    }
+}
+
+/// Checks DG1.
+pub async fn a_pod_exists_once_and_leaves_nothing<R: Runtime>(fixture: Fixture<R>) {
+    let (uid, runtime) = (uid(), &fixture.runtime);
+    fixture.start(0, &["sh", "-c", "echo ran; sleep 1"]).await;
+    fixture.start(1, &[]).await;
+    fixture.running(1).await;
+    fixture.exited(0).await;
+    assert_eq!(fixture.log(0, LogOptions::default()).await, "ran\n");
+    let engine = ["POD", "main"].map(|name| format!("/k8s_{name}_web_default_{uid}"));
+    let [pause, main] = &engine;
+    let left = [
+        format!("{pause}_0"),
+        format!("/k8s_files_{uid}"),
+        format!("{main}_0"),
+        format!("{main}_1"),
+        format!("k8s_{uid}_setpoint.termination"),
+    ];
+    assert_eq!(all_of(&cluster()).await, left);
+    runtime.remove(&id(0)).await.unwrap();
+    assert_eq!(all_of(&cluster()).await.len(), left.len() - 1);
+    runtime.stop(&id(1), Duration::ZERO).await.unwrap();
+    fixture.exited(1).await;
+    for _ in 0..2 {
+        runtime.remove_sandbox(&uid).await.unwrap();
+        assert_eq!(all_of(&cluster()).await, Vec::<String>::new());
+    }
+}
+
+/// Checks DG1: a message is read once. The engine runs a container that has ended again if it is asked to, so that this cannot
+/// hold if requests are doubled.
+#[tokio::test]
+async fn a_message_is_read_although_an_answer_is_lost() {
+    if let Some(fixture) = fixture_with(Fault::Lost).await {
+        programs::a_container_that_has_failed_leaves_the_end_of_its_log_as_its_message(fixture)
+            .await;
     }
 }

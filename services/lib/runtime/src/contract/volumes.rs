@@ -1,29 +1,11 @@
-//! Volumes, seen from inside of containers.
+//! Volumes, seen from inside of containers, on every runtime that runs programs.
 
-use setpoint_runtime::{
-    ContainerConfig, File, HostPath, LogOptions, Mount, Runtime, Volume, VolumeKind,
-};
+use std::path::PathBuf;
+
 use tokio::time::timeout;
 
-use crate::support::{
-    ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, sandbox_with, uid,
-};
-
-on_every_runtime_that_runs! {
-    volumes_are_filled_and_shared_and_written_only_where_they_may_be
-    a_part_of_a_volume_is_made_and_mounted_and_never_leads_out_of_it
-    the_files_of_a_volume_change_at_once_while_a_container_reads_them
-    a_volume_of_the_machine_outlives_its_pod
-    a_link_in_a_path_of_the_machine_gives_no_other
-    the_group_of_a_volume_may_read_and_write_it
-    a_file_of_a_volume_is_read_by_the_agent
-    a_container_works_in_a_volume
-    the_space_that_a_pod_holds_is_measured
-}
-
-whatever_becomes_of_answers! {
-    volumes_are_filled_and_shared_and_written_only_where_they_may_be
-}
+use super::{ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, sandbox_with, uid};
+use crate::{ContainerConfig, File, HostPath, LogOptions, Mount, Runtime, Volume, VolumeKind};
 
 /// Returns a path of this test in containers. Those that are processes share it with the machine.
 fn at(path: &str) -> String {
@@ -35,7 +17,20 @@ async fn end<R: Runtime>(fixture: Fixture<R>) {
     let runtime = fixture.runtime.clone();
     fixture.clean_up().await;
     runtime.remove_sandbox(&uid()).await.unwrap();
-    let _ = std::fs::remove_dir_all(format!("/tmp/setpoint-test-{}", uid()));
+    for folder in [at(""), machine_path()] {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+fn machine_path() -> String {
+    format!("/tmp/setpoint-test-machine-{}", uid())
+}
+
+/// Makes a folder of the machine that is no volume's; [`end`] removes it.
+fn folder_of_machine() -> PathBuf {
+    let path = PathBuf::from(machine_path());
+    std::fs::create_dir(&path).unwrap();
+    path
 }
 
 /// Returns whether volumes can be mounted; says so if not.
@@ -98,7 +93,7 @@ impl<R: Runtime> Fixture<R> {
     }
 }
 
-async fn volumes_are_filled_and_shared_and_written_only_where_they_may_be<R: Runtime>(
+pub async fn volumes_are_filled_and_shared_and_written_only_where_they_may_be<R: Runtime>(
     fixture: Fixture<R>,
 ) {
     if !mounts(&fixture) {
@@ -140,7 +135,7 @@ async fn volumes_are_filled_and_shared_and_written_only_where_they_may_be<R: Run
 }
 
 /// Checks K14.
-async fn a_part_of_a_volume_is_made_and_mounted_and_never_leads_out_of_it<R: Runtime>(
+pub async fn a_part_of_a_volume_is_made_and_mounted_and_never_leads_out_of_it<R: Runtime>(
     fixture: Fixture<R>,
 ) {
     if !mounts(&fixture) {
@@ -190,7 +185,7 @@ async fn a_part_of_a_volume_is_made_and_mounted_and_never_leads_out_of_it<R: Run
     end(fixture).await;
 }
 
-async fn the_files_of_a_volume_change_at_once_while_a_container_reads_them<R: Runtime>(
+pub async fn the_files_of_a_volume_change_at_once_while_a_container_reads_them<R: Runtime>(
     fixture: Fixture<R>,
 ) {
     if !mounts(&fixture) {
@@ -221,16 +216,16 @@ async fn the_files_of_a_volume_change_at_once_while_a_container_reads_them<R: Ru
     end(fixture).await;
 }
 
-async fn a_volume_of_the_machine_outlives_its_pod<R: Runtime>(fixture: Fixture<R>) {
+pub async fn a_volume_of_the_machine_outlives_its_pod<R: Runtime>(fixture: Fixture<R>) {
     if !mounts(&fixture) {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("made");
+    let folder = folder_of_machine();
+    let path = folder.join("made");
     let mut data = part("data", "data", "");
     data.host = Some(HostPath {
         path: path.display().to_string(),
-        root: folder.path().display().to_string(),
+        root: folder.display().to_string(),
         create: true,
     });
     let mut inner = part("data", "inner", "sub");
@@ -249,12 +244,11 @@ async fn a_volume_of_the_machine_outlives_its_pod<R: Runtime>(fixture: Fixture<R
 }
 
 /// Checks DG18.
-async fn a_link_in_a_path_of_the_machine_gives_no_other<R: Runtime>(fixture: Fixture<R>) {
+pub async fn a_link_in_a_path_of_the_machine_gives_no_other<R: Runtime>(fixture: Fixture<R>) {
     if !mounts(&fixture) {
         return;
     }
-    let machine = tempfile::tempdir().unwrap();
-    let allowed = machine.path().join("allowed");
+    let allowed = folder_of_machine().join("allowed");
     std::fs::create_dir_all(allowed.join("inner")).unwrap();
     std::os::unix::fs::symlink("/", allowed.join("out")).unwrap();
     std::os::unix::fs::symlink("inner", allowed.join("in")).unwrap();
@@ -282,7 +276,7 @@ async fn a_link_in_a_path_of_the_machine_gives_no_other<R: Runtime>(fixture: Fix
 }
 
 /// Checks E9: the kubelet reads variables from what an init container has written.
-async fn a_file_of_a_volume_is_read_by_the_agent<R: Runtime>(fixture: Fixture<R>) {
+pub async fn a_file_of_a_volume_is_read_by_the_agent<R: Runtime>(fixture: Fixture<R>) {
     if !mounts(&fixture) {
         return;
     }
@@ -303,7 +297,7 @@ async fn a_file_of_a_volume_is_read_by_the_agent<R: Runtime>(fixture: Fixture<R>
     end(fixture).await;
 }
 
-async fn a_container_works_in_a_volume<R: Runtime>(fixture: Fixture<R>) {
+pub async fn a_container_works_in_a_volume<R: Runtime>(fixture: Fixture<R>) {
     if !mounts(&fixture) {
         return;
     }
@@ -321,7 +315,7 @@ async fn a_container_works_in_a_volume<R: Runtime>(fixture: Fixture<R>) {
 }
 
 /// Checks K16.
-async fn the_group_of_a_volume_may_read_and_write_it<R: Runtime>(fixture: Fixture<R>) {
+pub async fn the_group_of_a_volume_may_read_and_write_it<R: Runtime>(fixture: Fixture<R>) {
     if !mounts(&fixture) {
         return;
     }
@@ -346,7 +340,7 @@ async fn the_group_of_a_volume_may_read_and_write_it<R: Runtime>(fixture: Fixtur
 }
 
 /// Checks K13.
-async fn the_space_that_a_pod_holds_is_measured<R: Runtime>(fixture: Fixture<R>) {
+pub async fn the_space_that_a_pod_holds_is_measured<R: Runtime>(fixture: Fixture<R>) {
     if !mounts(&fixture) {
         return;
     }
