@@ -9,6 +9,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+mod action;
 mod resize;
 mod stop;
 
@@ -18,8 +19,9 @@ use std::time::Duration;
 use setpoint_controller::Plan;
 use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::Container;
-use setpoint_runtime::{ContainerId, PodResources, Sandbox};
+use setpoint_runtime::Sandbox;
 
+pub use self::action::{Action, KillReason};
 use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 use crate::pod::ephemeral;
 use crate::pod::health::{Health, PostStart, ProbeKind};
@@ -31,83 +33,6 @@ use crate::pod::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_leas
 const RESIZE_RETRY: Duration = Duration::from_secs(180);
 /// Maximum requeue delay of a Pod with a deadline, because the wall clock may be adjusted.
 const MAX_DEADLINE_RECHECK: Duration = Duration::from_secs(3600);
-
-/// One planned action.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Reserve the Pod's resources and an address on the node.
-    Admit,
-    /// Allocate the resources of a resize, which the node has.
-    Allocate,
-    /// Create or recreate the Pod's sandbox.
-    RunSandbox {
-        /// The Pod's address.
-        ip: Ipv4Addr,
-    },
-    /// Start a container.
-    Start {
-        /// Its name in the spec.
-        name: String,
-        /// Number of the attempt, from 0.
-        attempt: u32,
-        /// Backoff to apply after this attempt ends.
-        backoff: Duration,
-    },
-    /// Compare the files of volumes with the objects that they come from, and replace those that differ.
-    UpdateVolumes,
-    /// Begin the probes of a running container.
-    Probe(ContainerId),
-    /// Kill a container that is not as it should be.
-    Kill {
-        /// The attempt.
-        id: ContainerId,
-        /// Time until it is killed by force.
-        grace: Duration,
-        /// Why.
-        reason: KillReason,
-        /// Whether its restart policy lets it start again.
-        restarts: bool,
-    },
-    /// Begin the preStop hook of a container that is to stop after others.
-    PreStop {
-        /// The attempt.
-        id: ContainerId,
-        /// Time until it is stopped, whatever runs.
-        grace: Duration,
-    },
-    /// Ask a container to stop.
-    Stop {
-        /// The attempt to stop.
-        id: ContainerId,
-        /// Time until it is killed.
-        grace: Duration,
-    },
-    /// Give the Pod as a whole the resources that are allocated, or those that allow what it has, too.
-    ResizePod(PodResources),
-    /// Give a running container the resources that are allocated.
-    Resize(ContainerId),
-    /// Remove an attempt that has ended.
-    Remove(ContainerId),
-    /// Write the status before the next action, which changes what it says.
-    UpdateStatus,
-    /// Remove the sandbox of the Pod with this uid.
-    RemoveSandbox(String),
-    /// Delete the Pod's object.
-    Delete,
-}
-
-/// Why a container is killed although its Pod goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KillReason {
-    /// Its postStart hook has failed.
-    PostStart,
-    /// Its liveness probe fails.
-    Liveness,
-    /// Its startup probe has failed.
-    Startup,
-    /// Its resize policy demands a restart.
-    Resize,
-}
 
 /// Plans the next actions for one Pod, and when to reconcile it again if nothing changes.
 pub fn plan(world: &World) -> Plan<Action> {
