@@ -19,7 +19,7 @@ use std::time::Duration;
 use setpoint_controller::Plan;
 use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::Container;
-use setpoint_runtime::Sandbox;
+use setpoint_runtime::{ContainerId, Sandbox};
 
 pub use self::action::{Action, KillReason};
 use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};

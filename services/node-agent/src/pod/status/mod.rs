@@ -73,20 +73,8 @@ impl AssignedPod {
     }
 
     fn status(&self, world: &World) -> PodStatus {
-        let (spec, reported) = (&self.object.spec, &self.object.status);
-        let of = |container| container::status(self, world, container);
-        let mut init: Vec<_> = spec.init_containers.iter().map(of).collect();
-        let mut main: Vec<_> = spec.containers.iter().map(of).collect();
-        let added = ephemeral::containers(spec);
-        let mut ephemeral: Vec<_> = added
-            .map(|added| container::ephemeral_status(self, world, &added))
-            .collect();
-        if self.has_stopped(world) {
-            let begun = self.initialized(world);
-            terminate_all(begun, &mut init, &mut main);
-            let begun = ephemeral.iter_mut().filter(|status| has_begun(status));
-            begun.for_each(set_terminated);
-        }
+        let reported = &self.object.status;
+        let [init, main, ephemeral] = self.container_statuses(world);
         let mut status = PodStatus {
             phase: self.phase(world, &init, &main).to_owned(),
             host_ip: self.host_ip.clone(),
@@ -100,29 +88,48 @@ impl AssignedPod {
             observed_generation: self.object.metadata.generation,
             ..reported.clone()
         };
-        if let Some(allocated) = &spec.resources {
-            status.allocated_resources = pod_resources::requests(spec);
-            let resizing = self.wanted_of_pod(world).is_some();
-            let had = reported.resources.clone().filter(|_| resizing);
-            status.resources = had.or_else(|| Some(allocated.clone()));
-        }
+        self.set_resources(world, &mut status);
         if let Some(sandbox) = world.sandbox() {
             let ip = sandbox.config.ip.to_string();
             status.pod_ip.clone_from(&ip);
             status.pod_ips = vec![PodIp { ip }];
         }
         if self.has_stopped(world) && !self.is_deleting() {
-            // The Pod has failed, whatever the exit codes of its containers.
-            let (reason, message) = match &world.ending {
-                Some(ending) => (ending.reason, ending.message.as_str()),
-                None => (DEADLINE, DEADLINE_MESSAGE),
-            };
-            status.phase = "Failed".to_owned();
-            status.reason = reason.to_owned();
-            status.message = message.to_owned();
+            set_failed(world, &mut status);
         }
         status.conditions = conditions::conditions(self, world, &status);
         status
+    }
+
+    /// Returns the statuses of init, main and ephemeral containers.
+    fn container_statuses(&self, world: &World) -> [Vec<ContainerStatus>; 3] {
+        let spec = &self.object.spec;
+        let of = |container| container::status(self, world, container);
+        let mut init: Vec<_> = spec.init_containers.iter().map(of).collect();
+        let mut main: Vec<_> = spec.containers.iter().map(of).collect();
+        let added = ephemeral::containers(spec);
+        let mut ephemeral: Vec<_> = added
+            .map(|added| container::ephemeral_status(self, world, &added))
+            .collect();
+        if self.has_stopped(world) {
+            let begun = self.initialized(world);
+            terminate_all(begun, &mut init, &mut main);
+            let begun = ephemeral.iter_mut().filter(|status| has_begun(status));
+            begun.for_each(set_terminated);
+        }
+        [init, main, ephemeral]
+    }
+
+    /// Sets the resources of a Pod that has resources as a whole.
+    fn set_resources(&self, world: &World, status: &mut PodStatus) {
+        let spec = &self.object.spec;
+        if let Some(allocated) = &spec.resources {
+            status.allocated_resources = pod_resources::requests(spec);
+            let resizing = self.wanted_of_pod(world).is_some();
+            let had = self.object.status.resources.clone();
+            let had = had.filter(|_| resizing);
+            status.resources = had.or_else(|| Some(allocated.clone()));
+        }
     }
 
     /// Returns whether the Pod is ending and all its containers have stopped.
@@ -157,6 +164,17 @@ impl AssignedPod {
             _ => computed,
         }
     }
+}
+
+/// Sets the end of a Pod that its node has ended. It has failed, whatever the exit codes of its containers.
+fn set_failed(world: &World, status: &mut PodStatus) {
+    let (reason, message) = match &world.ending {
+        Some(ending) => (ending.reason, ending.message.as_str()),
+        None => (DEADLINE, DEADLINE_MESSAGE),
+    };
+    status.phase = "Failed".to_owned();
+    status.reason = reason.to_owned();
+    status.message = message.to_owned();
 }
 
 fn is_alive(world: &World) -> bool {
