@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_kinds::identity::AUTHENTICATED;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_model::Key;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
@@ -13,9 +16,6 @@ use setpoint_proto::{ApiError, Reason, Resource};
 
 use super::Identity;
 use super::token_keys::internal;
-use crate::kinds::identity::AUTHENTICATED;
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::target;
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
 

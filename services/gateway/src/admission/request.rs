@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use setpoint_codec::{CustomObject, Kind, Object};
+use setpoint_kinds::versions;
 use setpoint_proto::ApiError;
 
 use super::{Attributes, Operation};
-use crate::kinds::versions;
 use crate::registry::{Registry, errors};
 
 /// The values for a policy or webhook that a request was matched with as one of some resource.

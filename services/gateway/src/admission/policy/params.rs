@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use setpoint_codec::Kind;
+use setpoint_kinds::versions;
 use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::admissionregistration::{ParamKind, ParamRef};
@@ -10,7 +11,6 @@ use setpoint_proto::{ApiError, Reason};
 use super::hook::Binding;
 use crate::admission::Attributes;
 use crate::admission::request::document;
-use crate::kinds::versions;
 use crate::registry::{
     AtLeast, Filter, ListParams, Registry, RequestContext, RevisionMatch, Target, errors,
 };

@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use serde_json::Value;
 use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, update, versions};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, versions};
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{Precondition, prepare_update};
+use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
@@ -67,7 +67,7 @@ impl Registry {
                 Subresource::Scale => slot.insert(apply_scale(context, target, old, patch)?),
                 _ => slot.insert(apply_object(context, target, old, patch)?),
             };
-            prepare_update(&written, old, &mut **new)?;
+            update::prepare(&written, &*old.object, &mut **new)?;
             fields::keep_times(&*old.object, &mut **new);
             Ok(())
         };

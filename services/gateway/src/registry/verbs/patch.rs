@@ -4,14 +4,14 @@ mod unfit;
 
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
+use setpoint_kinds::{self as kinds, update, versions};
 use setpoint_model::Verb;
 use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::{self, versions};
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{Precondition, prepare_update};
+use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
@@ -70,7 +70,7 @@ impl Registry {
             } else {
                 slot.insert(new)
             };
-            prepare_update(&written, old, &mut **new)?;
+            update::prepare(&written, &*old.object, &mut **new)?;
             field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };

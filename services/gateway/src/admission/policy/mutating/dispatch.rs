@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use setpoint_codec::Object;
+use setpoint_kinds::expressions::Mutations;
 use setpoint_proto::ApiError;
 
 use super::failure::Failures;
@@ -15,7 +16,6 @@ use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, Operation, internal, replacement};
 use crate::heavy::heavy;
-use crate::kinds::expressions::Mutations;
 use crate::registry::Registry;
 
 /// A pass of the policies over a request.
