@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Documents beside the READMEs. CHANGELOG.md is not one of them: it names what was.
 const DOCUMENTS: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
 
-/// Folders that hold no source: what is built, the state of local clusters, and the repository itself.
-const SKIPPED: &[&str] = &["target", ".git", ".setpoint"];
+/// The hidden folders of the repository. Others are those of tools, as `target` and `mutants.out` are.
+const HIDDEN: &[&str] = &[".ci", ".config"];
 
 /// The end of names of files that are looked for even if no folder is named.
 const FILES: &[&str] = &[".md", ".toml"];
@@ -19,17 +19,17 @@ pub fn root() -> PathBuf {
     tests.parent().expect("the crate is in a folder").to_owned()
 }
 
-/// Returns the files below a folder, with paths relative to the workspace.
-pub fn files(folder: &str) -> Vec<PathBuf> {
+/// Returns the files of the repository, with paths relative to its folder.
+pub fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders = vec![PathBuf::from(folder)];
+    let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root().join(&folder)).expect("a folder") {
             let entry = entry.expect("an entry");
             let path = folder.join(entry.file_name());
             let kind = entry.file_type().expect("a type");
-            if kind.is_dir() && !SKIPPED.iter().any(|name| path.ends_with(name)) {
-                folders.push(path);
+            if kind.is_dir() {
+                folders.extend(is_source(&path).then_some(path));
             } else if kind.is_file() {
                 found.push(path);
             }
@@ -37,6 +37,14 @@ pub fn files(folder: &str) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Returns whether a folder is one of the repository, and not made by a tool.
+fn is_source(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    let made = name == "target" || name.starts_with("mutants.out");
+    !made && (!name.starts_with('.') || HIDDEN.contains(&name))
 }
 
 /// Returns the text of a file of the workspace.
@@ -47,7 +55,7 @@ pub fn read(path: &Path) -> String {
 
 fn documents() -> Vec<PathBuf> {
     let readme = |path: &PathBuf| path.ends_with("README.md");
-    let readmes = files("").into_iter().filter(readme);
+    let readmes = files().into_iter().filter(readme);
     let others = DOCUMENTS.iter().map(PathBuf::from);
     readmes.chain(others).collect()
 }
@@ -95,7 +103,7 @@ fn is_path(text: &str, bases: &[PathBuf]) -> bool {
     };
     let upward = &text[..text.len() - inner.len()];
     let begins = |base: &PathBuf| root().join(base).join(upward).join(first).is_dir();
-    !SKIPPED.contains(&first) && bases.iter().any(begins)
+    is_source(Path::new(first)) && bases.iter().any(begins)
 }
 
 /// Returns the paths that a pattern with `{one,other}` stands for.
@@ -185,7 +193,7 @@ fn every_test_that_a_document_names_exists() {
     let codes = texts.iter().flat_map(|text| prose(text)).flat_map(codes);
     let tests: BTreeSet<_> = codes.filter(|code| is_test(code)).collect();
     assert!(tests.len() > 80, "only {} tests were found", tests.len());
-    let sources = files("")
+    let sources = files()
         .into_iter()
         .filter(|path| path.extension().is_some_and(|end| end == "rs"));
     let sources: String = sources.map(|path| read(&path)).collect();
