@@ -78,7 +78,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     config.compile_fds(files)?;
-    Ok(())
+    openapi(&out)
+}
+
+/// Compiles the messages of OpenAPI documents, which are no API objects and have no descriptors at run time.
+fn openapi(out: &Path) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=openapi");
+    let files = protox::compile(["openapi/openapiv2.proto"], ["."])?;
+    let mut config = Config::new();
+    config.out_dir(out).include_file("openapi.rs");
+    Ok(config.compile_fds(files)?)
 }
 
 /// Returns the messages that `setpoint why` and `setpoint history` print as JSON.

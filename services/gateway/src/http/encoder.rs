@@ -5,13 +5,13 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use prost::Message as _;
 use serde_json::{Value, json};
+use setpoint_codec::rest::subresource_kind;
 use setpoint_codec::{Kind, Object, envelope};
 use setpoint_kinds::versions;
 use setpoint_proto::meta::{ListMeta, Status};
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::{self, Form, Format, Lacking, Media};
-use super::discovery::subresource_kind;
 pub(super) use super::encoding::LENGTH_PREFIX;
 use super::encoding::{
     encoded_status, framed, json_list, line, partial, protobuf, protobuf_list, text,

@@ -39,6 +39,8 @@ pub struct Kind {
     pub is_review: bool,
     /// Whether its objects are computed at each read and never stored.
     pub is_computed: bool,
+    /// Whether a collection of its objects can be deleted with one request.
+    pub deletes_collection: bool,
     /// The descriptor of its message.
     pub message: MessageDescriptor,
     /// The type URL in an `Any`.
@@ -75,6 +77,7 @@ impl Kind {
             example: rules.example,
             is_review: rules.review,
             is_computed: rules.computed,
+            deletes_collection: !rules.keeps_collection,
             codec: Some(codec),
             ..Self::named(
                 Names {
@@ -117,6 +120,7 @@ impl Kind {
             example: String::new(),
             is_review: false,
             is_computed: false,
+            deletes_collection: true,
             message,
             codec: None,
             empty: OnceLock::new(),

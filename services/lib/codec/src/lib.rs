@@ -16,6 +16,7 @@ mod kind;
 mod kinds;
 mod object;
 pub mod patch;
+pub mod rest;
 pub mod rules;
 pub mod strict;
 

@@ -56,8 +56,6 @@ pub trait StoredKind: Object {
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
     /// Whether an update of an object that does not exist creates it (upstream: `AllowCreateOnUpdate`).
     const CREATES_ON_UPDATE: bool = false;
-    /// Whether a collection can be deleted by one request.
-    const DELETES_COLLECTIONS: bool = true;
     /// Whether the response to the deletion of an object is the object, instead of a `Status`.
     const RETURNS_DELETED: bool = false;
     /// Whether a deletion without a propagation policy orphans the dependants.

@@ -40,7 +40,6 @@ strategy! {
     fn counts_generations() -> bool => T::COUNTS_GENERATIONS;
     fn allows_unconditional_update() -> bool => T::ALLOWS_UNCONDITIONAL_UPDATE;
     fn creates_on_update() -> bool => T::CREATES_ON_UPDATE;
-    fn deletes_collections() -> bool => T::DELETES_COLLECTIONS;
     fn returns_deleted() -> bool => T::RETURNS_DELETED;
     fn orphans_by_default() -> bool => T::ORPHANS_BY_DEFAULT;
     fn role() -> Role => T::ROLE;

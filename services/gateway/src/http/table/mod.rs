@@ -14,9 +14,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use setpoint_codec::{Column, Definition, Kind, Object};
+use setpoint_openapi::comments;
 use setpoint_proto::meta::{ListMeta, ObjectMeta};
 
-use super::openapi::comments;
 
 /// The part of the object in a row beside its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
