@@ -8,10 +8,10 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
 
 use crate::admission::{Attributes, Chain, Reservation};
-use crate::kinds::review::{self, Question};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
 use crate::kinds::{self, Strategy, view};
+use crate::registry::target;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::stored_value;
@@ -19,6 +19,7 @@ use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{
     AtLeast, ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
+use crate::reviews::{self, Question};
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;
@@ -125,7 +126,7 @@ impl Registry {
                 .await?;
             target.name.clone_from(&object.meta().name);
         }
-        target.set_span_attributes();
+        target::set_span_attributes(&target);
         complete_create(rules, &target, &mut *object)?;
         self.link_create(context, &*object).await;
         let request = Attributes::of_create(context, &target).with_object(Some(&*object));
@@ -233,7 +234,7 @@ impl Registry {
             target,
             registry: self,
         };
-        if let Some(answering) = review::answer(target.served, &mut *object, &question) {
+        if let Some(answering) = reviews::answer(target.served, &mut *object, &question) {
             answering.await?;
         }
         let mut response = ObjectResponse::not_stored(object, Revision::default());
@@ -263,8 +264,10 @@ impl Registry {
             let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
             let value = envelope::of_object(stored, &raw, Some(&cause));
             stored_value::check(target, stored, &raw, &value, None).await?;
-            let write = Write::create(target.path(), value).fenced(context.fence.clone());
-            let write = draft.reservation.apply_to(write);
+            let write = Write::create(target::path(target), value);
+            let write = draft
+                .reservation
+                .apply_to(write.fenced(context.fence.clone()));
             match self.insert_once(context, target, write).await? {
                 Ok(revision) => {
                     write_metrics.count_unless(context.dry_run);

@@ -8,6 +8,7 @@ use setpoint_store::{self as store, Write};
 use crate::admission::{Attributes, Chain, Operation};
 use crate::heavy::heavy;
 use crate::kinds;
+use crate::registry::target;
 use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
 use crate::registry::write::retry::Retry;
@@ -76,7 +77,7 @@ impl Registry {
         change: Change<'_>,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
-        target.set_span_attributes();
+        target::set_span_attributes(target);
         let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
@@ -212,7 +213,7 @@ impl Registry {
             return stored(self.written(new, converted, &raw, at).await);
         }
         self.link_update(context, &old, &*new).await;
-        let write = Write::update(target.path(), old.revision, value);
+        let write = Write::update(target::path(target), old.revision, value);
         let write = reservation.apply_to(write.fenced(context.fence.clone()));
         match self.store().commit(write).await {
             Ok(revision) => {
@@ -242,7 +243,7 @@ impl Registry {
             options: None,
         };
         let reservation = self.plugins().release(request).await?;
-        let write = Write::delete(target.path(), old.revision);
+        let write = Write::delete(target::path(target), old.revision);
         let write = write.fenced(context.fence.clone()).because(cause.clone());
         let revision = match context.dry_run {
             true => self

@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use super::{Plugin, Reserving};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
+use crate::registry::target;
 use crate::registry::{RequestContext, Subresource, Target, errors};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.
@@ -285,7 +286,7 @@ impl Stored {
         let raw = Object::encode(&self.quota);
         let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
         Precondition {
-            key: target.path(),
+            key: target::path(&target),
             expect: Expect::At(self.revision),
             put: Some(value),
         }
