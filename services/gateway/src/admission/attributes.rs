@@ -58,14 +58,6 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns the attributes of a connection, without its options.
-    pub(crate) fn of_connect(context: &'a RequestContext, target: &'a Target) -> Self {
-        Self {
-            operation: Operation::Connect,
-            ..Self::of_create(context, target)
-        }
-    }
-
     /// Returns the attributes with another object.
     pub(crate) fn with_object<'b>(self, object: Option<&'b dyn Object>) -> Attributes<'b>
     where

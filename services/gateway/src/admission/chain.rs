@@ -1,4 +1,4 @@
-//! The way of one request through admission.
+//! Runs a request through policies and webhooks, in upstream's order.
 
 use std::sync::Arc;
 
@@ -36,14 +36,17 @@ pub(crate) struct Chain<'r> {
 }
 
 impl<'r> Chain<'r> {
-    /// Returns the chain of requests for a target.
+    /// Returns the policies and webhooks of requests for a target; none without one.
     ///
     /// # Errors
     /// If the cache is not there yet.
-    pub(crate) async fn of(registry: &'r Registry, target: &Target) -> Result<Self, ApiError> {
-        let hooks = match is_exempt(target.served) {
-            true => None,
-            false => registry.hooks().current(registry.cache()).await?,
+    pub(crate) async fn of(
+        registry: &'r Registry,
+        target: Option<&Target>,
+    ) -> Result<Self, ApiError> {
+        let hooks = match target.filter(|target| !is_exempt(target.served)) {
+            None => None,
+            Some(_) => registry.hooks().current(registry.cache()).await?,
         };
         Ok(Self {
             registry,
@@ -52,7 +55,7 @@ impl<'r> Chain<'r> {
         })
     }
 
-    /// Returns whether nobody judges or changes the request.
+    /// Returns whether no hook applies.
     pub(crate) fn is_empty(&self) -> bool {
         self.hooks.is_none()
     }
@@ -62,7 +65,7 @@ impl<'r> Chain<'r> {
         self.hooks.as_ref().is_some_and(|hooks| hooks.mutates())
     }
 
-    /// Lets policies and webhooks change the object of a request, if it has one. Returns whether they have. Its defaults are set then.
+    /// Runs a request through mutating policies and webhooks. Returns whether they have changed its object, whose defaults are set then.
     ///
     /// # Errors
     /// If one of them denies the request.
@@ -104,7 +107,7 @@ impl<'r> Chain<'r> {
         })
     }
 
-    /// Lets policies, and then webhooks, change the object of a request.
+    /// Runs a request through mutating policies, and then webhooks, once.
     async fn pass(
         &mut self,
         hooks: &Snapshot,
@@ -140,7 +143,7 @@ impl<'r> Chain<'r> {
         Ok(())
     }
 
-    /// Lets the gateway complete a new object that policies or webhooks have changed.
+    /// Repeats the built-in admission of a new object after a policy or webhook changed it.
     async fn admit_again(
         &self,
         request: &Attributes<'_>,
@@ -169,19 +172,19 @@ impl<'r> Chain<'r> {
         object.meta_mut().managed_fields = kept;
     }
 
-    /// Lets policies and webhooks judge a request that is about to be committed.
+    /// Runs a request that is about to be committed through validating policies and webhooks.
     ///
     /// # Errors
     /// If one of them denies it.
-    pub(crate) async fn judge(&mut self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    pub(crate) async fn validate(&mut self, request: &Attributes<'_>) -> Result<(), ApiError> {
         match self.hooks.clone() {
             // Boxed, since most requests never get here.
-            Some(hooks) => Box::pin(self.judge_by(&hooks, request)).await,
+            Some(hooks) => Box::pin(self.validate_by(&hooks, request)).await,
             None => Ok(()),
         }
     }
 
-    async fn judge_by(
+    async fn validate_by(
         &mut self,
         hooks: &Snapshot,
         request: &Attributes<'_>,
@@ -199,7 +202,7 @@ impl<'r> Chain<'r> {
     }
 }
 
-/// Returns whether nobody judges requests for a kind: its objects could otherwise lock their own administrators out.
+/// Returns whether no hook applies to requests for a kind: its objects could otherwise lock their own administrators out.
 fn is_exempt(kind: &Kind) -> bool {
     const EXEMPT: [&str; 6] = [
         "ValidatingWebhookConfiguration",

@@ -19,6 +19,7 @@ mod chain;
 mod conditions;
 mod constraints;
 mod hooks;
+pub(crate) mod pipeline;
 mod plugins;
 mod policy;
 pub(crate) mod reader;

@@ -38,11 +38,11 @@ pub use request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_kinds::{Subresource, Target};
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
-pub(crate) use verbs::create::Owner;
 pub use verbs::delete::Deleted;
 pub(crate) use verbs::patch::resets_managers;
 pub use verbs::patch::{Check, Patch};
 pub use verbs::read::{List, ListParams, RevisionMatch};
+pub(crate) use write::create::Owner;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {

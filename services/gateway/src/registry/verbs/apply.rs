@@ -10,10 +10,10 @@ use setpoint_kinds::{self as kinds, update, versions};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::conversion::Ownership;
-use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
+use crate::registry::write::create::Owner;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;

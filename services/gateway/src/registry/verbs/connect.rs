@@ -4,11 +4,12 @@ use setpoint_codec::Object;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
-use crate::admission::{Attributes, Chain};
+use crate::admission::Operation;
+use crate::registry::write::body::Body;
 use crate::registry::{Registry, RequestContext, Target};
 
 impl Registry {
-    /// Lets policies and webhooks change and judge the options of a connection. Returns them.
+    /// Lets policies and webhooks change and validate the options of a connection. Returns them.
     ///
     /// # Errors
     /// If one of them denies it.
@@ -16,21 +17,14 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        mut options: Box<dyn Object>,
+        options: Box<dyn Object>,
     ) -> Result<Box<dyn Object>, ApiError> {
         self.allow(context, Verb::Create, target)?;
-        let mut chain = Chain::of(self, target).await?;
-        if chain.is_empty() {
-            return Ok(options);
-        }
-        let request = Attributes::of_connect(context, target);
-        let judged = async {
-            chain.mutate(&request, Some(&mut options)).await?;
-            chain.judge(&request.with_object(Some(&*options))).await
+        let body = Body {
+            operation: Operation::Connect,
+            ..Body::create(context, target, options, ())
         };
-        match judged.await {
-            Ok(()) => Ok(options),
-            Err(error) => Err(chain.refused(error)),
-        }
+        let (body, _) = self.admit_body(body).await?;
+        Ok(body.object)
     }
 }

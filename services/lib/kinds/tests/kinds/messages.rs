@@ -314,7 +314,9 @@ fn each_kind_words_its_errors_as_kubernetes_does() {
         };
         let message = base.refusal(change);
         if message != *expected {
-            wrong.push(format!("{resource}: {change}\n    expected {expected}\n    found    {message}"));
+            wrong.push(format!(
+                "{resource}: {change}\n    expected {expected}\n    found    {message}"
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

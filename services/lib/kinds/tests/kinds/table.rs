@@ -89,7 +89,8 @@ impl Base {
         target.name.clone_from(&meta.name);
         rules.fill_defaults(&mut *object);
         rules.set_requester(&mut *object, &Identity::default());
-        create::complete(&target, &mut *object)?;
+        create::prepare(&target, &mut *object);
+        create::validate(&target, &mut *object)?;
         Ok(stored(&*object))
     }
 
@@ -105,7 +106,9 @@ impl Base {
     fn target(&self, name: &str, part: &str) -> Target {
         let kind = kinds().by_resource(self.resource).unwrap();
         let namespace = match kind.namespaced {
-            true => self.object["metadata"]["namespace"].as_str().unwrap_or(NAMESPACE),
+            true => self.object["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or(NAMESPACE),
             false => "",
         };
         Target::new(kind, namespace, name, part).unwrap()
