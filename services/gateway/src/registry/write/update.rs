@@ -177,7 +177,10 @@ impl Draft for Update<'_, '_> {
         };
         let (bytes, target) = (self.bytes(), admission.target.written());
         let new = self.new.as_mut().expect(MADE);
-        heavy(bytes, || update::validate(&target, &*self.old.object, &mut **new)).await
+        heavy(bytes, || {
+            update::validate(&target, &*self.old.object, &mut **new)
+        })
+        .await
     }
 
     async fn validate_by(&mut self, chain: &mut Chain<'_>) -> Result<(), ApiError> {
