@@ -7,8 +7,8 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::metadata;
 use crate::{Target, versions};
 
-/// Prepares a new object, whose metadata [`metadata::prepare_create`] has prepared: sets defaults, and removes what a creator may
-/// not set.
+/// Prepares a new object, whose metadata [`metadata::prepare_create`] has prepared: sets defaults, and removes what a
+/// creator may not set.
 pub fn prepare(target: &Target, object: &mut dyn Object) {
     let rules = crate::of(target.kind);
     rules.fill_defaults(object);

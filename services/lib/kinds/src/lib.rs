@@ -1,7 +1,7 @@
 //! The stored kinds, one file each: defaults, preparation, validation, and table cells.
 //!
-//! Names and fields of a kind are in the options of its message. The rest is [`StoredKind`], whose items all have defaults,
-//! so that an ordinary kind is an empty impl. A kind without an impl does not compile.
+//! Names and fields of a kind are in the options of its message. The rest is [`StoredKind`], whose items all have
+//! defaults, so that an ordinary kind is an empty impl. A kind without an impl does not compile.
 //!
 //! Nothing here does I/O or reads other objects: what depends on them is an admission plugin of the gateway.
 

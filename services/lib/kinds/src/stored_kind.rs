@@ -86,8 +86,8 @@ pub trait StoredKind: Object {
     fn intent_changed(&self, _old: &Self) -> bool {
         false
     }
-    /// Returns whether this generation was observed and everything it specifies is ready, according to the status; `None` for
-    /// kinds without such a status.
+    /// Returns whether this generation was observed and everything it specifies is ready, according to the status;
+    /// `None` for kinds without such a status.
     fn is_met(&self) -> Option<bool> {
         None
     }
@@ -106,11 +106,13 @@ pub trait StoredKind: Object {
 
     /// Sets the fields that name the user who creates the object. Called before admission.
     fn set_requester(&mut self, _user: &Identity) {}
-    /// Restores from `old` the fields that a write of the subresource may not change, for subresources that only this kind has.
+    /// Restores from `old` the fields that a write of the subresource may not change, for subresources that only this
+    /// kind has.
     fn prepare_part_update(&mut self, _old: &Self, _part: Subresource) {}
     /// Validates a change of a subresource that only this kind has. `validate` is not called.
     fn validate_part_update(&self, _old: &Self, _part: Subresource, _errors: &mut FieldErrors) {}
-    /// Returns the warnings that answer a create, or an update of `old`: above all, which of the object's meaning has no effect.
+    /// Returns the warnings that answer a create, or an update of `old`: above all, which of the object's meaning has
+    /// no effect.
     fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
         Vec::new()
     }
@@ -135,7 +137,8 @@ pub trait StoredKind: Object {
     fn check_delete(_name: &str) -> Result<(), &'static str> {
         Ok(())
     }
-    /// Updates the status when a deletion begins. Returns the grace period in seconds; `requested` is that of the request.
+    /// Updates the status when a deletion begins. Returns the grace period in seconds; `requested` is that of the
+    /// request.
     fn begin_deletion(&mut self, _requested: Option<i64>) -> i64 {
         0
     }
@@ -152,7 +155,8 @@ pub trait StoredKind: Object {
     fn cell(&self, _column: &str, _now: Timestamp) -> Option<Value> {
         None
     }
-    /// Returns reason and message of the condition `Completed` of the object's row in a table, for kinds that come to an end.
+    /// Returns reason and message of the condition `Completed` of the object's row in a table, for kinds that come to
+    /// an end.
     fn completion(&self) -> Option<(&str, &'static str)> {
         None
     }
