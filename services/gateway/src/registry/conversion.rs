@@ -11,18 +11,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use setpoint_codec::fields::{self, ApplyError};
-use setpoint_codec::{CustomObject, Kind, Object};
+use setpoint_codec::{Kind, Object};
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause, EventType, Reason};
 use setpoint_store::cache::{Cached, Event, Filter, Watch};
 
-use crate::converter::OBJECT_SIZE;
-use crate::heavy::heavy;
-use crate::kinds;
+use crate::converter::{downcast, only};
 use crate::kinds::custom::{self, is_converted_by_webhook};
 use crate::registry::selection::Selection;
 use crate::registry::write::current::Current;
-use crate::registry::{ObjectResponse, Registry, Target, errors};
+use crate::registry::{ObjectResponse, Registry, Target};
 
 /// The maximum number of events of a watch that are converted by one call.
 const EVENTS: usize = 64;
@@ -47,31 +45,7 @@ impl Registry {
         filter: &Filter,
         items: Vec<Arc<Cached>>,
     ) -> Result<Vec<Arc<Cached>>, ApiError> {
-        let mut items = self.in_version(filter.served(), items).await?;
-        if filter.needs_conversion() {
-            items.retain(|item| filter.matches_converted(item));
-        }
-        Ok(items)
-    }
-
-    async fn in_version(
-        &self,
-        served: &'static Kind,
-        mut items: Vec<Arc<Cached>>,
-    ) -> Result<Vec<Arc<Cached>>, ApiError> {
-        if !is_converted_by_webhook(served) {
-            return Ok(items);
-        }
-        let bytes = items.iter().map(|item| item.raw.len()).sum();
-        let decoded = heavy(bytes, || decoded(items.iter())).await?;
-        let converted = self.of_storage(decoded, served).await?;
-        heavy(bytes, || {
-            for (item, object) in items.iter_mut().zip(converted) {
-                *item = Arc::new(item.in_version(served, &object.encode()));
-            }
-        })
-        .await;
-        Ok(items)
+        self.converter().list_in_version(filter, items).await
     }
 
     /// Returns the events of a watch in the version that its filter names, if a webhook has to convert their objects. The stream ends
@@ -114,7 +88,7 @@ impl Registry {
         let is_object = |event: &&mut Event| event.r#type != EventType::Bookmark;
         let objects = events.iter_mut().filter(is_object);
         let objects = objects.map(|event| event.object.clone()).collect();
-        let converted = match self.in_version(served, objects).await {
+        let converted = match self.converter().in_version(served, objects).await {
             Ok(converted) => converted,
             Err(error) => return vec![Err(error)],
         };
@@ -141,7 +115,10 @@ impl Registry {
             return response.served_as(served);
         }
         let encoded = response.encoded();
-        let object = self.one_of_storage(response.into_object()?, served).await?;
+        let object = self
+            .converter()
+            .one_of_storage(response.into_object()?, served)
+            .await?;
         Ok(encoded.with_object(object))
     }
 
@@ -181,7 +158,10 @@ impl Registry {
         if target.keeps_version || !is_other {
             return Ok(current);
         }
-        current.object = self.one_of_storage(current.object, form).await?;
+        current.object = self
+            .converter()
+            .one_of_storage(current.object, form)
+            .await?;
         Ok(current)
     }
 
@@ -238,31 +218,6 @@ impl Registry {
         }
         Ok(())
     }
-
-    /// Returns stored objects in another version. As upstream, they get the defaults of the version that they are stored in, and lose
-    /// the fields that the other version does not have.
-    async fn of_storage(
-        &self,
-        mut objects: Vec<CustomObject>,
-        to: &'static Kind,
-    ) -> Result<Vec<CustomObject>, ApiError> {
-        let bytes = objects.len() * OBJECT_SIZE;
-        let fill_defaults = |object: &mut CustomObject| kinds::of(to).fill_defaults(object);
-        heavy(bytes, || objects.iter_mut().for_each(fill_defaults)).await;
-        let mut converted = self.converter().convert(objects, to).await?;
-        heavy(bytes, || converted.iter_mut().for_each(custom::prune)).await;
-        Ok(converted)
-    }
-
-    async fn one_of_storage(
-        &self,
-        object: Box<dyn Object>,
-        to: &'static Kind,
-    ) -> Result<Box<dyn Object>, ApiError> {
-        let objects = downcast(object).into_iter().collect();
-        let converted = self.of_storage(objects, to).await?;
-        Ok(Box::new(only(converted, to)?))
-    }
 }
 
 /// Returns the object of a bookmark, which has no fields but its metadata, in another version.
@@ -289,23 +244,4 @@ fn concerns(
     let is_selected = filter.matches_converted(&event.object);
     let told = selection.follow(&event.object.key, event.r#type, is_selected);
     told.map(|told| event.r#type = told).is_some()
-}
-
-fn decoded<'c>(
-    items: impl Iterator<Item = &'c Arc<Cached>>,
-) -> Result<Vec<CustomObject>, ApiError> {
-    let mut decoded = Vec::new();
-    for item in items {
-        decoded.extend(downcast(errors::readable(item.decode())?));
-    }
-    Ok(decoded)
-}
-
-fn only(mut converted: Vec<CustomObject>, to: &Kind) -> Result<CustomObject, ApiError> {
-    converted.pop().ok_or_else(|| errors::not_custom(to))
-}
-
-fn downcast(object: Box<dyn Object>) -> Option<CustomObject> {
-    let custom = object.into_any().downcast::<CustomObject>().ok();
-    custom.map(|object| *object)
 }

@@ -5,8 +5,6 @@
 //! served by the cache, except for later pages of a list.
 
 pub(crate) mod conversion;
-pub(crate) mod errors;
-mod request_context;
 mod response;
 mod selection;
 pub(crate) mod target;
@@ -24,18 +22,17 @@ use setpoint_store::cache::Cache;
 
 use crate::access::{self, TokenKeys};
 use crate::adapter::Adapter;
-use crate::admission::{Hooks, Plugins, StoreReader};
+use crate::admission::Admission;
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::kinds::view;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
-use crate::webhook::Clients;
 
+pub(crate) use crate::errors::{self, readable};
 pub use crate::kinds::{Subresource, Target};
-pub(crate) use errors::readable;
-pub use request_context::RequestContext;
+pub use crate::request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub use verbs::delete::Deleted;
@@ -48,11 +45,9 @@ pub(crate) use write::create::Owner;
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    plugins: Plugins,
-    hooks: Hooks,
+    admission: Admission,
     peers: Peers,
-    converter: Converter,
-    webhooks: Clients,
+    converter: Arc<Converter>,
     server: ServerInfo,
     usage: Usage,
     adapter: Option<Adapter>,
@@ -63,17 +58,12 @@ pub struct Registry {
 impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
-        let plugins = Plugins::new(StoreReader {
-            store: store.clone(),
-            cache: cache.clone(),
-        });
+        let converter = Arc::new(Converter::new(cache.clone(), Peers::default()));
         Self {
-            converter: Converter::new(cache.clone(), Peers::default()),
-            webhooks: Clients::new(cache.clone(), Peers::default()),
+            admission: Admission::new(store.clone(), cache.clone(), converter.clone()),
+            converter,
             store,
             cache,
-            plugins,
-            hooks: Hooks::default(),
             peers: Peers::default(),
             server: ServerInfo::default(),
             usage: Usage::default(),
@@ -86,16 +76,22 @@ impl Registry {
     /// Sets the addresses of other processes that the gateway may call.
     #[must_use]
     pub fn with_peers(mut self, peers: Peers) -> Self {
-        self.converter = Converter::new(self.cache.clone(), peers.clone());
-        self.webhooks = Clients::new(self.cache.clone(), peers.clone());
-        self.peers = peers;
-        self
+        self.admission = self.admission.with_peers(peers.clone());
+        self.peers = peers.clone();
+        let converter = Converter::new(self.cache.clone(), peers);
+        self.with_converter(converter)
     }
 
     /// Sets the timeout of a call of a conversion webhook.
     #[must_use]
-    pub fn with_conversion_timeout(mut self, timeout: Duration) -> Self {
-        self.converter = self.converter.with_timeout(timeout);
+    pub fn with_conversion_timeout(self, timeout: Duration) -> Self {
+        let converter = Converter::new(self.cache.clone(), self.peers.clone());
+        self.with_converter(converter.with_timeout(timeout))
+    }
+
+    fn with_converter(mut self, converter: Converter) -> Self {
+        self.converter = Arc::new(converter);
+        self.admission = self.admission.with_converter(self.converter.clone());
         self
     }
 
@@ -104,9 +100,16 @@ impl Registry {
         &self.converter
     }
 
-    /// Returns the clients of admission webhooks.
-    pub(crate) fn webhooks(&self) -> &Clients {
-        &self.webhooks
+    /// Returns what every write passes.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// Adds an admission plugin behind the others.
+    #[cfg(test)]
+    pub(crate) fn with_plugin(mut self, plugin: Box<dyn crate::admission::Plugin>) -> Self {
+        self.admission.push_plugin(plugin);
+        self
     }
 
     /// Sets what the gateway publishes about itself.
@@ -153,16 +156,6 @@ impl Registry {
     /// Returns the resource usage of Pods.
     pub(crate) fn usage(&self) -> &Usage {
         &self.usage
-    }
-
-    /// Returns the built-in admission plugins.
-    pub(crate) fn plugins(&self) -> &Plugins {
-        &self.plugins
-    }
-
-    /// Returns the policies and webhooks that requests pass.
-    pub(crate) fn hooks(&self) -> &Hooks {
-        &self.hooks
     }
 
     /// Returns the store that the verbs write to.

@@ -13,10 +13,11 @@ use setpoint_store::cache::AtLeast;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
+use crate::errors;
 use crate::kinds::StoredKind as _;
 use crate::kinds::limitrange::constraint::{self, Usage};
 use crate::kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
-use crate::registry::{Subresource, Target, errors};
+use crate::kinds::{Subresource, Target};
 
 /// The annotation of a Pod with the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

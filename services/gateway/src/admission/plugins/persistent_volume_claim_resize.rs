@@ -10,8 +10,9 @@ use setpoint_store::cache::AtLeast;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader};
+use crate::errors;
 use crate::kinds::persistentvolumeclaim::{class_of, requested};
-use crate::registry::{Subresource, Target, errors};
+use crate::kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct PersistentVolumeClaimResize;

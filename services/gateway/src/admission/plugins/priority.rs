@@ -14,8 +14,9 @@ use setpoint_store::cache::{AtLeast, Cached, Filter};
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
+use crate::errors;
+use crate::kinds::Target;
 use crate::kinds::priorityclass;
-use crate::registry::{Target, errors};
 
 /// The plugin.
 pub(super) struct Priority;

@@ -11,8 +11,9 @@ use setpoint_proto::node::{RuntimeClass, Scheduling};
 
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Operation, Reader};
+use crate::errors;
+use crate::kinds::Target;
 use crate::kinds::validation::podspec::canonicalise;
-use crate::registry::{Target, errors};
 
 /// The plugin.
 pub(super) struct Classes;

@@ -18,9 +18,10 @@ use setpoint_store::keys;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
+use crate::errors;
+use crate::kinds::Target;
 use crate::kinds::validation::podspec::MIRROR;
 use crate::kinds::validation::set_default;
-use crate::registry::{Target, errors};
 
 const DEFAULT_ACCOUNT: &str = "default";
 /// The path at which the libraries of clients look for the files.

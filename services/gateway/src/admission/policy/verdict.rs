@@ -7,8 +7,8 @@ use super::evaluation::Objection;
 use super::hook::{Binding, Policy};
 use super::invocation::Misconfigured;
 use crate::admission::Attributes;
+use crate::errors;
 use crate::kinds::expressions::Expressions;
-use crate::registry::errors;
 
 /// The denials and the warnings so far.
 #[derive(Default)]

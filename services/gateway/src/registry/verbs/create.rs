@@ -52,7 +52,7 @@ impl Registry {
             _ => return Err(errors::not_allowed()),
         }
         let draft = Create::new(self, context, target, object, owner);
-        let passed = pipeline::run(self, draft).await?;
+        let passed = pipeline::run(self.admission(), draft).await?;
         match passed.outcome {
             Ok(mut response) => {
                 response.warnings = passed.warnings;

@@ -14,7 +14,7 @@ use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::metadata::{FOREGROUND, ORPHAN};
 use crate::registry::verbs::delete_unreadable;
 use crate::registry::verbs::update::Precondition;
-use crate::registry::write::change::{Admission, Change};
+use crate::registry::write::change::{Change, Request};
 use crate::registry::write::current::Current;
 use crate::registry::write::guaranteed_update::Updated;
 use crate::registry::{
@@ -45,7 +45,7 @@ impl Registry {
             validate(options)?;
             return Box::pin(self.delete_unreadable(context, target)).await;
         }
-        let admission = Admission {
+        let admission = Request {
             operation: Operation::Delete,
             target,
             options: Some(options),
@@ -69,7 +69,7 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
         options: &DeleteOptions,
-        admission: Option<Admission<'_>>,
+        admission: Option<Request<'_>>,
     ) -> Result<Deleted, ApiError> {
         self.allow(context, Verb::Delete, target)?;
         if target.subresource != Subresource::None {

@@ -11,4 +11,6 @@ pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod scale;
+#[cfg(test)]
+mod tests;
 pub(crate) mod update;

@@ -74,7 +74,7 @@ impl Registry {
             current = self.current_in_form(target, current).await?;
             let known = (current.revision, current.is_live);
             let draft = Update::new(self, context, target, &change, current, mutate);
-            let passed = match pipeline::run(self, draft).await {
+            let passed = match pipeline::run(self.admission(), draft).await {
                 Ok(passed) => passed,
                 Err(error) => {
                     current = self.newer(target, known).await?.ok_or(error)?;
