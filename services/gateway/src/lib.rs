@@ -29,7 +29,9 @@ mod server_info;
 mod settings;
 mod start;
 mod usage;
+pub mod verbs;
 mod webhook;
+mod write;
 
 pub use adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
 pub use peers::Peers;

@@ -18,8 +18,8 @@ use crate::kinds::identity::AUTHENTICATED;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::target;
-use crate::registry::write::body::{Body, ValidateBody};
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::write::body::{Body, ValidateBody};
 
 /// The issuer of all tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

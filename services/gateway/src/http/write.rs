@@ -19,7 +19,8 @@ use super::route::Route;
 use super::write_options::{self, FieldValidation};
 use super::yaml;
 use crate::heavy::heavy;
-use crate::registry::{Check, ObjectResponse, Patch};
+use crate::registry::ObjectResponse;
+use crate::verbs::patch::{Check, Patch};
 
 const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";

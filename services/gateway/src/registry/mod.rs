@@ -8,8 +8,6 @@ pub(crate) mod conversion;
 mod response;
 mod selection;
 pub(crate) mod target;
-mod verbs;
-pub(crate) mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,11 +33,6 @@ pub use crate::kinds::{Subresource, Target};
 pub use crate::request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
-pub use verbs::delete::Deleted;
-pub(crate) use verbs::patch::resets_managers;
-pub use verbs::patch::{Check, Patch};
-pub use verbs::read::{List, ListParams, RevisionMatch};
-pub(crate) use write::create::Owner;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
@@ -183,7 +176,10 @@ impl Registry {
 }
 
 /// Returns the object of a request in the form that it is processed in. If it is not of the kind that the URL names, returns `BadRequest`.
-fn expect_kind(object: Box<dyn Object>, target: &Target) -> Result<Box<dyn Object>, ApiError> {
+pub(crate) fn expect_kind(
+    object: Box<dyn Object>,
+    target: &Target,
+) -> Result<Box<dyn Object>, ApiError> {
     let (sent, kind) = (object.kind(), target.served);
     if sent == kind {
         return Ok(view::to_stored(object));

@@ -19,7 +19,8 @@ use setpoint_store::cache::{AtLeast, Cache, Settings};
 
 use crate::admission::{Attributes, Plugin, Reader, Reserving, Step};
 use crate::kinds::Target;
-use crate::registry::{Patch, Registry, RequestContext};
+use crate::registry::{Registry, RequestContext};
+use crate::verbs::patch::Patch;
 
 /// A plugin that records its steps. It removes the label of the mutating policy, and refuses objects with the key `refuse`.
 #[derive(Clone, Default)]

@@ -12,11 +12,11 @@ use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
 use crate::kinds::{self, Strategy, view};
 use crate::registry::target;
-use crate::registry::write::field_manager;
-use crate::registry::write::retry::Retry;
-use crate::registry::write::stored_value;
-use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::write::field_manager;
+use crate::write::retry::Retry;
+use crate::write::stored_value;
+use crate::write::write_metrics::WriteMetrics;
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;

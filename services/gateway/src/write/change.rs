@@ -5,7 +5,7 @@ use setpoint_proto::meta::DeleteOptions;
 
 use crate::admission::Operation;
 use crate::registry::Target;
-use crate::registry::conversion::Ownership;
+use crate::write::conversion::Ownership;
 
 /// A change of an object.
 pub(crate) struct Change<'a> {

@@ -10,7 +10,7 @@ use setpoint_proto::Cause;
 
 use crate::kinds::{self, Writes};
 use crate::metrics;
-use crate::registry::write::current::Current;
+use crate::write::current::Current;
 
 /// The metrics of a write.
 pub(crate) struct WriteMetrics {

@@ -10,14 +10,14 @@ use crate::admission::{Attributes, Chain, Operation, Reservation};
 use crate::heavy::heavy;
 use crate::kinds;
 use crate::registry::target;
-use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{prepare_update, validate_update};
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::guaranteed_update::{Mutate, Updated};
-use crate::registry::write::stored_value;
-use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::verbs::update::{prepare_update, validate_update};
+use crate::write::change::Change;
+use crate::write::current::Current;
+use crate::write::guaranteed_update::{Mutate, Updated};
+use crate::write::scale;
+use crate::write::stored_value;
+use crate::write::write_metrics::WriteMetrics;
 
 /// The result of one attempt.
 pub(super) enum Attempt {

@@ -12,14 +12,13 @@ use crate::kinds;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::metadata::{FOREGROUND, ORPHAN};
-use crate::registry::verbs::delete_unreadable;
-use crate::registry::verbs::update::Precondition;
-use crate::registry::write::change::{Change, Request};
-use crate::registry::write::current::Current;
-use crate::registry::write::guaranteed_update::Updated;
-use crate::registry::{
-    List, ListParams, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,
-};
+use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::verbs::delete_unreadable;
+use crate::verbs::read::{List, ListParams};
+use crate::verbs::update::Precondition;
+use crate::write::change::{Change, Request};
+use crate::write::current::Current;
+use crate::write::guaranteed_update::Updated;
 
 /// The result of a deletion.
 pub struct Deleted {
