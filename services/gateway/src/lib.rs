@@ -17,7 +17,6 @@ mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
-mod kinds;
 mod metrics;
 mod outbound;
 mod peers;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use setpoint_codec::fields::Managers;
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds as kinds;
 use setpoint_proto::ApiError;
 
 use super::hooks::Snapshot;
@@ -12,8 +13,7 @@ use super::request::document;
 use super::surroundings::Surroundings;
 use super::{Attributes, Operation, policy, webhook};
 use crate::admission::Admission;
-use crate::kinds;
-use crate::kinds::Target;
+use setpoint_kinds::Target;
 
 /// The passes of policies and of webhooks over a request.
 #[derive(Default)]

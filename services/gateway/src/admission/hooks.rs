@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 use prost::Message;
 use setpoint_codec::{Kind, kind_of};
+use setpoint_kinds::expressions::{Expressions, Mutations};
 use setpoint_proto::admissionregistration::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
@@ -18,7 +19,6 @@ use super::policy::Hook;
 use super::webhook::Configuration;
 use crate::errors;
 use crate::heavy::heavy;
-use crate::kinds::expressions::{Expressions, Mutations};
 use setpoint_store::cache::Cached;
 
 /// The kinds that hooks are made from.

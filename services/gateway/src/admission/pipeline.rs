@@ -29,7 +29,7 @@ use setpoint_store::cache::AtLeast;
 
 use super::{Attributes, Chain, Plugins, Reservation};
 use crate::admission::Admission;
-use crate::kinds::Target;
+use setpoint_kinds::Target;
 
 /// What the commit of a draft does to the stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use setpoint_store::cache::{Cached, Filter};
 use super::{Converter, OBJECT_SIZE};
 use crate::errors;
 use crate::heavy::heavy;
-use crate::kinds;
-use crate::kinds::custom::{self, is_converted_by_webhook};
+use setpoint_kinds as kinds;
+use setpoint_kinds::custom::{self, is_converted_by_webhook};
 
 impl Converter {
     /// Returns the listed objects that a filter selects in the version that it names, if a webhook has to convert them; others as they

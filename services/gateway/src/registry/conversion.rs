@@ -14,7 +14,6 @@ use setpoint_proto::{ApiError, EventType};
 use setpoint_store::cache::{Cached, Event, Filter, Watch};
 
 use crate::converter::downcast;
-use crate::kinds::custom::is_converted_by_webhook;
 use crate::registry::selection::Selection;
 use crate::registry::{ObjectResponse, Registry};
 
@@ -89,7 +88,7 @@ impl Registry {
         events.into_iter().map(Ok).chain(end.map(Err)).collect()
     }
 
-    /// Returns a response in the version or the view `served` of its kind; an object that is not stored, such as a `Scale`, as it is.
+    /// Returns a response in the version `served` of its kind; an object that is not stored, such as a `Scale`, as it is.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_codec::Object;
+use setpoint_kinds::versions;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
@@ -23,15 +24,15 @@ use crate::adapter::Adapter;
 use crate::admission::Admission;
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
-use crate::kinds::view;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
 
 pub(crate) use crate::errors::{self, readable};
-pub use crate::kinds::{Subresource, Target};
 pub use crate::request_context::RequestContext;
 pub use response::ObjectResponse;
+pub use setpoint_kinds::{Subresource, Target};
+pub use setpoint_kinds::{Subresource, Target};
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 
 /// All verbs, over a store and its cache.
@@ -182,7 +183,7 @@ pub(crate) fn expect_kind(
 ) -> Result<Box<dyn Object>, ApiError> {
     let (sent, kind) = (object.kind(), target.served);
     if sent == kind {
-        return Ok(view::to_stored(object));
+        return Ok(versions::to_stored(object));
     }
     let message = format!(
         "the {} in the data ({}) does not match the expected {} ({})",

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde_json::Value;
 use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, update, versions};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, view};
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 use crate::verbs::patch::Patch;
-use crate::verbs::update::{Precondition, prepare_update};
+use crate::verbs::update::Precondition;
 use crate::write::change::Change;
 use crate::write::conversion::Ownership;
 use crate::write::create::Owner;
@@ -66,7 +66,7 @@ impl Registry {
                 Subresource::Scale => slot.insert(apply_scale(context, target, old, patch)?),
                 _ => slot.insert(apply_object(context, target, old, patch)?),
             };
-            prepare_update(&written, old, &mut **new)?;
+            update::prepare(&written, &*old.object, &mut **new)?;
             fields::keep_times(&*old.object, &mut **new);
             Ok(())
         };
@@ -107,7 +107,7 @@ impl Registry {
             );
             return Err(errors::conflict(target, why));
         }
-        let object = view::of_stored(object, target.served);
+        let object = versions::of_stored(object, target.served);
         let created = self
             .create_by(context, target, object, Owner::Recorded)
             .await?;
@@ -126,7 +126,7 @@ fn in_form<'p>(target: &Target, patch: &'p Patch) -> Result<Cow<'p, Patch>, ApiE
     fit.map_err(|problem| refused(ApplyError::Unfit(problem), served, body))?;
     let object = served.from_json(body.to_string().as_bytes())?;
     let mut stored = patch.clone();
-    stored.body = fields::document(&*view::to_stored(object));
+    stored.body = fields::document(&*versions::to_stored(object));
     Ok(Cow::Owned(stored))
 }
 

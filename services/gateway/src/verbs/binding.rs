@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, kind_of};
+use setpoint_kinds as kinds;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::metadata;
 use setpoint_model::{Verb, names};
 use setpoint_proto::core::{Binding, Pod};
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds;
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::metadata;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 use crate::verbs::update::Precondition;
 use crate::write::body::{Body, ValidateBody};

@@ -18,9 +18,9 @@ use setpoint_store::Memory;
 use setpoint_store::cache::{AtLeast, Cache, Settings};
 
 use crate::admission::{Attributes, Plugin, Reader, Reserving, Step};
-use crate::kinds::Target;
 use crate::registry::{Registry, RequestContext};
 use crate::verbs::patch::Patch;
+use setpoint_kinds::Target;
 
 /// A plugin that records its steps. It removes the label of the mutating policy, and refuses objects with the key `refuse`.
 #[derive(Clone, Default)]

@@ -7,9 +7,9 @@ use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause, Reason};
 
 use crate::converter::{downcast, only};
-use crate::kinds::custom;
 use crate::registry::{ObjectResponse, Registry, Target};
 use crate::write::current::Current;
+use setpoint_kinds::custom;
 
 /// The treatment, by a write, of fields whose managers have recorded them in another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,15 +8,14 @@ use setpoint_store::{self as store, Write};
 
 use crate::admission::pipeline::{Committed, Draft, Effect};
 use crate::admission::{Attributes, Chain, Reservation};
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, Strategy, view};
 use crate::registry::target;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 use crate::write::field_manager;
 use crate::write::retry::Retry;
 use crate::write::stored_value;
 use crate::write::write_metrics::WriteMetrics;
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, Strategy, create};
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;
@@ -143,22 +142,12 @@ impl Draft for Create<'_> {
 
     fn prepare(&mut self) -> Result<(), ApiError> {
         target::set_span_attributes(&self.target);
-        let rules = self.rules();
-        rules.fill_defaults(&mut *self.object);
-        rules.prepare_create(&mut *self.object);
+        create::prepare(&self.target, &mut *self.object);
         Ok(())
     }
 
     async fn validate(&mut self) -> Result<(), ApiError> {
-        let (rules, object) = (self.rules(), &*self.object);
-        let mut errors = FieldErrors::default();
-        let check_name = |name: &str| rules.check_name(name);
-        metadata::validate(self.target.kind, object.meta(), check_name, &mut errors);
-        rules.validate(object, &mut errors);
-        rules.validate_create(object, &mut errors);
-        view::validate(self.target.served, object, None, &mut errors);
-        errors.into_result(self.target.served, &self.target.name)?;
-        self.object.meta_mut().generation = i64::from(rules.counts_generations());
+        create::validate(&self.target, &mut *self.object)?;
         let object = &*self.object;
         self.registry.link_create(self.context, object).await;
         Ok(())

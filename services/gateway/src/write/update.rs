@@ -8,16 +8,15 @@ use setpoint_store::{self as store, Write};
 use crate::admission::pipeline::{Committed, Draft, Effect};
 use crate::admission::{Attributes, Chain, Operation, Reservation};
 use crate::heavy::heavy;
-use crate::kinds;
 use crate::registry::target;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
-use crate::verbs::update::{prepare_update, validate_update};
 use crate::write::change::Change;
 use crate::write::current::Current;
 use crate::write::guaranteed_update::{Mutate, Updated};
 use crate::write::scale;
 use crate::write::stored_value;
 use crate::write::write_metrics::WriteMetrics;
+use setpoint_kinds::{self as kinds, update};
 
 /// The result of one attempt.
 pub(super) enum Attempt {
@@ -163,7 +162,7 @@ impl Draft for Update<'_, '_> {
     fn prepare(&mut self) -> Result<(), ApiError> {
         if let Some(admission) = self.change.admission.as_ref().filter(|_| self.mutated) {
             let new = self.new.as_mut().expect(MADE);
-            prepare_update(&admission.target.written(), &self.old, &mut **new)?;
+            update::prepare(&admission.target.written(), &*self.old.object, &mut **new)?;
             fields::keep_times(&*self.old.object, &mut **new);
         }
         Ok(())
@@ -178,7 +177,8 @@ impl Draft for Update<'_, '_> {
         };
         let (bytes, target) = (self.bytes(), admission.target.written());
         let new = self.new.as_mut().expect(MADE);
-        heavy(bytes, || validate_update(&target, &self.old, &mut **new)).await
+        let old = &*self.old.object;
+        heavy(bytes, || update::validate(&target, old, &mut **new)).await
     }
 
     async fn validate_by(&mut self, chain: &mut Chain<'_>) -> Result<(), ApiError> {

@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 
 use prost::Message;
 use setpoint_codec::kind_of;
+use setpoint_kinds::default_class::is_default;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::{AtLeast, Filter};
 
 use crate::admission::Reader;
 use crate::admission::reader::decode;
-use crate::kinds::default_class::is_default;
 
 /// Returns the name of the default class; of several, the newest one.
 pub(super) async fn find<T: Resource + Message + Default>(

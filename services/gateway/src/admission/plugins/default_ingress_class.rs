@@ -1,11 +1,11 @@
 //! Sets the default IngressClass of a new Ingress that names none (upstream: the admission plugin DefaultIngressClass).
 
 use setpoint_codec::Object;
+use setpoint_kinds::{ingress, ingressclass};
 use setpoint_proto::networking::{Ingress, IngressClass};
 
 use super::{Plugin, Step, default_class};
 use crate::admission::{Attributes, Operation, Reader};
-use crate::kinds::{ingress, ingressclass};
 
 /// The plugin.
 pub(super) struct DefaultIngressClass;

@@ -1,13 +1,13 @@
 //! Sets the default StorageClass of a new claim that names none (upstream: the admission plugin DefaultStorageClass).
 
 use setpoint_codec::Object;
+use setpoint_kinds::storageclass;
 use setpoint_model::volume::CLASS;
 use setpoint_proto::core::PersistentVolumeClaim;
 use setpoint_proto::storage::StorageClass;
 
 use super::{Plugin, Step, default_class};
 use crate::admission::{Attributes, Operation, Reader};
-use crate::kinds::storageclass;
 
 /// The plugin.
 pub(super) struct DefaultStorageClass;

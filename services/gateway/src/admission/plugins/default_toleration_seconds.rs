@@ -1,11 +1,11 @@
 //! Adds the default tolerations of a new Pod (upstream: the admission plugin DefaultTolerationSeconds).
 
 use setpoint_codec::Object;
+use setpoint_kinds::pod::tolerations;
 use setpoint_proto::core::Pod;
 
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Operation, Reader};
-use crate::kinds::pod::tolerations;
 
 /// The plugin.
 pub(super) struct DefaultTolerationSeconds;

@@ -1,6 +1,9 @@
 //! Enforcement of the limit ranges of a namespace (upstream: the admission plugin LimitRanger).
 
 use setpoint_codec::Object;
+use setpoint_kinds::StoredKind as _;
+use setpoint_kinds::limitrange::constraint::{self, Usage};
+use setpoint_kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
 use setpoint_model::amounts::{self, Amounts, Quantities};
 use setpoint_model::quantity::Amount;
 use setpoint_proto::ApiError;
@@ -14,10 +17,7 @@ use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use crate::kinds::StoredKind as _;
-use crate::kinds::limitrange::constraint::{self, Usage};
-use crate::kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
-use crate::kinds::{Subresource, Target};
+use setpoint_kinds::{Subresource, Target};
 
 /// The annotation of a Pod with the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

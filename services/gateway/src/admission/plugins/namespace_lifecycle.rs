@@ -11,7 +11,7 @@ use setpoint_store::{Expect, Precondition, keys};
 use super::{Plugin, Reserving, Step};
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use crate::kinds::{Subresource, Target};
+use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct NamespaceLifecycle;

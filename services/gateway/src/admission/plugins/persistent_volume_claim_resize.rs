@@ -1,6 +1,7 @@
 //! Admission of a claim that grows: its class must allow it (upstream: the plugin PersistentVolumeClaimResize).
 
 use setpoint_codec::kind_of;
+use setpoint_kinds::persistentvolumeclaim::{class_of, requested};
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::PersistentVolumeClaim;
@@ -11,8 +12,7 @@ use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader};
 use crate::errors;
-use crate::kinds::persistentvolumeclaim::{class_of, requested};
-use crate::kinds::{Subresource, Target};
+use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct PersistentVolumeClaimResize;

@@ -8,7 +8,7 @@ use setpoint_proto::meta::StatusCause;
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Reader};
 use crate::errors;
-use crate::kinds::{Subresource, Target};
+use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct PodResizeValidator;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use setpoint_codec::Object;
+use setpoint_kinds::validation::podspec::canonicalise;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, PodSpec, Toleration};
@@ -12,8 +13,7 @@ use setpoint_proto::node::{RuntimeClass, Scheduling};
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use crate::kinds::Target;
-use crate::kinds::validation::podspec::canonicalise;
+use setpoint_kinds::Target;
 
 /// The plugin.
 pub(super) struct Classes;

@@ -5,6 +5,8 @@
 //! account has no settings. Their nodes request tokens until the account exists.
 
 use setpoint_codec::{Object, kind_of};
+use setpoint_kinds::validation::podspec::MIRROR;
+use setpoint_kinds::validation::set_default;
 use setpoint_model::{Key, names};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{
@@ -19,9 +21,7 @@ use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use crate::kinds::Target;
-use crate::kinds::validation::podspec::MIRROR;
-use crate::kinds::validation::set_default;
+use setpoint_kinds::Target;
 
 const DEFAULT_ACCOUNT: &str = "default";
 /// The path at which the libraries of clients look for the files.

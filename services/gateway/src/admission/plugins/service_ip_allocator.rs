@@ -10,6 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_codec::Object;
+use setpoint_kinds::service::{families, uses_health_check, uses_node_ports};
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::AtLeast;
@@ -20,11 +23,8 @@ use tokio::time::timeout;
 use super::{Plugin, Reserving};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
-use crate::kinds::service::{families, uses_health_check, uses_node_ports};
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
 
-/// The network of [`RANGE`](crate::kinds::service::RANGE).
+/// The network of [`RANGE`](setpoint_kinds::service::RANGE).
 const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
 /// The host numbers in it: all but the first and the last.
 const HOSTS: Range<u32> = 1..(1 << 16) - 1;

@@ -12,8 +12,8 @@ use setpoint_store::cache::AtLeast;
 use super::Plugins;
 use crate::admission::reader::map::MapReader;
 use crate::admission::{Attributes, Reservation};
-use crate::kinds::Target;
 use crate::request_context::RequestContext;
+use setpoint_kinds::Target;
 
 fn object<T: Resource>(fields: Value) -> Box<dyn Object> {
     kind_of::<T>()

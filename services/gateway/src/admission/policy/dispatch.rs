@@ -1,5 +1,6 @@
 //! Asks the validating policies for a request.
 
+use setpoint_kinds::expressions::Expressions;
 use setpoint_proto::ApiError;
 
 use super::evaluation;
@@ -12,7 +13,6 @@ use crate::admission::conditions::Inputs;
 use crate::admission::request::Versions;
 use crate::admission::surroundings::Surroundings;
 use crate::heavy::heavy;
-use crate::kinds::expressions::Expressions;
 
 /// Lets policies judge a request that is about to be committed. Upstream's never see reviews.
 ///

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use setpoint_codec::Kind;
+use setpoint_kinds::versions;
 use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::ApiError;
@@ -12,7 +13,6 @@ use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::request::document;
 use crate::errors;
-use crate::kinds::view;
 use setpoint_store::cache::{AtLeast, Filter};
 
 /// Returns the kind of the parameters of a policy, if it names one.
@@ -122,7 +122,7 @@ async fn read(
     let mut found = Vec::with_capacity(items.len());
     for item in items {
         let object = errors::readable(item.decode())?;
-        found.push(document(&*view::of_stored(object, filter.served())));
+        found.push(document(&*versions::of_stored(object, filter.served())));
     }
     Ok(found)
 }

@@ -1,5 +1,6 @@
 //! The outcome of all policies for one request.
 
+use setpoint_kinds::expressions::Expressions;
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, Reason};
 
@@ -8,7 +9,6 @@ use super::hook::{Binding, Policy};
 use super::invocation::Misconfigured;
 use crate::admission::Attributes;
 use crate::errors;
-use crate::kinds::expressions::Expressions;
 
 /// The denials and the warnings so far.
 #[derive(Default)]

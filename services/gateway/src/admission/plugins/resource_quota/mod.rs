@@ -28,8 +28,8 @@ use super::{Plugin, Reserving};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
 use crate::errors;
-use crate::kinds::{Subresource, Target};
 use crate::request_context::RequestContext;
+use setpoint_kinds::{Subresource, Target};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use setpoint_codec::Object;
+use setpoint_kinds::expressions::Mutations;
 use setpoint_proto::ApiError;
 
 use super::failure::Failures;
@@ -16,7 +17,6 @@ use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, Operation, internal, replacement};
 use crate::heavy::heavy;
-use crate::kinds::expressions::Mutations;
 
 /// A pass of the policies over a request.
 pub(in crate::admission) struct Pass<'a> {
