@@ -1,4 +1,5 @@
-//! The nodes of this process: identity, capacity, registration and heartbeat.
+//! The nodes of this process: their identity, capacity and registration, the admission of Pods, the eviction and the shutdown of
+//! Pods, and the measurement of what Pods use.
 
 pub mod admission;
 pub mod eviction;
