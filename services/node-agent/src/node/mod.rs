@@ -1,5 +1,4 @@
-//! The nodes of this process: their identity, capacity and registration, the admission of Pods, the eviction and the shutdown of
-//! Pods, and the measurement of what Pods use.
+//! The nodes of this process: identity, capacity, registration, admission of Pods, eviction, shutdown and usage.
 
 pub mod admission;
 pub mod eviction;
