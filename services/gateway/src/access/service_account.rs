@@ -18,8 +18,8 @@ use setpoint_proto::{ApiError, Reason, Resource};
 use super::Identity;
 use super::token_keys::internal;
 use crate::registry::target;
-use crate::registry::write::body::{Body, ValidateBody};
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::write::body::{Body, ValidateBody};
 
 /// The issuer of all tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

@@ -5,7 +5,8 @@ use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::DeleteOptions;
 
-use crate::registry::{RequestContext, Target};
+use crate::request_context::RequestContext;
+use setpoint_kinds::Target;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use super::reinvocation::Reinvocation;
 use super::request::document;
 use super::surroundings::Surroundings;
 use super::{Attributes, Operation, policy, webhook};
-use crate::registry::{Registry, Target};
+use crate::admission::Admission;
+use setpoint_kinds::Target;
 
 /// The passes of policies and of webhooks over a request.
 #[derive(Default)]
@@ -29,7 +30,7 @@ impl Passes {
 
 /// The hooks that a request passes, and the warnings so far.
 pub(crate) struct Chain<'r> {
-    registry: &'r Registry,
+    admission: &'r Admission,
     /// `None` if there are none.
     hooks: Option<Arc<Snapshot>>,
     pub(crate) warnings: Vec<String>,
@@ -41,15 +42,15 @@ impl<'r> Chain<'r> {
     /// # Errors
     /// If the cache is not there yet.
     pub(crate) async fn of(
-        registry: &'r Registry,
+        admission: &'r Admission,
         target: Option<&Target>,
     ) -> Result<Self, ApiError> {
         let hooks = match target.filter(|target| !is_exempt(target.served)) {
             None => None,
-            Some(_) => registry.hooks().current(registry.cache()).await?,
+            Some(_) => admission.hooks().current(admission.cache()).await?,
         };
         Ok(Self {
-            registry,
+            admission,
             hooks,
             warnings: Vec::new(),
         })
@@ -88,7 +89,7 @@ impl<'r> Chain<'r> {
         mut object: Option<&mut Box<dyn Object>>,
     ) -> Result<bool, ApiError> {
         let attributes = request.with_object(object.as_deref().map(|one| &**one));
-        let around = Surroundings::of(self.registry, &attributes).await?;
+        let around = Surroundings::of(self.admission, &attributes).await?;
         let before = object.as_deref().map(|one| one.clone_box());
         let mut passes = Passes::default();
         self.pass(hooks, request, &around, &mut passes, object.as_deref_mut())
@@ -116,11 +117,11 @@ impl<'r> Chain<'r> {
         passes: &mut Passes,
         mut object: Option<&mut Box<dyn Object>>,
     ) -> Result<(), ApiError> {
-        let (registry, request) = (self.registry, *request);
+        let (admission, request) = (self.admission, *request);
         if let Some(object) = object.as_deref_mut() {
             passes.policies.begin(&document(&**object));
             let pass = policy::Pass {
-                registry,
+                admission,
                 request,
                 around,
                 passes: &mut passes.policies,
@@ -130,7 +131,7 @@ impl<'r> Chain<'r> {
             passes.webhooks.begin(&document(&**object));
         }
         let pass = webhook::Pass {
-            registry,
+            admission,
             request,
             around,
             passes: &mut passes.webhooks,
@@ -153,7 +154,7 @@ impl<'r> Chain<'r> {
         let Some(rules) = kinds::find(object.kind()).filter(|_| is_create) else {
             return Ok(());
         };
-        let plugins = self.registry.plugins();
+        let plugins = self.admission.plugins();
         plugins.admit(*request, &mut **object).await?;
         rules.fill_defaults(&mut **object);
         Ok(())
@@ -189,10 +190,10 @@ impl<'r> Chain<'r> {
         hooks: &Snapshot,
         request: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        let around = Surroundings::of(self.registry, request).await?;
-        let (registry, warnings) = (self.registry, &mut self.warnings);
-        policy::judge(registry, request, &around, &hooks.policies, warnings).await?;
-        webhook::judge(registry, request, &around, &hooks.validating, warnings).await
+        let around = Surroundings::of(self.admission, request).await?;
+        let (admission, warnings) = (self.admission, &mut self.warnings);
+        policy::judge(admission, request, &around, &hooks.policies, warnings).await?;
+        webhook::judge(admission, request, &around, &hooks.validating, warnings).await
     }
 
     /// Returns the error of a request, with the warnings so far.

@@ -28,7 +28,8 @@ use setpoint_proto::ApiError;
 use setpoint_store::cache::AtLeast;
 
 use super::{Attributes, Chain, Plugins, Reservation};
-use crate::registry::{Registry, Target};
+use crate::admission::Admission;
+use setpoint_kinds::Target;
 
 /// What the commit of a draft does to the stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,11 +127,11 @@ pub(crate) struct Passed<T> {
 /// That of the step before the commit that fails. Errors of the commit are in its outcome: whether a write may be repeated depends on
 /// whether it may have been made.
 pub(crate) async fn run<D: Draft>(
-    registry: &Registry,
+    admission: &Admission,
     mut draft: D,
 ) -> Result<Passed<D::Outcome>, ApiError> {
-    let mut chain = Chain::of(registry, draft.hooked()).await?;
-    let plugins = registry.plugins();
+    let mut chain = Chain::of(admission, draft.hooked()).await?;
+    let plugins = admission.plugins();
     if let Err(error) = admit(plugins, &mut chain, &mut draft).await {
         return Err(chain.refused(error));
     }

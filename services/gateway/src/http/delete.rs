@@ -16,7 +16,8 @@ use super::query::Query;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use crate::heavy::heavy;
-use crate::registry::{Deleted, ObjectResponse, RequestContext};
+use crate::registry::{ObjectResponse, RequestContext};
+use crate::verbs::delete::Deleted;
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "DeleteOptions";

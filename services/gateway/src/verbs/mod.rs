@@ -10,5 +10,6 @@ mod delete_unreadable;
 pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
-pub(crate) mod scale;
+#[cfg(test)]
+mod tests;
 pub(crate) mod update;

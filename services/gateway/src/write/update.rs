@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use setpoint_codec::{Object, envelope, fields};
-use setpoint_kinds::{self as kinds, update};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
@@ -10,13 +9,14 @@ use crate::admission::pipeline::{Committed, Draft, Effect};
 use crate::admission::{Attributes, Chain, Operation, Reservation};
 use crate::heavy::heavy;
 use crate::registry::target;
-use crate::registry::verbs::scale;
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::guaranteed_update::{Mutate, Updated};
-use crate::registry::write::stored_value;
-use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::write::change::Change;
+use crate::write::current::Current;
+use crate::write::guaranteed_update::{Mutate, Updated};
+use crate::write::scale;
+use crate::write::stored_value;
+use crate::write::write_metrics::WriteMetrics;
+use setpoint_kinds::{self as kinds, update};
 
 /// The result of one attempt.
 pub(super) enum Attempt {
@@ -177,10 +177,8 @@ impl Draft for Update<'_, '_> {
         };
         let (bytes, target) = (self.bytes(), admission.target.written());
         let new = self.new.as_mut().expect(MADE);
-        heavy(bytes, || {
-            update::validate(&target, &*self.old.object, &mut **new)
-        })
-        .await
+        let old = &*self.old.object;
+        heavy(bytes, || update::validate(&target, old, &mut **new)).await
     }
 
     async fn validate_by(&mut self, chain: &mut Chain<'_>) -> Result<(), ApiError> {

@@ -14,12 +14,12 @@ use setpoint_proto::meta::{DeleteOptions, Status};
 use setpoint_proto::policy::{Eviction, PodDisruptionBudget};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::registry::verbs::delete;
-use crate::registry::write::body::{Body, ValidateBody};
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::retry::Retry;
 use crate::registry::{AtLeast, Filter, ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::verbs::delete;
+use crate::write::body::{Body, ValidateBody};
+use crate::write::change::Change;
+use crate::write::current::Current;
+use crate::write::retry::Retry;
 
 const MESSAGE_OF_MANY: &str = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
 

@@ -11,11 +11,13 @@ use setpoint_store::{self as store, Write};
 use crate::admission::pipeline::{Committed, Draft, Effect};
 use crate::admission::{Attributes, Chain, Reservation};
 use crate::registry::target;
-use crate::registry::write::field_manager;
-use crate::registry::write::retry::Retry;
-use crate::registry::write::stored_value;
-use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::write::field_manager;
+use crate::write::retry::Retry;
+use crate::write::stored_value;
+use crate::write::write_metrics::WriteMetrics;
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, Strategy, create};
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;

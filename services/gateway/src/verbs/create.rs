@@ -6,12 +6,12 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::Binding;
 
 use crate::admission::pipeline;
-use crate::registry::write::body::Body;
-use crate::registry::write::create::{Create, Owner};
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
 use crate::reviews::{self, Question};
+use crate::write::body::Body;
+use crate::write::create::{Create, Owner};
 
 impl Registry {
     /// Stores a new object, or binds or evicts a Pod through a subresource.
@@ -52,7 +52,7 @@ impl Registry {
             _ => return Err(errors::not_allowed()),
         }
         let draft = Create::new(self, context, target, object, owner);
-        let passed = pipeline::run(self, draft).await?;
+        let passed = pipeline::run(self.admission(), draft).await?;
         match passed.outcome {
             Ok(mut response) => {
                 response.warnings = passed.warnings;

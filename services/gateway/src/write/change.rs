@@ -5,7 +5,7 @@ use setpoint_proto::meta::DeleteOptions;
 
 use crate::admission::Operation;
 use crate::registry::Target;
-use crate::registry::conversion::Ownership;
+use crate::write::conversion::Ownership;
 
 /// A change of an object.
 pub(crate) struct Change<'a> {
@@ -17,11 +17,11 @@ pub(crate) struct Change<'a> {
     /// Whether the result of `mutate` has to be validated as an update.
     pub validates: bool,
     /// `None` for a part of a request that was admitted as a whole.
-    pub admission: Option<Admission<'a>>,
+    pub admission: Option<Request<'a>>,
 }
 
 /// The request that policies and webhooks see.
-pub(crate) struct Admission<'a> {
+pub(crate) struct Request<'a> {
     pub operation: Operation,
     pub target: &'a Target,
     /// The options of a deletion.
@@ -36,7 +36,7 @@ impl<'a> Change<'a> {
             bytes,
             ownership: Ownership::Taken,
             validates: true,
-            admission: Some(Admission {
+            admission: Some(Request {
                 operation: Operation::Update,
                 target,
                 options: None,

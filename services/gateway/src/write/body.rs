@@ -73,7 +73,7 @@ impl Registry {
         &self,
         body: Body<'a, V>,
     ) -> Result<(Body<'a, V>, Vec<String>), ApiError> {
-        let passed = pipeline::run(self, body).await?;
+        let passed = pipeline::run(self.admission(), body).await?;
         Ok((passed.outcome, passed.warnings))
     }
 }

@@ -7,11 +7,11 @@ use setpoint_proto::ApiError;
 
 use crate::admission::pipeline;
 use crate::registry::target;
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::retry::Retry;
-use crate::registry::write::update::{Attempt, Update};
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target};
+use crate::write::change::Change;
+use crate::write::current::Current;
+use crate::write::retry::Retry;
+use crate::write::update::{Attempt, Update};
 
 /// Computes the new object from the current one. The slot passes in a copy of the object of the request, if there is one, and passes
 /// out the new object.
@@ -74,7 +74,7 @@ impl Registry {
             current = self.current_in_form(target, current).await?;
             let known = (current.revision, current.is_live);
             let draft = Update::new(self, context, target, &change, current, mutate);
-            let passed = match pipeline::run(self, draft).await {
+            let passed = match pipeline::run(self.admission(), draft).await {
                 Ok(passed) => passed,
                 Err(error) => {
                     current = self.newer(target, known).await?.ok_or(error)?;

@@ -2,12 +2,14 @@
 
 pub(crate) mod body;
 pub(crate) mod change;
+pub(crate) mod conversion;
 pub(crate) mod create;
 pub(crate) mod current;
 mod fencing;
 pub(crate) mod field_manager;
 pub(crate) mod guaranteed_update;
 pub(crate) mod retry;
+pub(crate) mod scale;
 pub(crate) mod stored_value;
 mod trace_links;
 mod update;

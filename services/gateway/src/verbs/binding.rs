@@ -12,11 +12,11 @@ use setpoint_proto::core::{Binding, Pod};
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::registry::verbs::update::Precondition;
-use crate::registry::write::body::{Body, ValidateBody};
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::verbs::update::Precondition;
+use crate::write::body::{Body, ValidateBody};
+use crate::write::change::Change;
+use crate::write::current::Current;
 
 impl Registry {
     /// Assigns the Pod that a `Binding` in the collection `bindings` names, as its subresource does.

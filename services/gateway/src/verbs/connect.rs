@@ -5,8 +5,8 @@ use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
 use crate::admission::Operation;
-use crate::registry::write::body::Body;
 use crate::registry::{Registry, RequestContext, Target};
+use crate::write::body::Body;
 
 impl Registry {
     /// Lets policies and webhooks change and validate the options of a connection. Returns them.
