@@ -16,8 +16,6 @@ use crate::write::field_manager;
 use crate::write::retry::Retry;
 use crate::write::stored_value;
 use crate::write::write_metrics::WriteMetrics;
-use setpoint_kinds::validation::metadata;
-use setpoint_kinds::{self as kinds, Strategy, create};
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;
