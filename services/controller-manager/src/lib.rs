@@ -10,7 +10,7 @@ use setpoint_host as host;
 use settings::Settings;
 
 /// All controllers that the process can run.
-const CONTROLLERS: &[Hosted] = &[
+pub const CONTROLLERS: &[Hosted] = &[
     setpoint_certificatesigningrequest_controller::CONTROLLER,
     setpoint_cronjob_controller::CONTROLLER,
     setpoint_daemonset_controller::CONTROLLER,
