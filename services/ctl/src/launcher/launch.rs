@@ -1,20 +1,19 @@
 //! Starts a process of the cluster and waits until it is ready.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use std::{env, io};
 
 use anyhow::{Context, bail};
-use setpoint_host::probe;
+use setpoint_host::{private, probe};
 use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster_spec::LOOPBACK;
-use super::private;
 use super::process::{MARKER_VARIABLE, marker};
 use super::state_dir::StateDir;
 use super::topology::{ProcessSpec, health_path};
@@ -25,6 +24,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time until the first message about a process that is not ready yet; doubles with each message.
 const PROGRESS_DELAY: Duration = Duration::from_secs(5);
+/// Environment variable for the directory of the services' programs.
+const PROGRAMS_VARIABLE: &str = "SETPOINT_PROGRAMS";
+
 /// A process that was just started.
 pub struct Started<'a> {
     process: &'a ProcessSpec,
@@ -34,8 +36,9 @@ pub struct Started<'a> {
     since: Instant,
 }
 
-/// Finds the program of a service: in the directory of this program, or of this workspace's programs if this is a test; for
-/// a relay, this program itself; for etcd, in `PATH`.
+/// Finds the program of a service: in the directory that the variable `SETPOINT_PROGRAMS` names, to run another build, or
+/// in that of this program, or of this workspace's programs if this is a test; for a relay, this program itself; for etcd,
+/// in `PATH`.
 pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "etcd" {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -49,14 +52,21 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "relay" {
         return Ok(own);
     }
-    // Cargo puts tests into `deps`, below the programs.
-    let is_test = own.parent().is_some_and(|path| path.ends_with("deps"));
-    let path = own.parent().filter(|_| is_test).unwrap_or(&own);
-    let path = path.with_file_name(service);
+    let path = env::var_os(PROGRAMS_VARIABLE).map_or_else(|| beside(&own), PathBuf::from);
+    let path = path.join(service);
     match path.is_file() {
         true => Ok(path),
         false => bail!("{} is missing; ./deploy/up builds it", path.display()),
     }
+}
+
+/// Returns the directory of the programs of the same build.
+fn beside(own: &Path) -> PathBuf {
+    let directory = own.parent().unwrap_or(own);
+    // Cargo puts tests into `deps`, below the programs.
+    let is_test = directory.ends_with("deps");
+    let above = directory.parent().filter(|_| is_test);
+    above.unwrap_or(directory).to_owned()
 }
 
 /// Starts `process` in the background, in its own process group, listening on `port`.
@@ -90,7 +100,7 @@ pub fn start<'a>(
 /// Returns the command that runs `process`, listening on `port` (0 for any free port) and appending to its log.
 pub fn command(state_dir: &StateDir, process: &ProcessSpec, port: u16) -> anyhow::Result<Command> {
     let path = state_dir.log(&process.name);
-    let log = private::open(File::options().create(true).append(true), &path);
+    let log = private::open(private::options().append(true), &path);
     let log = log.with_context(|| format!("cannot write {}", path.display()))?;
     let mut command = Command::new(program(process.service)?);
     command

@@ -4,30 +4,51 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::Uri;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use setpoint_host::duration;
+use setpoint_host::DurationText;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
 
 use super::promql::{Template, is_label};
 
 /// The settings of metrics.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The URL of the Prometheus server, for example `http://127.0.0.1:9090`; empty for none.
+    /// URL of the Prometheus server that custom.metrics.k8s.io and external.metrics.k8s.io are read from, for example
+    /// `http://127.0.0.1:9090`; empty for none.
     pub prometheus: String,
-    /// The time within which it must answer.
-    #[serde(with = "duration")]
+    /// Timeout of a query of Prometheus.
+    #[serde(with = "DurationText")]
     pub timeout: Duration,
-    /// The metrics of objects.
+    /// Metrics of objects: a list of tables in the settings file.
+    ///
+    /// Each has the label with the name of the object for each kind, and that with the namespace; those below are the defaults. In a
+    /// query, `<<matchers>>` are those of a request (the namespace, the objects, the labels that are selected), and `<<by>>` is the
+    /// label with the names of the objects.
+    ///
+    /// ```toml
+    /// [[metrics.custom]]
+    /// name = "http_requests_per_second"
+    /// query = "sum by (<<by>>) (rate(http_requests_total{<<matchers>>}[2m]))"
+    /// resources = { pods = "pod" }
+    /// namespace = "namespace"
+    /// ```
     pub custom: Vec<CustomRule>,
-    /// The metrics of no object.
+    /// Metrics of no object: a list of tables in the settings file. Without a label for the namespace, each namespace reads all series.
+    ///
+    /// ```toml
+    /// [[metrics.external]]
+    /// name = "queue_length"
+    /// query = "queue_length{<<matchers>>}"
+    /// namespace = "namespace"
+    /// ```
     pub external: Vec<ExternalRule>,
 }
 
 /// A metric of objects.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CustomRule {
     /// The name of the metric.
@@ -43,7 +64,7 @@ pub struct CustomRule {
 }
 
 /// A metric of no object.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExternalRule {
     /// The name of the metric.

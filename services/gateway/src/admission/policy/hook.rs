@@ -3,16 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use setpoint_kinds::expressions::{self, Expressions, Mutations, Types};
 use setpoint_proto::admissionregistration::{
     MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ParamRef,
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use setpoint_proto::meta::ObjectMeta;
 
-use super::compiled::{self, Expressions};
-use super::mutating::{self, Mutations};
 use crate::admission::constraints::Constraints;
-use crate::admission::environment::Types;
 use crate::admission::hooks::version;
 
 /// A policy, and its bindings in the order of their names. `E` are the expressions of its kind.
@@ -84,9 +82,13 @@ macro_rules! declared {
     };
 }
 declared!(ValidatingAdmissionPolicy, Expressions, |spec| {
-    compiled::compile(spec, Types::default())
+    expressions::compile(spec, Types::default())
 });
-declared!(MutatingAdmissionPolicy, Mutations, mutating::compile);
+declared!(
+    MutatingAdmissionPolicy,
+    Mutations,
+    expressions::compile_mutations
+);
 
 impl<E> Hook<E> {
     /// Returns the policies that have bindings. Those that are not among `before` are compiled.
