@@ -43,6 +43,8 @@ pub enum Command {
     Freeze(Process),
     /// `thaw PROCESS`
     Thaw(Process),
+    /// `hold writes of PROCESS`, `release writes of PROCESS`
+    Hold(Process, bool),
     /// `delay watch of RESOURCE to PROCESS`
     Lag(String, Process),
     /// `deliver watch of RESOURCE to PROCESS`
@@ -90,7 +92,9 @@ impl FromStr for Command {
             ["patch", kind, name, rest @ ..] => {
                 Self::Patch("user".into(), own(kind), own(name), fields(rest)?)
             }
-            ["replace", kind, name, rest @ ..] => Self::Replace(own(kind), own(name), fields(rest)?),
+            ["replace", kind, name, rest @ ..] => {
+                Self::Replace(own(kind), own(name), fields(rest)?)
+            }
             ["remember", kind, name] => Self::Remember(own(kind), own(name)),
             ["delete", kind, name, rest @ ..] => Self::Delete(own(kind), own(name), fields(rest)?),
             ["container", "of", pod, "ends", "with", code] => Self::Ended(own(pod), number(code)?),
@@ -104,6 +108,8 @@ impl FromStr for Command {
             ["kill", rest @ ..] => Self::Kill(process(rest)?),
             ["freeze", rest @ ..] => Self::Freeze(process(rest)?),
             ["thaw", rest @ ..] => Self::Thaw(process(rest)?),
+            ["hold", "writes", "of", rest @ ..] => Self::Hold(process(rest)?, true),
+            ["release", "writes", "of", rest @ ..] => Self::Hold(process(rest)?, false),
             ["delay", "watch", "of", resource, "to", rest @ ..] => {
                 Self::Lag(own(resource), process(rest)?)
             }
@@ -136,7 +142,9 @@ fn fields(words: &[&str]) -> Result<Fields, String> {
         let (name, value) = word.split_once('=')?;
         Some((name.to_owned(), value.to_owned()))
     };
-    let fields = words.iter().map(|word| field(word).ok_or_else(|| format!("not FIELD=VALUE: {word}")));
+    let fields = words
+        .iter()
+        .map(|word| field(word).ok_or_else(|| format!("not FIELD=VALUE: {word}")));
     fields.collect()
 }
 
@@ -145,6 +153,8 @@ fn number<T: FromStr>(word: &str) -> Result<T, String> {
 }
 
 fn duration(word: &str) -> Result<Duration, String> {
-    let time: jiff::SignedDuration = word.parse().map_err(|_| format!("not a duration: {word}"))?;
+    let time: jiff::SignedDuration = word
+        .parse()
+        .map_err(|_| format!("not a duration: {word}"))?;
     Duration::try_from(time).map_err(|_| format!("not a duration: {word}"))
 }

@@ -28,13 +28,18 @@ pub type PoweredOff = Arc<Mutex<BTreeSet<String>>>;
 
 /// Runs the kubelet of all nodes.
 pub async fn run(client: Client, off: PoweredOff) {
-    let (pods, nodes) = (client.informer::<Whole<Pod>>(), client.informer::<Whole<Node>>());
+    let (pods, nodes) = (
+        client.informer::<Whole<Pod>>(),
+        client.informer::<Whole<Node>>(),
+    );
     let kubelet = Kubelet {
         pods: pods.reader(),
         off: off.clone(),
     };
     let (beating, known) = (client.clone(), nodes.reader());
-    let controller = Controller::new(NAME, kubelet, client).unelected().for_(pods);
+    let controller = Controller::new(NAME, kubelet, client)
+        .unelected()
+        .for_(pods);
     let controller = controller.watches(nodes, |_| None);
     let running = controller.run(NAME, Default::default());
     let (run, ()) = tokio::join!(running, heartbeats(beating, known, off));
@@ -103,7 +108,11 @@ impl Reconciler for Kubelet {
             ..Plan::default()
         };
         let Pod { spec, status, .. } = &pod.object;
-        match (spec.node_name.is_empty(), pod.meta.deleting, status.phase.as_str()) {
+        match (
+            spec.node_name.is_empty(),
+            pod.meta.deleting,
+            status.phase.as_str(),
+        ) {
             (true, ..) => Plan::default(),
             (_, true, _) => step(Action::Remove, "it is being deleted"),
             (_, _, "Pending") => step(Action::Run, "it is bound to the node"),
@@ -115,7 +124,12 @@ impl Reconciler for Kubelet {
         Some(pod.meta.key.clone().in_resource(Pod::RESOURCE))
     }
 
-    async fn act(&self, client: &Client, pod: &Self::World, action: &Action) -> Result<Receipt, ApiError> {
+    async fn act(
+        &self,
+        client: &Client,
+        pod: &Self::World,
+        action: &Action,
+    ) -> Result<Receipt, ApiError> {
         let (key, uid) = (&pod.meta.key, &pod.meta.uid);
         match action {
             Action::Run => {
@@ -133,13 +147,11 @@ impl Reconciler for Kubelet {
 /// Returns the status of a Pod that runs and is ready.
 fn running() -> serde_json::Value {
     let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let condition = |kind| json!({ "type": kind, "status": "True", "lastTransitionTime": now });
-    let conditions = ["PodScheduled", "Initialized", "ContainersReady", "Ready"].map(condition);
     json!({
         "phase": "Running",
         "startTime": now,
         "podIP": "10.0.0.1",
-        "conditions": conditions,
+        "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": now }],
         "containerStatuses": [{
             "name": "main", "ready": true, "started": true, "image": "app", "imageID": "app",
             "restartCount": 0, "state": { "running": { "startedAt": now } },

@@ -51,6 +51,7 @@ scripts! {
     failover
     fenced_write
     fight_over_field
+    frozen_leader
     invalid_write
     job_backoff
     job_completes

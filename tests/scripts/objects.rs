@@ -95,7 +95,11 @@ pub fn set_all(kind: &str, object: &mut Value, fields: &Fields) {
                 set(object, "status.capacity.cpu", value.clone());
                 set(object, "status.allocatable.cpu", value);
             }
-            "cpu" => set(object, &format!("{container}.resources.requests.cpu"), value),
+            "cpu" => set(
+                object,
+                &format!("{container}.resources.requests.cpu"),
+                value,
+            ),
             path => set(object, path, value),
         }
     }
@@ -120,7 +124,10 @@ fn set(object: &mut Value, path: &str, value: Value) {
                 if !at.is_object() {
                     *at = Value::Object(Map::new());
                 }
-                at.as_object_mut().unwrap().entry(name).or_insert(Value::Null)
+                at.as_object_mut()
+                    .unwrap()
+                    .entry(name)
+                    .or_insert(Value::Null)
             }
         };
     }

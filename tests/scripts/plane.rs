@@ -12,7 +12,8 @@ use setpoint_model::replicas::SYSTEM_NAMESPACE;
 use setpoint_proto::Any;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
-    CreateRequest, DeleteRequest, GetRequest, ListRequest, Object, PatchRequest, UpdateRequest, patch_request,
+    CreateRequest, DeleteRequest, GetRequest, ListRequest, Object, PatchRequest, UpdateRequest,
+    patch_request,
 };
 use setpoint_scheduler as scheduler;
 use setpoint_simulation::{Entry, Simulation, record_plans, short};
@@ -28,6 +29,13 @@ use crate::print;
 
 const USER: &str = "user";
 const SCHEDULER: &str = "scheduler";
+/// The namespaces that exist from the start: those that processes would create for their Leases, too.
+const NAMESPACES: [&str; 4] = [
+    "default",
+    "kube-node-lease",
+    "setpoint-replicas",
+    SYSTEM_NAMESPACE,
+];
 /// The time without a write after which the plane is stable: longer than the batches of Events and the first retries.
 const QUIET: Duration = Duration::from_secs(3);
 /// The largest number of writes until then. A plane that writes more does not converge.
@@ -48,7 +56,7 @@ pub struct Plane {
 type Lines = Result<Vec<String>, String>;
 
 impl Plane {
-    /// Starts a plane with the namespace `default` and without controllers.
+    /// Starts a plane with its namespaces and without controllers.
     pub async fn start() -> Self {
         let mut simulation = Simulation::start().await;
         let user = simulation.client(USER, USER);
@@ -60,9 +68,16 @@ impl Plane {
             _plans: record_plans(simulation.log()),
             simulation,
         };
-        for (kind, name) in [("namespace", "default"), ("serviceaccount", "default")] {
-            plane.create(kind, name, &Fields::new()).await.unwrap();
+        for namespace in NAMESPACES {
+            plane
+                .create("namespace", namespace, &Fields::new())
+                .await
+                .unwrap();
         }
+        plane
+            .create("serviceaccount", "default", &Fields::new())
+            .await
+            .unwrap();
         plane.simulation.log().take();
         plane
     }
@@ -116,12 +131,21 @@ impl Plane {
         let Some((prefix, number)) = name.split_once('#') else {
             return Ok(name.to_owned());
         };
-        let (kind, prefix) = (objects::kind(kind)?.kind.to_lowercase(), format!("{prefix}-"));
-        let number: usize = number.parse().map_err(|_| format!("not a number: {number}"))?;
+        let (kind, prefix) = (
+            objects::kind(kind)?.kind.to_lowercase(),
+            format!("{prefix}-"),
+        );
+        let number: usize = number
+            .parse()
+            .map_err(|_| format!("not a number: {number}"))?;
         let all = self.created.iter().filter(|(of, _)| *of == kind);
-        let mut such = all.map(|(_, name)| name).filter(|name| name.starts_with(&prefix));
+        let mut such = all
+            .map(|(_, name)| name)
+            .filter(|name| name.starts_with(&prefix));
         let found = number.checked_sub(1).and_then(|before| such.nth(before));
-        found.cloned().ok_or_else(|| format!("no such {kind} was created: {name}"))
+        found
+            .cloned()
+            .ok_or_else(|| format!("no such {kind} was created: {name}"))
     }
 
     /// Switches a fault of a process on or off.
@@ -133,19 +157,28 @@ impl Plane {
             }
             Command::Freeze(process) => {
                 let name = self.name_of(process).await?;
-                self.simulation.set_faults(&name, |faults| faults.frozen = true)
+                self.simulation
+                    .set_faults(&name, |faults| faults.frozen = true)
             }
             Command::Thaw(process) => {
                 let name = self.name_of(process).await?;
-                self.simulation.set_faults(&name, |faults| faults.frozen = false)
+                self.simulation
+                    .set_faults(&name, |faults| faults.frozen = false)
+            }
+            Command::Hold(process, held) => {
+                let name = self.name_of(process).await?;
+                self.simulation
+                    .set_faults(&name, |faults| faults.holds_writes = held)
             }
             Command::Lag(resource, process) => {
                 let (name, resource) = (self.name_of(process).await?, kind(&resource)?.resource());
-                self.simulation.set_faults(&name, |faults| _ = faults.lagging.insert(resource))
+                self.simulation
+                    .set_faults(&name, |faults| _ = faults.lagging.insert(resource))
             }
             Command::CatchUp(resource, process) => {
                 let (name, resource) = (self.name_of(process).await?, kind(&resource)?.resource());
-                self.simulation.set_faults(&name, |faults| _ = faults.lagging.remove(&resource))
+                self.simulation
+                    .set_faults(&name, |faults| _ = faults.lagging.remove(&resource))
             }
             Command::Break(process, expired) => {
                 let name = self.name_of(process).await?;
@@ -153,15 +186,19 @@ impl Plane {
             }
             Command::Lose(process) => {
                 let name = self.name_of(process).await?;
-                self.simulation.set_faults(&name, |faults| faults.lost_answers += 1)
+                self.simulation
+                    .set_faults(&name, |faults| faults.lost_answers += 1)
             }
             Command::Crash(process, after) => {
                 let name = self.name_of(process).await?;
-                self.simulation.set_faults(&name, |faults| faults.crash_after = Some(after))
+                self.simulation
+                    .set_faults(&name, |faults| faults.crash_after = Some(after))
             }
             _ => unreachable!("the caller runs all other commands"),
         };
-        exists.then_some(()).ok_or_else(|| "there is no such process".into())
+        exists
+            .then_some(())
+            .ok_or_else(|| "there is no such process".into())
     }
 
     /// Returns the name of a process. A first replica has the name of its controller and the number 0.
@@ -169,7 +206,9 @@ impl Plane {
         match process {
             Process::Named(name) => Ok(instance(&name).1),
             Process::LeaderOf(controller) => {
-                let lease = self.read("lease", &format!("{SYSTEM_NAMESPACE}/{controller}")).await?;
+                let lease = self
+                    .read("lease", &format!("{SYSTEM_NAMESPACE}/{controller}"))
+                    .await?;
                 let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
                 Ok(print::holder(holder).to_owned())
             }
@@ -184,7 +223,10 @@ impl Plane {
             self.simulation.spawn(&instance, running);
             return Ok(());
         }
-        let hosted = CONTROLLERS.iter().find(|hosted| hosted.name == service).copied();
+        let hosted = CONTROLLERS
+            .iter()
+            .find(|hosted| hosted.name == service)
+            .copied();
         let (name, resource) = match &hosted {
             Some(hosted) => (hosted.name, hosted.resource),
             None if service == SCHEDULER => (SCHEDULER, "pods"),
@@ -203,10 +245,16 @@ impl Plane {
         let node = objects::object(kind, name, fields);
         let status = json!({ "status": node["status"] });
         self.create("node", name, fields).await?;
-        self.patch(kubelet::NAME, kind, name, "status", status).await
+        self.patch(kubelet::NAME, kind, name, "status", status)
+            .await
     }
 
-    async fn create(&mut self, name_of_kind: &str, name: &str, fields: &Fields) -> Result<(), String> {
+    async fn create(
+        &mut self,
+        name_of_kind: &str,
+        name: &str,
+        fields: &Fields,
+    ) -> Result<(), String> {
         let kind = kind(name_of_kind)?;
         let object = objects::object(kind, name, fields);
         let (namespace, _) = split(kind, name);
@@ -222,7 +270,13 @@ impl Plane {
         Ok(())
     }
 
-    async fn apply(&mut self, manager: &str, kind: &str, name: &str, fields: &Fields) -> Result<(), String> {
+    async fn apply(
+        &mut self,
+        manager: &str,
+        kind: &str,
+        name: &str,
+        fields: &Fields,
+    ) -> Result<(), String> {
         let kind = objects::kind(kind)?;
         let object = objects::object(kind, name, fields);
         let request = patch_of(kind, name, patch_request::Type::Apply, &object, manager);
@@ -278,7 +332,9 @@ impl Plane {
         let kind = objects::kind(kind)?;
         let (namespace, name) = split(kind, &name);
         let options = serde_json::to_value(fields.iter().cloned().collect::<BTreeMap<_, _>>());
-        let options = options.and_then(serde_json::from_value).map_err(|error| error.to_string())?;
+        let options = options
+            .and_then(serde_json::from_value)
+            .map_err(|error| error.to_string())?;
         let request = DeleteRequest {
             resource: kind.resource(),
             namespace: namespace.to_owned(),
@@ -302,15 +358,18 @@ impl Plane {
             "containerStatuses": [{ "name": "main", "ready": false, "state": state }],
         });
         let patch = json!({ "status": status });
-        self.patch(kubelet::NAME, kind("pod")?, pod, "status", patch).await
+        self.patch(kubelet::NAME, kind("pod")?, pod, "status", patch)
+            .await
     }
 
     async fn set_ready(&mut self, pod: &str, ready: bool) -> Result<(), String> {
         let pod = &self.resolve("pod", pod)?;
         let status = if ready { "True" } else { "False" };
-        let condition = json!({ "type": "Ready", "status": status, "lastTransitionTime": timestamp() });
+        let condition =
+            json!({ "type": "Ready", "status": status, "lastTransitionTime": timestamp() });
         let patch = json!({ "status": { "conditions": [condition] } });
-        self.patch(kubelet::NAME, kind("pod")?, pod, "status", patch).await
+        self.patch(kubelet::NAME, kind("pod")?, pod, "status", patch)
+            .await
     }
 
     async fn show(&mut self, kind: &str, name: Option<&str>) -> Lines {
@@ -322,9 +381,15 @@ impl Plane {
                     resource: kind.resource(),
                     ..ListRequest::default()
                 };
-                let listed = self.user.list(request).await.map_err(|error| error.to_string())?;
+                let listed = self
+                    .user
+                    .list(request)
+                    .await
+                    .map_err(|error| error.to_string())?;
                 let items = listed.into_inner().items.into_iter();
-                items.map(|item| decode(kind, item)).collect::<Result<_, _>>()?
+                items
+                    .map(|item| decode(kind, item))
+                    .collect::<Result<_, _>>()?
             }
         };
         Ok(print::table(&kind.kind, &objects))
@@ -339,7 +404,11 @@ impl Plane {
             name: name.to_owned(),
             ..GetRequest::default()
         };
-        let found = self.user.get(request).await.map_err(|error| error.message().to_owned())?;
+        let found = self
+            .user
+            .get(request)
+            .await
+            .map_err(|error| error.message().to_owned())?;
         decode(kind, found.into_inner())
     }
 
@@ -381,12 +450,20 @@ fn instance(name: &str) -> (String, String) {
         return (name.to_owned(), name.to_owned());
     }
     match name.rsplit_once('-') {
-        Some((service, number)) if number.parse::<u8>().is_ok() => (service.to_owned(), name.to_owned()),
+        Some((service, number)) if number.parse::<u8>().is_ok() => {
+            (service.to_owned(), name.to_owned())
+        }
         _ => (name.to_owned(), format!("{name}-0")),
     }
 }
 
-fn patch_of(kind: &Kind, name: &str, form: patch_request::Type, patch: &Value, manager: &str) -> PatchRequest {
+fn patch_of(
+    kind: &Kind,
+    name: &str,
+    form: patch_request::Type,
+    patch: &Value,
+    manager: &str,
+) -> PatchRequest {
     let (namespace, name) = split(kind, name);
     PatchRequest {
         resource: kind.resource(),
@@ -400,7 +477,9 @@ fn patch_of(kind: &Kind, name: &str, form: patch_request::Type, patch: &Value, m
 }
 
 fn encode(kind: &'static Kind, object: &Value) -> Result<Any, String> {
-    let object = kind.from_json(object.to_string().as_bytes()).map_err(|error| error.to_string())?;
+    let object = kind
+        .from_json(object.to_string().as_bytes())
+        .map_err(|error| error.to_string())?;
     Ok(Any {
         type_url: kind.type_url.clone(),
         value: object.encode(),
@@ -414,5 +493,7 @@ fn decode(kind: &'static Kind, object: Object) -> Result<Value, String> {
 }
 
 fn timestamp() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string()
 }

@@ -68,7 +68,7 @@ fn write(change: &Change) -> Option<String> {
             let kind = kind.to_lowercase();
             let cause = change.cause.clone().unwrap_or_default();
             let term = match cause.term {
-                0 | 1 => String::new(),
+                0 => String::new(),
                 term => format!(" in term {term}"),
             };
             let done = match (&change.before, &change.after) {
@@ -97,7 +97,9 @@ fn lead(change: &Change) -> Option<String> {
 
 /// Returns the process of a holder's identity.
 pub fn holder(identity: &str) -> &str {
-    identity.rsplit_once('_').map_or(identity, |(process, _)| process)
+    identity
+        .rsplit_once('_')
+        .map_or(identity, |(process, _)| process)
 }
 
 fn event(event: &Value) -> Option<String> {
@@ -105,12 +107,17 @@ fn event(event: &Value) -> Option<String> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let (kind, name) = (text(&about["kind"])?, text(&about["name"])?);
     let (reason, message) = (text(&event["reason"])?, text(&event["message"])?);
-    let count = event["count"].as_i64().or(event["series"]["count"].as_i64());
+    let count = event["count"]
+        .as_i64()
+        .or(event["series"]["count"].as_i64());
     let times = match count {
         Some(count) if count > 1 => format!(" ({count} times)"),
         _ => String::new(),
     };
-    Some(format!("event  {} {name}: {reason}: {message}{times}", kind.to_lowercase()))
+    Some(format!(
+        "event  {} {name}: {reason}: {message}{times}",
+        kind.to_lowercase()
+    ))
 }
 
 fn differences(before: &Value, after: &Value) -> String {
@@ -118,7 +125,9 @@ fn differences(before: &Value, after: &Value) -> String {
     let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
     names.sort();
     names.dedup();
-    let changed = names.iter().filter(|name| before.get(**name) != after.get(**name));
+    let changed = names
+        .iter()
+        .filter(|name| before.get(**name) != after.get(**name));
     let said = changed.map(|name| match (before.get(*name), after.get(*name)) {
         (None, Some(new)) => format!("{name} {new}"),
         (Some(old), None) => format!("{name} {old} → none"),
@@ -158,7 +167,9 @@ fn flatten(value: &Value, path: &str, fields: &mut BTreeMap<String, String>) {
         }
         Value::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                let name = ["type", "name", "key"].iter().find_map(|name| item[*name].as_str());
+                let name = ["type", "name", "key"]
+                    .iter()
+                    .find_map(|name| item[*name].as_str());
                 let name = name.map_or_else(|| at.to_string(), str::to_owned);
                 let path = format!("{path}[{name}]");
                 match (path.contains("conditions["), &item["status"]) {
@@ -174,6 +185,7 @@ fn flatten(value: &Value, path: &str, fields: &mut BTreeMap<String, String>) {
         Value::Null => {}
         Value::String(text) if is_time(text) && !path.ends_with("deletionTimestamp") => {}
         Value::String(text) if is_time(text) => _ = fields.insert(path.to_owned(), "set".into()),
+        Value::String(text) if is_uid(text) => _ = fields.insert(path.to_owned(), "(uid)".into()),
         Value::String(text) => _ = fields.insert(path.to_owned(), text.clone()),
         value => _ = fields.insert(path.to_owned(), value.to_string()),
     }
@@ -183,44 +195,76 @@ fn is_time(text: &str) -> bool {
     text.parse::<jiff::Timestamp>().is_ok()
 }
 
+fn is_uid(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
+    text.len() == 36 && text.matches('-').count() == 4 && text.chars().all(is_part)
+}
+
 /// The columns of `show`: a kind, and the paths of its columns.
 const COLUMNS: &[(&str, &[(&str, &str)])] = &[
-    ("Pod", &[
-        ("owner", "/metadata/ownerReferences/0/name"),
-        ("node", "/spec/nodeName"),
-        ("phase", "/status/phase"),
-        ("image", "/spec/containers/0/image"),
-        ("deleted", "/metadata/deletionTimestamp"),
-    ]),
-    ("Deployment", &[
-        ("replicas", "/spec/replicas"),
-        ("updated", "/status/updatedReplicas"),
-        ("available", "/status/availableReplicas"),
-        ("image", "/spec/template/spec/containers/0/image"),
-    ]),
-    ("ReplicaSet", &[
-        ("replicas", "/spec/replicas"),
-        ("ready", "/status/readyReplicas"),
-        ("image", "/spec/template/spec/containers/0/image"),
-    ]),
-    ("StatefulSet", &[
-        ("replicas", "/spec/replicas"),
-        ("ready", "/status/readyReplicas"),
-        ("updated", "/status/updatedReplicas"),
-    ]),
-    ("DaemonSet", &[
-        ("desired", "/status/desiredNumberScheduled"),
-        ("ready", "/status/numberReady"),
-    ]),
-    ("Job", &[
-        ("active", "/status/active"),
-        ("succeeded", "/status/succeeded"),
-        ("failed", "/status/failed"),
-        ("condition", "/status/conditions/0/type"),
-    ]),
+    (
+        "Pod",
+        &[
+            ("owner", "/metadata/ownerReferences/0/name"),
+            ("node", "/spec/nodeName"),
+            ("phase", "/status/phase"),
+            ("image", "/spec/containers/0/image"),
+            ("deleted", "/metadata/deletionTimestamp"),
+        ],
+    ),
+    (
+        "Deployment",
+        &[
+            ("replicas", "/spec/replicas"),
+            ("updated", "/status/updatedReplicas"),
+            ("available", "/status/availableReplicas"),
+            ("image", "/spec/template/spec/containers/0/image"),
+        ],
+    ),
+    (
+        "ReplicaSet",
+        &[
+            ("replicas", "/spec/replicas"),
+            ("ready", "/status/readyReplicas"),
+            ("image", "/spec/template/spec/containers/0/image"),
+        ],
+    ),
+    (
+        "StatefulSet",
+        &[
+            ("replicas", "/spec/replicas"),
+            ("ready", "/status/readyReplicas"),
+            ("updated", "/status/updatedReplicas"),
+        ],
+    ),
+    (
+        "DaemonSet",
+        &[
+            ("desired", "/status/desiredNumberScheduled"),
+            ("ready", "/status/numberReady"),
+        ],
+    ),
+    (
+        "Job",
+        &[
+            ("active", "/status/active"),
+            ("succeeded", "/status/succeeded"),
+            ("failed", "/status/failed"),
+            ("condition", "/status/conditions/0/type"),
+        ],
+    ),
     ("Namespace", &[("phase", "/status/phase")]),
-    ("ResourceQuota", &[("hard", "/status/hard/pods"), ("used", "/status/used/pods")]),
-    ("Node", &[("ready", "/status/conditions/0/status"), ("taint", "/spec/taints/0/key")]),
+    (
+        "ResourceQuota",
+        &[("hard", "/status/hard/pods"), ("used", "/status/used/pods")],
+    ),
+    (
+        "Node",
+        &[
+            ("ready", "/status/conditions/0/status"),
+            ("taint", "/spec/taints/0/key"),
+        ],
+    ),
 ];
 
 /// Returns a line for each object, and one that says that there is none.
@@ -228,7 +272,10 @@ pub fn table(kind: &str, objects: &[Value]) -> Vec<String> {
     let columns = COLUMNS.iter().find(|(name, _)| *name == kind);
     let columns = columns.map_or(&[][..], |(_, columns)| columns);
     let row = |object: &Value| {
-        let mut row = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let mut row = object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
         for (name, path) in columns {
             match object.pointer(path) {
                 None | Some(Value::Null) => {}

@@ -87,9 +87,12 @@ fn run(name: &str, text: &str) -> String {
                 Part::Step { text, line } => {
                     let command = parsed(name, line, &text);
                     let output = plane.run(command).await;
-                    let output = output.unwrap_or_else(|error| panic!("{name}:{line}: {text}: {error}"));
+                    let output =
+                        output.unwrap_or_else(|error| panic!("{name}:{line}: {text}: {error}"));
                     writeln!(printed, "> {text}").unwrap();
-                    output.iter().for_each(|line| writeln!(printed, "  {line}").unwrap());
+                    output
+                        .iter()
+                        .for_each(|line| writeln!(printed, "  {line}").unwrap());
                 }
             }
         }
@@ -124,7 +127,10 @@ fn parse(name: &str, text: &str) -> Vec<Part> {
             (None, _) if line.is_empty() || line.starts_with('#') => {
                 parts.push(Part::Comment(line.to_owned()));
             }
-            (None, _) => panic!("{name}:{}: neither a comment, a command nor its output: {line}", at + 1),
+            (None, _) => panic!(
+                "{name}:{}: neither a comment, a command nor its output: {line}",
+                at + 1
+            ),
         }
     }
     parts
@@ -136,9 +142,19 @@ fn difference(expected: &str, printed: &str) -> String {
     let equal = |(old, new): &(&&str, &&str)| old == new;
     let begin = old.iter().zip(&new).take_while(equal).count();
     let rest = old.len().min(new.len()) - begin;
-    let end = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(equal).count();
+    let end = old
+        .iter()
+        .rev()
+        .zip(new.iter().rev())
+        .take(rest)
+        .take_while(equal)
+        .count();
     let mut text = format!("line {}:\n", begin + 1);
-    old[begin..old.len() - end].iter().for_each(|line| writeln!(text, "- {line}").unwrap());
-    new[begin..new.len() - end].iter().for_each(|line| writeln!(text, "+ {line}").unwrap());
+    old[begin..old.len() - end]
+        .iter()
+        .for_each(|line| writeln!(text, "- {line}").unwrap());
+    new[begin..new.len() - end]
+        .iter()
+        .for_each(|line| writeln!(text, "+ {line}").unwrap());
     text
 }

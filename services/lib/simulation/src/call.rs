@@ -7,7 +7,8 @@ use prost::Message;
 use setpoint_codec::kinds;
 use setpoint_model::Key;
 use setpoint_proto::setpoint::{
-    CreateRequest, DeleteRequest, PatchRequest, RemoveMetadataRequest, UpdateRequest, WatchMetadataRequest, WatchRequest,
+    CreateRequest, DeleteRequest, PatchRequest, RemoveMetadataRequest, UpdateRequest,
+    WatchMetadataRequest, WatchRequest,
 };
 
 /// The prefix of a message in gRPC: a flag and the length.

@@ -15,9 +15,9 @@ use tokio::sync::watch;
 use tonic::Status;
 use tower::ServiceExt as _;
 
+use crate::call::{Call, Watched};
 use crate::faults::{Delivery, Faults};
 use crate::turns::Turns;
-use crate::call::{Call, Watched};
 use crate::{Entry, Log, Refusal};
 
 /// The gateway as one process reaches it.
@@ -32,14 +32,26 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Answers a request.
-    pub(crate) async fn answer(self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    pub(crate) async fn answer(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Body>, Infallible> {
         let (head, body) = request.into_parts();
-        let method = head.uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+        let method = head
+            .uri
+            .path()
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         let body = match body.collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) => return Ok(Status::cancelled(error.to_string()).into_http()),
         };
-        let (watched, call) = (Watched::of(head.uri.path(), &body), Call::of(&method, &body));
+        let (watched, call) = (
+            Watched::of(head.uri.path(), &body),
+            Call::of(&method, &body),
+        );
         let request = Request::from_parts(head, Body::new(Full::new(body)));
         let answer = async move {
             self.until(|faults| !faults.frozen).await;
@@ -66,6 +78,7 @@ impl Endpoint {
     }
 
     async fn write(&self, call: Call, request: Request<Body>) -> Response<Body> {
+        self.until(|faults| !faults.holds_writes).await;
         if call.is_of_lease() {
             return self.forward(request).await;
         }
@@ -83,8 +96,14 @@ impl Endpoint {
         };
         if let Some(error) = error {
             let process = self.process.clone();
-            self.log.push(Entry::Refused(Refusal { process, call, error }));
+            self.log.push(Entry::Refused(Refusal {
+                process,
+                call,
+                error,
+            }));
         } else if delivery == Delivery::Lost {
+            // The write is recorded first.
+            tokio::task::yield_now().await;
             self.log.push(Entry::Lost(self.process.clone(), call));
         }
         drop(turn);
@@ -97,7 +116,8 @@ impl Endpoint {
 
     fn count_write(&self) -> Delivery {
         let mut delivery = Delivery::Prompt;
-        self.faults.send_modify(|faults| delivery = faults.count_write());
+        self.faults
+            .send_modify(|faults| delivery = faults.count_write());
         delivery
     }
 
@@ -108,7 +128,8 @@ impl Endpoint {
             (faults.broken, faults.expired)
         };
         if watched.after.is_some_and(|after| after < expired) {
-            return Status::from(ApiError::new(Reason::Expired, "too old resource version")).into_http();
+            return Status::from(ApiError::new(Reason::Expired, "too old resource version"))
+                .into_http();
         }
         let (head, body) = self.forward(request).await.into_parts();
         let watch = (self.clone(), watched.resource, body);

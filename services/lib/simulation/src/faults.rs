@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 pub struct Faults {
     /// Its calls wait, and no change reaches it.
     pub frozen: bool,
+    /// Its writes wait, those of Leases, too, while it sees all changes.
+    pub holds_writes: bool,
     /// The kinds of which no change reaches it.
     pub lagging: BTreeSet<String>,
     /// The number of writes that are carried out and whose answers are lost.

@@ -91,7 +91,10 @@ impl Log {
             };
             let past = Revision::from_raw(batch.revision.raw() - 1);
             let before = store.get_at(&change.key, past).await.unwrap();
-            let written = change.value.as_ref().map(|value| envelope::read(value).unwrap());
+            let written = change
+                .value
+                .as_ref()
+                .map(|value| envelope::read(value).unwrap());
             let cause = match &written {
                 Some(written) => written.cause.clone(),
                 None => change.cause,

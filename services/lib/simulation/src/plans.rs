@@ -23,7 +23,11 @@ struct Recorder(Log);
 
 impl<S: Subscriber> Layer<S> for Recorder {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if event.metadata().target().starts_with("setpoint_controller::runtime") {
+        if event
+            .metadata()
+            .target()
+            .starts_with("setpoint_controller::runtime")
+        {
             let mut fields = Fields::default();
             event.record(&mut fields);
             if fields.message == MESSAGE {

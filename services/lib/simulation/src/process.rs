@@ -14,10 +14,10 @@ use tokio::io::{DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::Log;
 use crate::endpoint::Endpoint;
 use crate::faults::Faults;
 use crate::turns::Turns;
-use crate::Log;
 
 /// The bytes that a connection buffers in each direction.
 const BUFFER: usize = 64 << 10;
@@ -77,7 +77,8 @@ impl Process {
 fn connect(gateway: Endpoint, tasks: &mut JoinSet<()>) -> TokioIo<DuplexStream> {
     let (near, far) = duplex(BUFFER);
     let answer = service_fn(move |request| gateway.clone().answer(request));
-    let served = http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(far), answer);
+    let served =
+        http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(far), answer);
     tasks.spawn(async move {
         // It ends with an error when the process has crashed.
         let _ = served.await;

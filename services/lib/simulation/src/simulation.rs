@@ -89,7 +89,9 @@ impl Simulation {
     /// Waits up to `patience` for a write and carries it out. Returns whether there was one.
     pub async fn step(&mut self, patience: Duration) -> bool {
         let stepped = self.turns.next(patience).await;
-        let crashed = self.processes.extract_if(.., |_, process| process.faults.borrow().crashed);
+        let crashed = self
+            .processes
+            .extract_if(.., |_, process| process.faults.borrow().crashed);
         for (name, _) in crashed {
             self.log.push(Entry::Crashed(name.into()));
         }

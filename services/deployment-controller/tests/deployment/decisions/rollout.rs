@@ -16,7 +16,11 @@ fn rolled_out(cluster: &mut Cluster) -> String {
             let action = match &step.action {
                 Action::Create { replicas, .. } => format!("create a set of {replicas}"),
                 Action::Scale { from, to, .. } => format!("scale from {from} to {to}"),
-                other => format!("{other:?}").split([' ', '(']).next().unwrap().to_owned(),
+                other => format!("{other:?}")
+                    .split([' ', '('])
+                    .next()
+                    .unwrap()
+                    .to_owned(),
             };
             writeln!(text, "{action} because {}", step.because).unwrap();
         }

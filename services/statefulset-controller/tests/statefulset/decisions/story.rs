@@ -32,7 +32,9 @@ fn settled(cluster: &mut Cluster) -> String {
 
 fn pods(cluster: &Cluster) -> String {
     let names = cluster.names().into_iter();
-    let pods: Vec<_> = names.map(|name| format!("{name} of {}", cluster.image_of(name))).collect();
+    let pods: Vec<_> = names
+        .map(|name| format!("{name} of {}", cluster.image_of(name)))
+        .collect();
     pods.join(", ")
 }
 
