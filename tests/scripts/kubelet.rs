@@ -88,9 +88,9 @@ enum Action {
 }
 
 impl Reconciler for Kubelet {
+    type Object = Pod;
     type World = Arc<Whole<Pod>>;
     type Action = Action;
-    type Status = std::convert::Infallible;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<Self::World> {
         let pod = self.pods.get(key)?;

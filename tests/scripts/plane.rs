@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
-use setpoint_controller::{Hosted, Recorder, Replica, runtime};
+use setpoint_controller::{Configured, Recorder, Replica, runtime};
 use setpoint_controller_manager::CONTROLLERS;
 use setpoint_host::Host;
 use setpoint_model::replicas::SYSTEM_NAMESPACE;
@@ -223,10 +223,8 @@ impl Plane {
             self.simulation.spawn(&instance, running);
             return Ok(());
         }
-        let hosted = CONTROLLERS
-            .iter()
-            .find(|hosted| hosted.name == service)
-            .copied();
+        let hosted = CONTROLLERS.iter().find(|hosted| hosted.name() == service);
+        let hosted = hosted.map(|hosted| hosted.with_defaults());
         let (name, resource) = match &hosted {
             Some(hosted) => (hosted.name, hosted.resource),
             None if service == SCHEDULER => (SCHEDULER, "pods"),
@@ -436,9 +434,9 @@ fn created(entry: &Entry) -> Option<(String, String)> {
 }
 
 /// Runs a controller, or the scheduler, until its process is killed.
-async fn serve(hosted: Option<Hosted>, replica: Replica) {
+async fn serve(hosted: Option<Configured>, replica: Replica) {
     let ended = match hosted {
-        Some(hosted) => (hosted.run)(replica, runtime::Settings::default()).await,
+        Some(hosted) => hosted.run(replica, runtime::Settings::default()).await,
         None => scheduler::run(replica, scheduler::Settings::default()).await,
     };
     ended.unwrap();
