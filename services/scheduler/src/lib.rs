@@ -69,7 +69,7 @@ pub use service::ServiceView;
 pub use settings::Settings;
 pub use snapshot::{NodeInfo, Snapshot};
 pub use spread::Constraint;
-pub use start::start;
+pub use start::{run, start};
 pub use status::Nomination;
 pub use storage::{ClaimUse, ClaimView, ClassView, CsiNodeView, CsiVolume, Storage, VolumeView};
 

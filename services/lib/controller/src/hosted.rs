@@ -32,6 +32,16 @@ impl Hosted {
 }
 
 impl<S: host::Settings> Hosted<S> {
+    /// Returns it with its own settings.
+    fn with(&self, own: S) -> Configured {
+        let run = self.run;
+        Configured {
+            name: self.name,
+            resource: self.resource,
+            run: Box::new(move |replica, settings| run(replica, settings, own)),
+        }
+    }
+
     /// Runs the process of a service that is this controller alone, with its own settings in the table of this name.
     #[tokio::main(worker_threads = 2)]
     pub async fn run_process_with(self, table: &'static str) -> ExitCode {
@@ -57,6 +67,8 @@ pub trait AnyHosted: Send + Sync {
     /// # Errors
     /// The first value that is not valid, in one line.
     fn configure(&self, table: &str, merged: &Merged) -> Result<Configured, Error>;
+    /// Returns it with the defaults of its own settings.
+    fn with_defaults(&self) -> Configured;
     /// Returns the template of the settings file of its process, with its own settings in the table of this name.
     fn template(&self, table: &'static str) -> String;
 }
@@ -71,12 +83,11 @@ impl<S: host::Settings> AnyHosted for Hosted<S> {
     }
 
     fn configure(&self, table: &str, merged: &Merged) -> Result<Configured, Error> {
-        let (own, run) = (merged.table::<S>(table)?, self.run);
-        Ok(Configured {
-            name: self.name,
-            resource: self.resource,
-            run: Box::new(move |replica, settings| run(replica, settings, own)),
-        })
+        Ok(self.with(merged.table::<S>(table)?))
+    }
+
+    fn with_defaults(&self) -> Configured {
+        self.with(S::default())
     }
 
     fn template(&self, table: &'static str) -> String {
@@ -112,11 +123,20 @@ type Run = dyn FnOnce(Replica, Settings) -> BoxFuture<'static, anyhow::Result<()
 pub struct Configured {
     /// Its name, such as `replicaset-controller`.
     pub name: &'static str,
-    resource: &'static str,
+    /// The kind of the objects that it reconciles.
+    pub resource: &'static str,
     run: Box<Run>,
 }
 
 impl Configured {
+    /// Runs the controller on a replica that has joined, until shutdown.
+    ///
+    /// # Errors
+    /// If the election's settings cannot work.
+    pub async fn run(self, replica: Replica, settings: Settings) -> anyhow::Result<()> {
+        (self.run)(replica, settings).await
+    }
+
     /// Runs the controller as a service of its own until shutdown.
     ///
     /// # Errors

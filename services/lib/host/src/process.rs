@@ -47,6 +47,19 @@ impl Host {
         }
     }
 
+    /// Returns a handle for a service that shares its process with others, for tests: nothing is served.
+    #[cfg(feature = "testing")]
+    pub fn simulated(service: &'static str, instance: &str, stop: CancellationToken) -> Self {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        Self::new(
+            service,
+            instance.to_owned(),
+            nowhere,
+            stop,
+            LogFilter::default(),
+        )
+    }
+
     /// Sets the name or IP at which others reach the process, unless it is empty.
     #[must_use]
     pub(crate) fn advertised_as(mut self, host: &str) -> Self {

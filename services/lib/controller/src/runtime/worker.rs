@@ -1,7 +1,7 @@
 //! One reconcile: observe, plan, act, status.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -201,7 +201,10 @@ impl<R: Reconciler> Worker<R> {
                 break;
             }
             let steps = outcome.plan.steps.iter();
-            steps.for_each(|step| R::describe(&world, step, note));
+            steps.for_each(|step| {
+                self.log_step(ticket, &world, step);
+                R::describe(&world, step, note);
+            });
             outcome = self.execute(key, &world, outcome).await;
             if R::PASSES == 1 {
                 break;
@@ -224,6 +227,19 @@ impl<R: Reconciler> Worker<R> {
             ticket.unfinished(!R::converged(&world));
         }
         (world, outcome)
+    }
+
+    /// Logs a step of a plan before it is executed.
+    fn log_step(&self, ticket: &Ticket<Key>, world: &R::World, step: &Step<R::Action>) {
+        let kind = R::kind(world).map_or(R::Object::KIND, |(_, kind)| kind);
+        debug!(
+            controller = self.controller,
+            object = format!("{} {}", kind.to_lowercase(), ticket.key),
+            action = described::<R>(world, &step.action),
+            because = step.because,
+            woken_by = writers(ticket),
+            "planned"
+        );
     }
 
     /// Executes the steps concurrently: one at first, one more for each that succeeds, none after the first failure.
@@ -347,6 +363,22 @@ impl<R: Reconciler> Worker<R> {
         cascade.about(&kind.to_lowercase(), R::meta(world));
         cascade
     }
+}
+
+/// Returns the name of an action, and the object that it touches.
+fn described<R: Reconciler>(world: &R::World, action: &R::Action) -> String {
+    let said = label(action);
+    match R::touches(world, action) {
+        Some(touched) => format!("{} {}", verb(&said), touched.name),
+        None => verb(&said).to_owned(),
+    }
+}
+
+/// Returns the writers of the changes that a ticket stands for.
+fn writers(ticket: &Ticket<Key>) -> String {
+    let writers = ticket.causes.iter().map(|cause| cause.writer.as_str());
+    let writers: BTreeSet<_> = writers.collect();
+    Vec::from_iter(writers).join(", ")
 }
 
 fn keys(tickets: &[Ticket<Key>]) -> Vec<&Key> {
