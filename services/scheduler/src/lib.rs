@@ -9,10 +9,13 @@ mod act;
 mod affinity;
 mod assumed;
 mod budget;
-mod change;
+mod claim_use;
 mod cluster;
+mod cluster_event;
+mod counts;
 mod cycle;
-mod groups;
+mod group;
+mod images;
 mod metrics;
 mod namespace;
 mod node;
@@ -31,6 +34,7 @@ mod spread;
 mod start;
 mod status;
 mod storage;
+mod strategy;
 mod terms;
 mod tie;
 mod topology;
@@ -39,13 +43,11 @@ mod unsupported;
 
 pub use affinity::{Affinity, Namespaces, Term};
 pub use budget::BudgetView;
-pub use change::Change;
+pub use cluster_event::ClusterEvent;
 pub use node::NodeView;
 pub use plan::{Action, plan, verdicts};
 pub use plugin::{Plugin, PluginSet};
 pub use plugins::helps;
-pub use plugins::node_resources_fit::{ResourceWeight, Shape, ShapePoint, Strategy, StrategyType};
-pub use plugins::volume_binding::Choice;
 pub use pod::{NodeWants, PodView, Wants};
 pub use profile::{Pending, Profile, Profiles, Settings as ProfileSettings};
 pub use reason::FilterReason;
@@ -55,7 +57,10 @@ pub use snapshot::{NodeInfo, Snapshot};
 pub use spread::Constraint;
 pub use start::start;
 pub use status::Nomination;
-pub use storage::{ClaimUse, ClaimView, ClassView, CsiNodeView, CsiVolume, Storage, VolumeView};
+pub use storage::{
+    Choice, ClaimUse, ClaimView, ClassView, CsiNodeView, CsiVolume, Storage, VolumeView,
+};
+pub use strategy::{ResourceWeight, Shape, ShapePoint, Strategy, StrategyType};
 
 /// Runs the scheduler's process.
 #[tokio::main(worker_threads = 2)]

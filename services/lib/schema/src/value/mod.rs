@@ -2,7 +2,7 @@
 
 mod budget;
 mod format;
-mod junctor;
+mod logic;
 mod number;
 mod outcome;
 mod text;
@@ -81,7 +81,7 @@ fn check_all(
     if types.apply() {
         outcome.merge_counted(types.check(value, path));
     }
-    outcome.merge_counted(junctor::check(node, value, old, path, budget));
+    outcome.merge_counted(logic::check(node, value, old, path, budget));
     match value {
         Value::String(text) => {
             outcome.merge_counted(text::check(node, text, path));
