@@ -33,7 +33,7 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::kinds;
+use crate::kinds::{self, PriorityLevel};
 use crate::metrics::{counters, gauges, histograms};
 
 /// The timeout of waiting for a seat: a quarter of the request timeout, as in kube-apiserver.
@@ -68,13 +68,6 @@ static WAITED: LazyLock<HistogramVec> = LazyLock::new(|| {
     ];
     histograms(name, help, &["priority_level"], &buckets)
 });
-
-/// A priority level that a kind chooses for its requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PriorityLevel {
-    LeaderElection,
-    NodeHigh,
-}
 
 /// The priority levels.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use setpoint_controller::{client, runtime};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
+use setpoint_runtime::{LogLimits, docker};
 
 use crate::eviction;
 use crate::image_gc;
 use crate::node::reservation;
-use crate::runtime::{LogLimits, docker};
 use crate::shutdown::GracePeriods;
 
 /// Number of addresses for Pods in a node's network.

@@ -8,7 +8,8 @@ use percent_encoding::percent_decode_str;
 use setpoint_proto::{ApiError, Reason};
 
 use super::service_account::{self, ISSUER};
-use super::{AUTHENTICATED, Identity, UNAUTHENTICATED, websocket_token};
+use super::{Identity, websocket_token};
+use crate::kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use crate::registry::{AtLeast, Registry};
 
 /// The start of the names of all headers of impersonation.

@@ -11,10 +11,12 @@ use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
 use setpoint_proto::{ApiError, Reason, Resource};
 
+use super::Identity;
 use super::token_keys::internal;
-use super::{AUTHENTICATED, Identity};
+use crate::kinds::identity::AUTHENTICATED;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
+use crate::registry::target;
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
 
 /// The issuer of all tokens, and their default audience.
@@ -85,7 +87,7 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        target.set_span_attributes();
+        target::set_span_attributes(target);
         let chain = self.mutate_body(context, target, &mut object).await?;
         let mut request = expect_request(object)?;
         let kind = Object::kind(&*request);

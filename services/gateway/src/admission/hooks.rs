@@ -14,9 +14,10 @@ use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::Cache;
 use tokio::sync::Mutex;
 
-use super::policy::{Expressions, Hook, Mutations};
+use super::policy::Hook;
 use super::webhook::Configuration;
 use crate::heavy::heavy;
+use crate::kinds::expressions::{Expressions, Mutations};
 use crate::registry::{Cached, errors};
 
 /// The kinds that hooks are made from.

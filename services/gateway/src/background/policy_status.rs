@@ -11,8 +11,8 @@ use setpoint_proto::admissionregistration::{TypeChecking, ValidatingAdmissionPol
 use setpoint_proto::{ApiError, EventType, Reason};
 
 use super::attempts::{Attempts, repeat};
-use crate::admission::type_warnings;
 use crate::heavy::heavy;
+use crate::kinds::expressions::type_warnings;
 use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
 };

@@ -16,9 +16,10 @@ use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause, EventType, Reason};
 use setpoint_store::cache::{Cached, Event, Filter, Watch};
 
+use crate::converter::OBJECT_SIZE;
 use crate::heavy::heavy;
 use crate::kinds;
-use crate::kinds::custom::{self, OBJECT_SIZE, is_converted_by_webhook};
+use crate::kinds::custom::{self, is_converted_by_webhook};
 use crate::registry::selection::Selection;
 use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, Target, errors};

@@ -45,6 +45,7 @@ mod health;
 pub mod http_client;
 mod limits;
 mod origin;
+pub mod private;
 pub mod probe;
 mod probe_handlers;
 mod process;

@@ -19,10 +19,10 @@ use setpoint_controller::{
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{PersistentVolume, Pod};
+use setpoint_runtime::Runtime;
 
 use crate::agent::Agent;
 use crate::pod::PodView;
-use crate::runtime::Runtime;
 
 /// The finalizer of volumes whose directory a node removes.
 pub const FINALIZER: &str = "setpoint.dev/local-path";

@@ -2,7 +2,6 @@
 
 use setpoint_proto::ApiError;
 
-use super::compiled::Expressions;
 use super::evaluation;
 use super::hook::Hook;
 use super::invocation::{self, Invocation, Misconfigured};
@@ -12,6 +11,7 @@ use crate::admission::conditions::Inputs;
 use crate::admission::request::Versions;
 use crate::admission::surroundings::Surroundings;
 use crate::heavy::heavy;
+use crate::kinds::expressions::Expressions;
 use crate::registry::Registry;
 
 /// Lets policies judge a request that is about to be committed. Upstream's never see reviews.

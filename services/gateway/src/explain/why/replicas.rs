@@ -65,19 +65,6 @@ pub(super) async fn observers(
     Ok(observers)
 }
 
-/// Returns the newest reconcile of an object by a service.
-pub(super) fn newest<'a>(
-    observers: &'a [Observer],
-    service: &str,
-    subject: &ObjectRef,
-) -> Option<&'a Reconcile> {
-    let observers = observers.iter().filter(|one| one.service == service);
-    let reconciles = observers.flat_map(|one| &one.reconciles);
-    let own =
-        reconciles.filter(|one| one.touched.is_none() && one.subject.as_ref() == Some(subject));
-    own.max_by_key(|one| one.last_ns)
-}
-
 impl Replica {
     fn of(lease: &Lease, now: Timestamp) -> Option<Self> {
         let meta = &lease.metadata;

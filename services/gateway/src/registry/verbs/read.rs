@@ -15,7 +15,7 @@ use crate::registry::{
 };
 
 use crate::access;
-use crate::kinds::computed;
+use crate::computed;
 
 /// The revision at which a list is read (Kubernetes: `resourceVersionMatch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

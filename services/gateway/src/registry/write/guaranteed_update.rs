@@ -11,6 +11,7 @@ use crate::kinds::persistentvolumeclaim::expansion;
 use crate::kinds::pod::resize_capacity;
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::{self, limitrange};
+use crate::registry::target;
 use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
@@ -80,7 +81,7 @@ impl Registry {
         change: Change<'_>,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
-        target.set_span_attributes();
+        target::set_span_attributes(target);
         let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
@@ -217,7 +218,7 @@ impl Registry {
             return stored(self.written(new, converted, &raw, at).await);
         }
         self.link_update(context, &old, &*new).await;
-        let write = Write::update(target.path(), old.revision, value);
+        let write = Write::update(target::path(target), old.revision, value);
         let write = write.fenced(context.fence.clone()).with_preconditions(
             allocation
                 .iter()
@@ -243,7 +244,7 @@ impl Registry {
     ) -> Result<Attempt, ApiError> {
         let cause = context.cause();
         let term = fencing::end_term(&*self.store, &old).await?;
-        let write = Write::delete(target.path(), old.revision);
+        let write = Write::delete(target::path(target), old.revision);
         let write = write.fenced(context.fence.clone()).because(cause.clone());
         let revision = match context.dry_run {
             true => self

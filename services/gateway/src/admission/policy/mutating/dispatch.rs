@@ -5,7 +5,6 @@ use std::sync::Arc;
 use setpoint_codec::Object;
 use setpoint_proto::ApiError;
 
-use super::compiled::Mutations;
 use super::failure::Failures;
 use super::patch::{Failure, patched};
 use crate::admission::conditions::{Inputs, all_hold};
@@ -16,6 +15,7 @@ use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, Operation, internal, replacement};
 use crate::heavy::heavy;
+use crate::kinds::expressions::Mutations;
 use crate::registry::Registry;
 
 /// A pass of the policies over a request.
