@@ -1,6 +1,7 @@
 //! Plan: computes which EndpointSlices and Endpoints to write.
 
 use setpoint_controller::{Plan, reference};
+use setpoint_model::Target;
 use setpoint_model::owner::controller_of;
 use setpoint_proto::core::{Endpoints, Service};
 use setpoint_proto::meta::ObjectMeta;

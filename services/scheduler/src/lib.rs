@@ -59,6 +59,7 @@ mod unsupported;
 
 pub use affinity::{Affinity, Namespaces, Term};
 pub use budget::BudgetView;
+pub use claim_use::ClaimUse;
 pub use cluster_event::ClusterEvent;
 pub use node::NodeView;
 pub use plan::{Action, plan, verdicts};
@@ -73,9 +74,7 @@ pub use snapshot::{NodeInfo, Snapshot};
 pub use spread::Constraint;
 pub use start::start;
 pub use status::Nomination;
-pub use storage::{
-    Choice, ClaimUse, ClaimView, ClassView, CsiNodeView, CsiVolume, Storage, VolumeView,
-};
+pub use storage::{Choice, ClaimView, ClassView, CsiNodeView, CsiVolume, Storage, VolumeView};
 pub use strategy::{ResourceWeight, Shape, ShapePoint, Strategy, StrategyType};
 
 /// Runs the scheduler's process.

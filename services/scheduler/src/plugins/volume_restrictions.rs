@@ -64,6 +64,6 @@ pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     else {
         return false;
     };
-    let shares = |used: &crate::storage::ClaimUse| pod.claims.contains(used);
+    let shares = |used: &crate::claim_use::ClaimUse| pod.claims.contains(used);
     pod.meta.key.namespace == old.meta.key.namespace && old.claims.iter().any(shares)
 }
