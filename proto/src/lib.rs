@@ -21,6 +21,10 @@ mod why;
 mod messages {
     include!(concat!(env!("OUT_DIR"), "/messages.rs"));
 }
+#[allow(missing_docs, clippy::all)]
+mod openapi {
+    include!(concat!(env!("OUT_DIR"), "/openapi.rs"));
+}
 #[allow(missing_docs)]
 mod kinds {
     include!(concat!(env!("OUT_DIR"), "/kinds.rs"));
@@ -63,12 +67,13 @@ pub use messages::k8s::storage::v1 as storage;
 pub use messages::setpoint::v1 as setpoint;
 pub use messages::setpoint::v1::Cause;
 pub use object::{Body, Resource};
+pub use openapi::openapi::v2 as openapi_v2;
 pub use trace::{TraceContext, Traceparent};
 pub use watch::{EventType, WatchEvent};
 
 /// The options of fields and kinds in [`DESCRIPTORS`].
 pub mod options {
-    pub use super::messages::setpoint::{Column, FieldRules, KindRules, List, Patch, Scope};
+    pub use super::messages::setpoint::{Column, FieldRules, GroupRules, KindRules, List, Patch, Scope};
 }
 
 /// The compiled `.proto` files with their options, as an encoded `FileDescriptorSet`.

@@ -1,6 +1,6 @@
 //! The variable `authorizer`: policies can ask what the user of the request may do. Everything is allowed, as to requests.
 
-use setpoint_schema::expression::{Authorizer, Decision, Question};
+use setpoint_cel::{Authorizer, Decision, Question};
 
 use super::Attributes;
 use crate::access;

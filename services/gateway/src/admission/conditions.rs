@@ -1,9 +1,10 @@
 //! Match conditions: expressions that all have to hold for a policy or webhook to be asked about a request.
 
 use serde_json::Value as Json;
-use setpoint_schema::expression::{
+use setpoint_cel::{
     Error, Evaluation, Expression, Input, Question, Value, Variables,
 };
+use setpoint_proto::admissionregistration::MatchCondition;
 
 use super::authorizer::Everything;
 use super::request::Values;

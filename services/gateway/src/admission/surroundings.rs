@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use prost::Message as _;
 use serde_json::Value;
+use setpoint_cel::Question;
 use setpoint_codec::{Kind, kind_of};
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::ObjectMeta;
-use setpoint_schema::expression::Question;
 
 use super::request::document;
 use super::{Attributes, authorizer};

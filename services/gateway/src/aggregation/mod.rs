@@ -32,7 +32,7 @@ pub(crate) use documents::{Documents, aggregate};
 pub(crate) use front_proxy::{FrontProxy, NAME as FRONT_PROXY, NAMESPACE as FRONT_PROXY_NAMESPACE};
 pub(crate) use remote::Remote;
 pub(crate) use server::{Error, Server};
-pub(crate) use swagger::{Filtered, Specification, Swagger};
+pub(crate) use swagger::Swagger;
 pub(crate) use user_headers::{
     EXTRA_PREFIX, GROUP, UID, USER, set as set_user, system as system_user,
 };
@@ -117,4 +117,17 @@ impl Aggregator {
         self.known.write().insert(name.clone(), known);
         remote
     }
+}
+
+/// Sorts servers as upstream does: by the highest priority of their group, then by the names of their APIServices.
+pub(crate) fn sort_by_priority(remotes: &mut [Arc<Remote>]) {
+    let mut highest = HashMap::<_, i32>::new();
+    for remote in &*remotes {
+        let highest = highest.entry(remote.group.clone()).or_insert(i32::MIN);
+        *highest = remote.priorities.0.max(*highest);
+    }
+    remotes.sort_by_cached_key(|remote| {
+        let priority = highest.get(&remote.group).copied();
+        (std::cmp::Reverse(priority), remote.name.clone())
+    });
 }

@@ -13,12 +13,6 @@ pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const META: &str = "meta.k8s.io";
 const META_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Returns the media types of whole objects; custom ones have no protobuf encoding.
-pub(super) fn media_types(is_custom: bool) -> &'static [&'static str] {
-    const TYPES: [&str; 3] = ["application/json", YAML, PROTOBUF];
-    if is_custom { &TYPES[..2] } else { &TYPES }
-}
-
 /// The encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Media {

@@ -7,12 +7,12 @@ use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, ORIGIN, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
+use setpoint_codec::rest::is_connect;
 use setpoint_host::serve::Peer;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
-use super::connect::is_connect;
 use super::handler::verb;
 use super::query::Query;
 use super::response::ErrorResponse;

@@ -15,6 +15,7 @@ use http::header::{CONTENT_TYPE, HOST, LOCATION, UPGRADE, X_CONTENT_TYPE_OPTIONS
 use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
+use setpoint_codec::rest::is_connect;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::trace::TRACEPARENT;
@@ -24,7 +25,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::connect::{Streams, is_connect};
+use super::connect::Streams;
 use super::forwarding;
 use super::query::Query;
 use super::response::ErrorResponse;

@@ -9,10 +9,11 @@ use http::header::WARNING;
 use http::{HeaderMap, Method, Uri};
 use hyper::upgrade::OnUpgrade;
 
+use setpoint_codec::rest::is_connect;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
-use super::connect::{ConnectRequest, Streams, connect, is_connect};
+use super::connect::{ConnectRequest, Streams, connect};
 use super::query::Query;
 use super::response::{ErrorFormat, ErrorResponse};
 use super::route::Route;

@@ -46,7 +46,6 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use setpoint_proto::{ApiError, Reason};
 
-pub(crate) use compression::{gunzip, gzip};
 pub(crate) use connect::Streams;
 pub(crate) use discovery::priorities;
 

@@ -1,6 +1,7 @@
 //! Parses paths into a kind, a namespace, a name and a subresource.
 
 use percent_encoding::percent_decode_str;
+use setpoint_codec::rest::path_of;
 use setpoint_codec::{Kind, KindTable};
 use setpoint_proto::ApiError;
 
@@ -87,7 +88,7 @@ impl Route {
 
     /// Returns the path with placeholders for its variable segments, for metrics and spans.
     pub(super) fn template(&self) -> String {
-        let mut path = super::discovery::path_of(&self.kind.group, &self.kind.version);
+        let mut path = path_of(&self.kind.group, &self.kind.version);
         if self.is_watch {
             path += "/watch";
         }

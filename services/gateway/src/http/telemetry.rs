@@ -4,12 +4,12 @@ use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use http::header::USER_AGENT;
 use http::{HeaderMap, HeaderValue, Method, Uri};
+use setpoint_codec::rest::is_connect;
 use setpoint_proto::Traceparent;
 use setpoint_proto::trace::TRACEPARENT;
 use setpoint_telemetry as telemetry;
 use tracing::{Instrument as _, Span, field, info_span};
 
-use super::connect::is_connect;
 use super::handler::verb;
 use super::query::Query;
 use super::route::Route;

@@ -5,12 +5,14 @@ use std::fmt::Display;
 use axum::body::Body;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
+use setpoint_codec::rest::{
+    JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, patch_types, subresource_kind,
+};
 use setpoint_codec::{Kind, Object, strict};
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
 use super::body::{self, DecodedBody};
-use super::discovery::subresource_kind;
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
 use super::query::Query;
@@ -20,19 +22,6 @@ use super::write_options::{self, FieldValidation};
 use super::yaml;
 use crate::heavy::heavy;
 use crate::registry::{Check, ObjectResponse, Patch};
-
-const JSON: &str = "application/json-patch+json";
-const MERGE: &str = "application/merge-patch+json";
-const STRATEGIC: &str = "application/strategic-merge-patch+json";
-const APPLY: &str = "application/apply-patch+yaml";
-
-/// Returns the media types of patches. Custom kinds have no rules for a strategic merge.
-pub(super) fn patch_types(is_custom: bool) -> &'static [&'static str] {
-    match is_custom {
-        true => &[JSON, MERGE, APPLY],
-        false => &[JSON, MERGE, STRATEGIC, APPLY],
-    }
-}
 
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
@@ -204,9 +193,9 @@ fn patch_type(headers: &HeaderMap, kind: &Kind) -> Result<Type, ApiError> {
     let (name, types) = (body::media_type(headers), patch_types(kind.is_custom()));
     match name {
         _ if !types.contains(&name) => Err(body::unsupported(types)),
-        JSON => Ok(Type::Json),
-        MERGE => Ok(Type::Merge),
-        STRATEGIC => Ok(Type::Strategic),
+        JSON_PATCH => Ok(Type::Json),
+        MERGE_PATCH => Ok(Type::Merge),
+        STRATEGIC_MERGE_PATCH => Ok(Type::Strategic),
         _ => Ok(Type::Apply),
     }
 }

@@ -67,8 +67,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 pub(crate) mod validation;
-pub(crate) mod view;
-mod views;
+pub(crate) mod versions;
 mod volumeattachment;
 mod volumeattributesclass;
 pub(crate) mod waits;
@@ -140,8 +139,6 @@ pub(crate) trait StoredKind: Object {
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = true;
     /// Whether an update of an object that does not exist creates it (upstream: `AllowCreateOnUpdate`).
     const CREATES_ON_UPDATE: bool = false;
-    /// Whether a collection can be deleted by one request.
-    const DELETES_COLLECTIONS: bool = true;
     /// Whether the response to the deletion of an object is the object, instead of a `Status`.
     const RETURNS_DELETED: bool = false;
     /// Whether a deletion without a propagation policy orphans the dependants.

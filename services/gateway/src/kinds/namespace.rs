@@ -16,8 +16,6 @@ pub(crate) const CONTENT: &str = "kubernetes";
 const PROTECTED: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint-system"];
 
 impl StoredKind for Namespace {
-    /// Kubernetes does not have this verb for namespaces either.
-    const DELETES_COLLECTIONS: bool = false;
     const RETURNS_DELETED: bool = true;
 
     fn fill_defaults(&mut self) {

@@ -42,7 +42,6 @@ strategy! {
     fn counts_generations() -> bool => T::COUNTS_GENERATIONS;
     fn allows_unconditional_update() -> bool => T::ALLOWS_UNCONDITIONAL_UPDATE;
     fn creates_on_update() -> bool => T::CREATES_ON_UPDATE;
-    fn deletes_collections() -> bool => T::DELETES_COLLECTIONS;
     fn returns_deleted() -> bool => T::RETURNS_DELETED;
     fn orphans_by_default() -> bool => T::ORPHANS_BY_DEFAULT;
     fn role() -> Role => T::ROLE;
@@ -121,12 +120,12 @@ macro_rules! strategies {
 }
 for_each_stored_kind!(strategies);
 
-/// Returns the strategy of a stored kind or of a view of it.
+/// Returns the strategy of a stored kind or of another version of it.
 pub(crate) fn of(kind: &Kind) -> &'static dyn Strategy {
     find(kind).expect("the table has all stored kinds")
 }
 
-/// Returns the strategy of a kind or, for a view, of the stored one; `None` for kinds that are not stored.
+/// Returns the strategy of a kind or, for another version, of the stored one; `None` for kinds that are not stored.
 pub(crate) fn find(kind: &Kind) -> Option<&'static dyn Strategy> {
     STRATEGIES.get(kind.stored().type_url.as_str()).copied()
 }

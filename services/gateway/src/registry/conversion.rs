@@ -128,7 +128,7 @@ impl Registry {
         events.into_iter().map(Ok).chain(end.map(Err)).collect()
     }
 
-    /// Returns a response in the version or the view `served` of its kind; an object that is not stored, such as a `Scale`, as it is.
+    /// Returns a response in the version `served` of its kind; an object that is not stored, such as a `Scale`, as it is.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails.

@@ -28,7 +28,7 @@ use crate::admission::Hooks;
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::kinds::resourcequota::QuotaLocks;
-use crate::kinds::view;
+use crate::kinds::versions;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
@@ -193,7 +193,7 @@ impl Registry {
 fn expect_kind(object: Box<dyn Object>, target: &Target) -> Result<Box<dyn Object>, ApiError> {
     let (sent, kind) = (object.kind(), target.served);
     if sent == kind {
-        return Ok(view::to_stored(object));
+        return Ok(versions::to_stored(object));
     }
     let message = format!(
         "the {} in the data ({}) does not match the expected {} ({})",

@@ -8,6 +8,7 @@ const SUBDOMAIN_MAX: usize = 253;
 const SUFFIX: usize = 5;
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const DOTS: &str = "must not contain dots";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const QUALIFIED: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
@@ -45,6 +46,12 @@ pub fn validate_dns_label(name: &str) -> Vec<String> {
     let dotted = name.split('.').all(is_label);
     let rule = if dotted { DOTS } else { LABEL };
     problems(name, LABEL_MAX, is_label(name), rule)
+}
+
+/// Returns the problems of a name that must be a DNS label that begins with a letter (RFC 1035), as versions and kinds must.
+pub fn validate_dns1035_label(name: &str) -> Vec<String> {
+    let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
+    problems(name, LABEL_MAX, starts && is_label(name), LABEL_1035)
 }
 
 /// Returns the problems of a name that must be a DNS subdomain, as the names of most kinds must.

@@ -1,8 +1,8 @@
 //! The values of fields that are missing.
 
 use serde_json::{Map, Value};
+use setpoint_cel::Node;
 
-use crate::node::Node;
 use crate::path::Path;
 use crate::violation::Violation;
 

@@ -1,15 +1,14 @@
 //! The type and metadata of embedded objects (`x-kubernetes-embedded-resource`).
 
 use serde_json::{Map, Value};
+use setpoint_cel::Node;
 use setpoint_model::names;
 
-use crate::node::Node;
 use crate::path::Path;
 use crate::violation::Violation;
 
 /// The limit of keys and values of all annotations, in bytes.
 const MAX_ANNOTATIONS: usize = 256 << 10;
-const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 
 /// The fields of metadata and what they hold.
 const METADATA: &[(&str, Shape)] = &[
@@ -93,26 +92,12 @@ fn kind(value: Option<&Value>, path: &Path<'_>, found: &mut Vec<Violation>) {
     let Some(text) = filled(value, path, found) else {
         return;
     };
-    let problems = dns1035_label(&text.to_lowercase());
+    let problems = names::validate_dns1035_label(&text.to_lowercase());
     if !problems.is_empty() {
         let problems = problems.join(",");
         let detail = format!("may have mixed case, but should otherwise match: {problems}");
         found.push(Violation::invalid(path, text, detail));
     }
-}
-
-/// Returns what is wrong with a label that begins with a letter.
-pub(crate) fn dns1035_label(text: &str) -> Vec<String> {
-    let starts = text.starts_with(|first: char| first.is_ascii_lowercase());
-    let mut problems = Vec::new();
-    if text.len() > 63 {
-        problems.push("must be no more than 63 characters".to_owned());
-    }
-    let head = text.get(..text.len().min(63)).unwrap_or_default();
-    if !starts || !names::validate_dns_label(head).is_empty() {
-        problems.push(LABEL_1035.to_owned());
-    }
-    problems
 }
 
 /// Returns a string that must be there and not be empty.

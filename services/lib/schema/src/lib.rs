@@ -13,12 +13,9 @@
 mod defaults;
 mod definition;
 mod embedded;
-mod go;
 mod list_type;
-mod node;
 mod parse;
 mod path;
-mod pattern;
 mod prune;
 mod ratchet;
 mod rules;
@@ -26,18 +23,10 @@ mod schema;
 mod value;
 mod violation;
 
-/// Expressions of their own, such as those of admission policies.
-pub mod expression {
-    pub use crate::rules::{
-        Authorizer, Decision, Environment, Error, Evaluation, Expression, Global, Input, Output,
-        Question, Value, Variables, on_compiler_stack,
-    };
-}
-
 pub use definition::validate_definition;
-pub use go::print;
-pub use node::{AdditionalProperties, Bounds, Enumeration, ListType, Node, Rule};
-pub use pattern::Pattern;
-pub use rules::RESERVED_WORDS;
 pub use schema::Schema;
+pub use setpoint_cel::go::print;
+pub use setpoint_cel::{
+    AdditionalProperties, Bounds, Enumeration, ListType, Node, Pattern, RESERVED_WORDS, Rule,
+};
 pub use violation::{Kind, Violation};

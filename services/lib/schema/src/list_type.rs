@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
+use setpoint_cel::{ListType, Node};
 
-use crate::node::{ListType, Node};
 use crate::path::Path;
 use crate::violation::Violation;
 

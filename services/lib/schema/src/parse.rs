@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
+use setpoint_cel::go::is_integer;
+use setpoint_cel::{AdditionalProperties, Bounds, Enumeration, Node, Pattern, Rule};
 
-use crate::go::is_integer;
-use crate::node::{AdditionalProperties, Bounds, Enumeration, Node, Rule};
 use crate::path::Path;
-use crate::pattern::Pattern;
 use crate::violation::Violation;
 
 /// The deepest nesting of schemas. JSON of twice as many levels is refused by most decoders.

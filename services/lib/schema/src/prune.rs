@@ -1,9 +1,9 @@
 //! The removal of fields that a schema does not know.
 
 use serde_json::{Map, Value};
+use setpoint_cel::Node;
 
 use crate::embedded::is_metadata_field;
-use crate::node::Node;
 
 /// Fields that every object with a type has, whatever its schema says.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];

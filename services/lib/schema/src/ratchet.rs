@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
-
-use crate::node::{ListType, Node};
+use setpoint_cel::{ListType, Node};
 
 /// A value, the value that it replaces, and the schema of both.
 #[derive(Clone, Copy, Debug)]

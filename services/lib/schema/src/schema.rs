@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
+use setpoint_cel::Node;
 
-use crate::node::Node;
 use crate::path::Path;
 use crate::ratchet::Correlated;
 use crate::rules::{self, Budget, Tree};

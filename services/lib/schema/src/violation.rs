@@ -3,8 +3,8 @@
 use std::fmt;
 
 use serde_json::Value;
+use setpoint_cel::go;
 
-use crate::go;
 use crate::path::Path;
 
 /// The path of an error that belongs to no field, as upstream prints it.

@@ -1,7 +1,7 @@
 //! The evaluation of one policy for one request and one parameter.
 
+use setpoint_cel::{Evaluation, Value};
 use setpoint_proto::admissionregistration::Validation;
-use setpoint_schema::expression::{Evaluation, Value};
 
 use super::hook::Policy;
 use crate::admission::conditions::{Inputs, all_hold, eval};

@@ -10,7 +10,7 @@ use setpoint_proto::{ApiError, Reason};
 use super::hook::Binding;
 use crate::admission::Attributes;
 use crate::admission::request::document;
-use crate::kinds::view;
+use crate::kinds::versions;
 use crate::registry::{
     AtLeast, Filter, ListParams, Registry, RequestContext, RevisionMatch, Target, errors,
 };
@@ -128,7 +128,7 @@ async fn list(
     let mut found = Vec::with_capacity(items.len());
     for item in items {
         let object = errors::readable(item.decode())?;
-        found.push(document(&*view::of_stored(object, kind)));
+        found.push(document(&*versions::of_stored(object, kind)));
     }
     Ok(found)
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use setpoint_cel::Variables;
 use setpoint_codec::kind_of;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
-use setpoint_schema::expression::Variables;
 
 use super::configuration::Webhook;
 use super::failure::internal;

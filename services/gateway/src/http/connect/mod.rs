@@ -4,8 +4,8 @@
 //! ```text
 //! request ─▶ options, admission (`options`) ─▶ the agent of the Pod's node opens the streams (`target`, `crate::agents`)
 //!   ─▶ the connection is upgraded (`upgrade`)
-//!      ├ WebSocket with channels (`websocket`, `channels`)         kubectl, Python client, browsers
-//!      └ SPDY/3.1 (`spdy`), directly or in a WebSocket (`tunnel`)  kubectl
+//!      ├ WebSocket with channels (`websocket`, `channels`)            kubectl, Python client, browsers
+//!      └ SPDY/3.1 (`setpoint-spdy`), directly or in a WebSocket (`tunnel`)  kubectl
 //!   ─▶ bytes are relayed until one end has ended (`container`, `port_forward`)
 //! ```
 //! An error before the upgrade is one of HTTP; a later one is sent in the error stream of the protocol. Nothing is queued
@@ -18,7 +18,6 @@ mod options;
 mod outcome;
 mod port_forward;
 mod proxy;
-mod spdy;
 mod target;
 mod tunnel;
 pub(super) mod upgrade;
@@ -65,9 +64,4 @@ pub(super) async fn connect(request: ConnectRequest, body: Body) -> Result<Respo
         "portforward" => port_forward::connect(request).await,
         _ => Err(not_allowed()),
     }
-}
-
-/// Returns whether a subresource connects.
-pub(super) fn is_connect(subresource: &str) -> bool {
-    matches!(subresource, "exec" | "attach" | "portforward" | "proxy")
 }

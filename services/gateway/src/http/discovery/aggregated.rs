@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
+use setpoint_codec::rest::{subresource_kind, subresource_verbs};
 use setpoint_proto::ApiError;
 use setpoint_proto::apidiscovery::ApiGroupDiscoveryList;
 
@@ -10,7 +11,7 @@ use super::super::ordered;
 use super::super::response::ApiResponse;
 use super::catalog::{Catalog, Version};
 use super::legacy::{self, Encoded};
-use super::{subresource_kind, subresource_verbs, verbs};
+use super::verbs;
 
 const LIST: &str = "APIGroupDiscoveryList";
 const GROUP: &str = "apidiscovery.k8s.io";

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
+use setpoint_codec::rest::{subresource_kind, subresource_verbs};
 use setpoint_proto::meta::{ApiGroup, ApiGroupList, ApiResourceList, ApiVersions};
 use setpoint_proto::{ApiError, Reason};
 use sha2::{Digest as _, Sha256};
@@ -16,7 +17,7 @@ use super::super::encoding;
 use super::super::ordered::{self, Order};
 use super::super::response::ApiResponse;
 use super::catalog::{Catalog, Version};
-use super::{server_addresses, subresource_kind, subresource_verbs, verbs};
+use super::{server_addresses, verbs};
 
 /// The kind of a document, and its protobuf encoding.
 #[derive(Clone, Copy)]

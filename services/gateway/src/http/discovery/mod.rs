@@ -17,7 +17,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
 use http::HeaderMap;
 use serde_json::{Value, json};
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::Kind;
+use setpoint_codec::rest::path_of;
 
 use super::accept::{self, Discovery};
 use super::not_found;
@@ -223,14 +224,6 @@ pub(super) fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'st
     all
 }
 
-/// Returns the path of a group and version.
-pub(super) fn path_of(group: &str, version: &str) -> String {
-    match group {
-        "" => format!("/api/{version}"),
-        _ => format!("/apis/{group}/{version}"),
-    }
-}
-
 fn kinds_of(
     kinds: &[&'static Kind],
     group: &str,
@@ -240,22 +233,6 @@ fn kinds_of(
     kinds.filter(move |kind| kind.group == group && kind.version == version)
 }
 
-/// Returns the kind in which a subresource is read and written, by default that of its object.
-pub(super) fn subresource_kind(kind: &'static Kind, subresource: &str) -> &'static Kind {
-    let own = match subresource {
-        "scale" => kinds().by_kind("autoscaling/v1", "Scale"),
-        "binding" => kinds().by_kind("v1", "Binding"),
-        "eviction" => kinds().by_kind("policy/v1", "Eviction"),
-        "token" => kinds().by_kind("authentication.k8s.io/v1", "TokenRequest"),
-        "exec" => kinds().by_kind("v1", "PodExecOptions"),
-        "attach" => kinds().by_kind("v1", "PodAttachOptions"),
-        "portforward" => kinds().by_kind("v1", "PodPortForwardOptions"),
-        "proxy" => kinds().by_kind("v1", &format!("{}ProxyOptions", kind.kind)),
-        _ => None,
-    };
-    own.unwrap_or(kind)
-}
-
 fn verbs(kind: &Kind) -> Vec<&'static str> {
     if kind.is_review {
         return vec!["create"];
@@ -263,23 +240,10 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
     if kind.is_computed {
         return vec!["get", "list"];
     }
-    let collections = crate::kinds::of(kind).deletes_collections();
     let verbs = VERBS.iter().copied();
     verbs
-        .filter(|verb| collections || *verb != "deletecollection")
+        .filter(|verb| kind.deletes_collection || *verb != "deletecollection")
         .collect()
-}
-
-/// Returns the verbs of a subresource.
-pub(super) fn subresource_verbs(subresource: &str) -> &'static [&'static str] {
-    match subresource {
-        "binding" | "eviction" | "token" => &["create"],
-        "finalize" => &["update"],
-        "log" => &["get"],
-        "exec" | "attach" | "portforward" => &["create", "get"],
-        "proxy" => &["create", "delete", "get", "patch", "update"],
-        _ => &["get", "patch", "update"],
-    }
 }
 
 /// Returns the address by which the client reached this server.

@@ -1,26 +1,7 @@
 //! OpenAPI: v3 with an index and a document for each group and version, and v2 with one document for everything. kubectl uses
-//! them for `explain`, validation and apply.
-//!
-//! ```text
-//! messages ─▶ schema ─┐                ┌─▶ v3 documents
-//!                     ├─▶ paths, schemas ┤
-//! definitions ─▶ custom ┘                └─▶ v2 parts ─▶ JSON, protobuf
-//!                           other servers ─▶ merge ┘
-//! ```
+//! them for `explain`, validation and apply. The documents themselves are those of `setpoint_openapi`.
 
-pub(super) mod comments;
-mod connect;
-mod custom;
 mod document;
-mod gnostic;
-mod merge;
-mod parameters;
-mod part;
-mod paths;
-mod published;
-mod release;
-mod schema;
-mod v2;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,19 +12,18 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use http::header::{CACHE_CONTROL, LOCATION};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use serde_json::{Map, Value, json};
-use setpoint_codec::{Kind, kinds};
+use serde_json::{Map, json};
+use setpoint_openapi::{Documents, Published};
 use setpoint_proto::ApiError;
 
 use super::accept;
-use super::connect::is_connect;
-use super::discovery::{etag, subresource_kind};
+use super::discovery::etag;
 use super::not_found;
 use super::query::Query;
 use super::response::{self, ErrorResponse};
+use crate::aggregation::sort_by_priority;
 use crate::registry::Registry;
-use published::{Described, Documents, Published};
-use schema::Schemas;
+use document::{built, respond};
 
 const JSON: &str = "application/json";
 /// The media type of v2 in protobuf, and the deprecated one, which clients still request.
@@ -62,7 +42,7 @@ pub(super) fn router() -> Router<Arc<Registry>> {
 
 async fn published(documents: &Documents, registry: &Registry) -> Result<Arc<Published>, ApiError> {
     let mut remotes = registry.aggregator().used(registry).await?;
-    merge::sort(&mut remotes);
+    sort_by_priority(&mut remotes);
     let others = remotes
         .iter()
         .filter_map(|remote| remote.server.documents().swagger.filtered.clone());
@@ -77,8 +57,8 @@ async fn swagger(
     let published = published(&documents, &registry).await?;
     let document = match accept::media_type(&headers, &[JSON, PROTOBUF, OLD_PROTOBUF]) {
         None => return Ok(StatusCode::NOT_ACCEPTABLE.into_response()),
-        Some(0) => published.v2_json.respond(JSON, &headers).await?,
-        Some(_) => published.v2_protobuf.respond(PROTOBUF, &headers).await?,
+        Some(0) => respond(&published.v2_json, JSON, &headers).await?,
+        Some(_) => respond(&published.v2_protobuf, PROTOBUF, &headers).await?,
     };
     Ok(document)
 }
@@ -101,7 +81,7 @@ async fn index(
         .v3()
         .filter(|(path, _)| !remotes.contains_key(*path))
     {
-        let url = url(path, document.hash().await);
+        let url = url(path, built(document).await.hash());
         paths.insert(path.clone(), json!({ "serverRelativeURL": url }));
     }
     for (path, url) in remotes {
@@ -126,12 +106,12 @@ async fn one(
     if accept::media_type(&headers, &[JSON]).is_none() {
         return Ok(StatusCode::NOT_ACCEPTABLE.into_response());
     }
-    let (hash, current) = (query.get("hash"), document.hash().await);
+    let (hash, current) = (query.get("hash"), built(document).await.hash());
     if hash.is_some_and(|hash| hash != current) {
         let location = [(LOCATION, url(&path, current))];
         return Ok((StatusCode::MOVED_PERMANENTLY, location).into_response());
     }
-    let mut response = document.respond(JSON, &headers).await?;
+    let mut response = respond(document, JSON, &headers).await?;
     if hash.is_some() {
         let forever = HeaderValue::from_static("public, immutable, max-age=31536000");
         response.headers_mut().insert(CACHE_CONTROL, forever);
@@ -141,80 +121,4 @@ async fn one(
 
 fn url(path: &str, hash: &str) -> String {
     format!("/openapi/v3/{path}?hash={hash}")
-}
-
-/// Returns the document of v2 of the built-in kinds in parts, one for each kind, as the whole would take much memory at once.
-fn built_in_parts() -> impl Iterator<Item = Value> {
-    // Schemas of earlier parts stay as null.
-    let mut schemas = body_schemas();
-    kinds().served().map(move |kind| {
-        let mut paths = Map::new();
-        add_kind(&mut paths, &mut schemas, kind);
-        let new = schemas.iter_mut().filter(|(_, schema)| !schema.is_null());
-        let new = new.map(|(name, schema)| (name.clone(), schema.take()));
-        v2::convert(document(paths, new.collect()))
-    })
-}
-
-/// Returns the part of the document of v2 with a custom kind. The schemas that it refers to are in other parts.
-fn part_of_custom((kind, definition): &Described) -> Value {
-    let (mut paths, mut schemas) = (Map::new(), Schemas::new());
-    paths::add_kind(&mut paths, kind, definition);
-    custom::add_kind(&mut schemas, kind, definition, custom::Form::V2);
-    v2::convert(document(paths, schemas))
-}
-
-/// Returns the document of v3 with the custom kinds of a group and version.
-fn document_of_custom(kinds: &[Described]) -> Value {
-    let (mut paths, mut schemas) = (Map::new(), body_schemas());
-    for (kind, definition) in kinds {
-        paths::add_kind(&mut paths, kind, definition);
-        custom::add_kind(&mut schemas, kind, definition, custom::Form::V3);
-        custom::add_references(&mut schemas, kind, definition);
-    }
-    document(paths, schemas)
-}
-
-/// Returns the document of v3 with the kinds of a group and version.
-fn document_of(group: &str, version: &str) -> Value {
-    let mut paths = Map::new();
-    let mut schemas = body_schemas();
-    let kinds = kinds().served();
-    kinds
-        .filter(|kind| kind.group == group && kind.version == version)
-        .for_each(|kind| add_kind(&mut paths, &mut schemas, kind));
-    document(paths, schemas)
-}
-
-/// Returns the schemas of bodies that every group has.
-fn body_schemas() -> Schemas {
-    let mut schemas = Schemas::new();
-    let bodies = ["DeleteOptions", "Status"].into_iter();
-    bodies
-        .filter_map(|kind| kinds().by_kind("v1", kind))
-        .for_each(|kind| schema::add_kind(&mut schemas, kind));
-    schemas
-}
-
-fn add_kind(paths: &mut Map<String, Value>, schemas: &mut Schemas, kind: &'static Kind) {
-    let definition = kind.definition();
-    paths::add_kind(paths, kind, &definition);
-    schema::add_kind(schemas, kind);
-    let subresources = definition.subresources.iter();
-    for subresource in subresources.filter(|name| !is_connect(name)) {
-        schema::add_kind(schemas, subresource_kind(kind, subresource));
-    }
-}
-
-fn document(paths: Map<String, Value>, schemas: Schemas) -> Value {
-    json!({
-        "openapi": "3.0.0",
-        "info": info(),
-        "paths": paths,
-        "components": { "schemas": schemas },
-    })
-}
-
-fn info() -> Value {
-    json!({ "title": "Setpoint", "version": env!("CARGO_PKG_VERSION") })
 }

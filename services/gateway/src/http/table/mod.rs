@@ -12,10 +12,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use setpoint_codec::{Column, Definition, Kind, Object};
+use setpoint_openapi::comments;
 use setpoint_proto::meta::{ListMeta, ObjectMeta};
 
-use super::openapi::comments;
-use crate::kinds::{self, age, view};
+use crate::kinds::{self, age, versions};
 
 /// The part of the object in a row beside its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub(super) fn row(object: &dyn Object, include: Include, version: &str, now: Tim
         true => row_of_stored(object, &json, now),
         // The columns are those of the stored kind, so the cells are made from the stored form.
         false => {
-            let stored = view::to_stored(object.clone_box());
+            let stored = versions::to_stored(object.clone_box());
             row_of_stored(&*stored, &json_of(&*stored), now)
         }
     };

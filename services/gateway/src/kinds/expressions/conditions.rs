@@ -1,7 +1,7 @@
 //! Match conditions: expressions that all have to hold for a policy or webhook to be asked about a request.
 
 use setpoint_proto::admissionregistration::MatchCondition;
-use setpoint_schema::expression::{Environment, Expression, Output, on_compiler_stack};
+use setpoint_cel::{Environment, Expression, Output, on_compiler_stack};
 
 use super::environment::{Types, of_policy};
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use setpoint_schema::expression::{Environment, Global};
+use setpoint_cel::{Environment, Global};
 use setpoint_schema::{AdditionalProperties, Node};
 
 /// The types of the objects that a policy is checked against; without them, they are known when the policy is evaluated.

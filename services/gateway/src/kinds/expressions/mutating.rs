@@ -1,7 +1,7 @@
 //! The expressions of a mutating policy, compiled.
 
+use setpoint_cel::{Environment, Output, Variables, on_compiler_stack};
 use setpoint_proto::admissionregistration::{MutatingAdmissionPolicySpec, Mutation};
-use setpoint_schema::expression::{Environment, Output, Variables, on_compiler_stack};
 
 use super::conditions::{Compiled, compile_in};
 use super::environment::{Types, of_policy};

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use setpoint_cel::{Environment, Output, Variables, on_compiler_stack};
 use setpoint_codec::{Kind, KindTable};
 use setpoint_proto::admissionregistration::{
     ExpressionWarning, NamedRuleWithOperations, ValidatingAdmissionPolicySpec,
 };
 use setpoint_schema::Node;
-use setpoint_schema::expression::{Environment, Output, Variables, on_compiler_stack};
 
 use super::environment::{Types, of_policy};
 use super::schema;

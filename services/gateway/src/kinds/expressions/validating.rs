@@ -1,7 +1,7 @@
 //! The expressions of a validating policy, compiled.
 
+use setpoint_cel::{Environment, Output, Variables, on_compiler_stack};
 use setpoint_proto::admissionregistration::{ValidatingAdmissionPolicySpec, Validation, Variable};
-use setpoint_schema::expression::{Environment, Output, Variables, on_compiler_stack};
 
 use super::conditions::{Compiled, compile_in};
 use super::environment::{Types, of_policy};

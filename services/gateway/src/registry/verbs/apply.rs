@@ -8,7 +8,7 @@ use setpoint_codec::{Kind, Object};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds::validation::metadata;
-use crate::kinds::{self, view};
+use crate::kinds::{self, versions};
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
@@ -108,7 +108,7 @@ impl Registry {
             );
             return Err(errors::conflict(target, why));
         }
-        let object = view::of_stored(object, target.served);
+        let object = versions::of_stored(object, target.served);
         let created = self
             .create_by(context, target, object, Owner::Recorded)
             .await?;
@@ -127,7 +127,7 @@ fn in_form<'p>(target: &Target, patch: &'p Patch) -> Result<Cow<'p, Patch>, ApiE
     fit.map_err(|problem| refused(ApplyError::Unfit(problem), served, body))?;
     let object = served.from_json(body.to_string().as_bytes())?;
     let mut stored = patch.clone();
-    stored.body = fields::document(&*view::to_stored(object));
+    stored.body = fields::document(&*versions::to_stored(object));
     Ok(Cow::Owned(stored))
 }
 

@@ -11,7 +11,7 @@ use crate::admission::{Attributes, Chain};
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
-use crate::kinds::{self, Strategy, limitrange, view};
+use crate::kinds::{self, Strategy, limitrange, versions};
 use crate::registry::target;
 use crate::registry::write::fencing;
 use crate::registry::write::field_manager;
@@ -342,7 +342,7 @@ fn complete_create(
     metadata::validate(target.kind, object.meta(), check_name, &mut errors);
     rules.validate(object, &mut errors);
     rules.validate_create(object, &mut errors);
-    view::validate(target.served, object, None, &mut errors);
+    versions::validate(target.served, object, None, &mut errors);
     object.meta_mut().generation = i64::from(rules.counts_generations());
     errors.into_result(target.served, &target.name)
 }

@@ -112,7 +112,7 @@ impl Registry {
         params: &ListParams,
         options: &DeleteOptions,
     ) -> Result<List, ApiError> {
-        if !kinds::of(params.filter.kind()).deletes_collections() {
+        if !params.filter.kind().deletes_collection {
             return Err(errors::not_allowed());
         }
         if delete_unreadable::is_requested(options) {

@@ -8,7 +8,7 @@ use setpoint_proto::{ApiError, Reason};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::metadata;
-use crate::kinds::{self, view};
+use crate::kinds::{self, versions};
 use crate::registry::verbs::scale;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
@@ -270,7 +270,7 @@ fn validate_whole(target: &Target, was: &dyn Object, new: &dyn Object, errors: &
     metadata::validate_update(new.meta(), was.meta(), errors);
     rules.validate(new, errors);
     rules.validate_update(new, was, errors);
-    view::validate(target.served, new, Some(was), errors);
+    versions::validate(target.served, new, Some(was), errors);
 }
 
 /// Returns whether an update of a part can change the intent.

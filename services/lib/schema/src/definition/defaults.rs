@@ -1,8 +1,8 @@
 //! Defaults that are valid themselves.
 
 use serde_json::{Map, Value, json};
+use setpoint_cel::Node;
 
-use crate::node::Node;
 use crate::path::Path;
 use crate::violation::Violation;
 use crate::{embedded, prune, value};

@@ -1,7 +1,8 @@
 //! The extensions of schemas: types of lists and maps, and the form of rules.
 
+use setpoint_cel::{ListType, Node, Rule};
+
 use super::field_path;
-use crate::node::{ListType, Node, Rule};
 use crate::path::Path;
 use crate::violation::Violation;
 

@@ -1,6 +1,6 @@
 //! Paths to fields of a schema: `.spec.names['a.b']`.
 
-use crate::node::{AdditionalProperties, Node};
+use setpoint_cel::{AdditionalProperties, Node};
 
 /// Finds the field that a path leads to. Returns the path as errors write it.
 ///

@@ -7,8 +7,8 @@ mod openapi;
 mod structural;
 
 use serde_json::{Map, Value};
+use setpoint_cel::Node;
 
-use crate::node::Node;
 use crate::parse;
 use crate::path::Path;
 use crate::rules::{self, Tree};

@@ -1,9 +1,9 @@
 //! The keywords of schemas: which are supported, and what they may hold.
 
 use serde_json::{Map, Value};
+use setpoint_cel::{AdditionalProperties, Node};
 
 use super::extensions;
-use crate::node::{AdditionalProperties, Node};
 use crate::path::Path;
 use crate::violation::Violation;
 

@@ -1,7 +1,8 @@
 //! Checks that a schema is structural: every value has a type, and value validations add none.
 
+use setpoint_cel::{AdditionalProperties, Node};
+
 use super::is_bare;
-use crate::node::{AdditionalProperties, Node};
 use crate::path::Path;
 use crate::violation::Violation;
 

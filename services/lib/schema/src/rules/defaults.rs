@@ -1,8 +1,9 @@
 //! Defaults against rules.
 
+use setpoint_cel::Node;
+
 use super::Tree;
 use super::validate::{Budget, validate};
-use crate::node::Node;
 use crate::path::Path;
 use crate::violation::Violation;
 

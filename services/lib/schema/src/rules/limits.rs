@@ -1,11 +1,10 @@
 //! Rules of a definition: whether they compile, and what they may cost.
 
 use serde_json::json;
+use setpoint_cel::{ListType, Node, Program, Rule, max_cardinality};
 
 use super::Tree;
-use super::compile::{Compiled, Program};
-use super::size::{MAX_REQUEST, smallest};
-use crate::node::{ListType, Node, Rule};
+use super::compile::Compiled;
 use crate::path::Path;
 use crate::violation::Violation;
 
@@ -99,8 +98,8 @@ impl Checker {
         match &compiled.rule {
             Ok(program) => {
                 let count = scope.count;
-                let count = count.unwrap_or_else(|| MAX_REQUEST / (smallest(node) + 1));
-                let cost = program.cost.saturating_mul(count);
+                let count = count.unwrap_or_else(|| max_cardinality(node));
+                let cost = program.cost().saturating_mul(count);
                 self.cost(cost, "estimated rule cost", &rule_path);
                 self.old_self(rule, program, scope, path);
             }
@@ -109,7 +108,7 @@ impl Checker {
         match &compiled.message {
             Some(Ok(program)) => {
                 self.cost(
-                    program.cost,
+                    program.cost(),
                     "estimated messageExpression cost",
                     &message_path,
                 );
@@ -132,7 +131,7 @@ impl Checker {
     }
 
     fn old_self(&mut self, rule: &Rule, program: &Program, scope: &Scope, path: &Path<'_>) {
-        if program.uses_old {
+        if program.uses_old() {
             if let Some(list) = &scope.uncorrelated {
                 let detail = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within {list}"

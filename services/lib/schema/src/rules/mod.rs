@@ -1,47 +1,20 @@
-//! Rules of schemas in the language CEL: `x-kubernetes-validations`.
+//! The rules of schemas, in the language CEL: `x-kubernetes-validations`.
 //!
-//! A rule is parsed by the usual crate, checked against the types of its schema, and evaluated here: an evaluation must be bounded, has to have
-//! upstream's errors, and reads the object as its schema says. Every step and every byte is paid (`meter`); what a rule may cost at most is
-//! estimated when its definition is written (`check`, `limits`).
+//! Each rule is compiled against the type of its schema when the definition is written (`compile`), where its estimated cost
+//! is limited (`limits`) and the schema's defaults are checked against it (`defaults`); objects are validated when they are
+//! written (`validate`).
 
-mod check;
 mod compile;
-mod computed;
-#[cfg(test)]
-mod costs;
 mod defaults;
-mod environment;
-mod equality;
-mod evaluate;
-mod evaluation;
-mod expr;
-mod library;
 mod limits;
-mod macros;
-mod meter;
-mod names;
-mod parse;
-mod patch;
-mod scan;
-mod size;
-mod time;
-mod types;
 mod validate;
-mod values;
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::node::{Node, Rule};
+use setpoint_cel::{Node, Rule, on_compiler_stack};
 
 pub(crate) use defaults::check as check_defaults;
-pub use environment::{Environment, Expression, Global, Output, Variables, on_compiler_stack};
-pub use evaluation::{Error, Evaluation, Input, Value};
-pub use library::authz::{Authorizer, Decision, Question};
 pub(crate) use limits::check as check_definition;
-pub use names::RESERVED_WORDS;
 pub(crate) use validate::{Budget, validate};
 
 /// The compiled rules of a schema and of those inside of it.
@@ -62,7 +35,7 @@ impl Tree {
         if !has_rules(node) {
             return None;
         }
-        match parse::with_stack(|| Self::of(node, is_resource)) {
+        match on_compiler_stack(|| Self::of(node, is_resource)) {
             Ok(tree) => tree,
             Err(failure) => Some(Self {
                 failure: Some(failure),
@@ -103,9 +76,4 @@ impl Tree {
 fn has_rules(node: &Node) -> bool {
     let children = node.properties.values().chain(node.values());
     !node.rules.is_empty() || children.chain(node.items.as_deref()).any(has_rules)
-}
-
-/// Decodes bytes in the standard alphabet.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    STANDARD.decode(text).ok()
 }

@@ -4,13 +4,10 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 use serde_json::Value;
+use setpoint_cel::{self as cel, Activation, Failure, Meter, Node, Rule};
 
 use super::Tree;
-use super::compile::{Compiled, Program};
-use super::evaluate::Frame;
-use super::meter::{Failure, Meter};
-use super::values::Val;
-use crate::node::{Node, Rule};
+use super::compile::Compiled;
 use crate::path::Path;
 use crate::ratchet::Correlated;
 use crate::violation::{Kind, Violation};
@@ -207,10 +204,7 @@ impl Validator<'_> {
             self.push(place.invalid(OUT_OF_BUDGET))?;
             return Err(Stop);
         }
-        let activation = Activation {
-            new: Val::read(new, node, tree.is_resource),
-            old: old.map(|old| Val::read(old, node, tree.is_resource)),
-        };
+        let activation = Activation::new(new, old, node, tree.is_resource);
         for (rule, compiled) in &tree.rules {
             if let Some(compiled) = compiled {
                 self.rule(rule, compiled, &activation, new, ratchet, &place)?;
@@ -235,44 +229,18 @@ impl Validator<'_> {
             }
         };
         let optional = rule.optional_old_self == Some(true);
-        if program.uses_old && activation.old.is_none() && !optional {
+        if program.uses_old() && !activation.has_old() && !optional {
             return Ok(());
         }
-        let detail = match self.eval(program, activation, optional) {
-            Ok(Val::Bool(true)) => return Ok(()),
+        let detail = match program.eval(activation, optional, self.meter) {
+            Ok(cel::Value::Bool(true)) => return Ok(()),
             Ok(_) => self.message(rule, compiled, activation, optional, place)?,
             Err(failure) => return self.failure(&failure, rule, place),
         };
-        if !program.uses_old && ratchet.forgives() {
+        if !program.uses_old() && ratchet.forgives() {
             return Ok(());
         }
         self.push(place.refused(rule, compiled, new, detail))
-    }
-
-    fn eval<'a>(
-        &mut self,
-        program: &Program,
-        activation: &Activation<'a>,
-        optional: bool,
-    ) -> Result<Val<'a>, Failure> {
-        self.meter.begin();
-        let mut slots = vec![Ok(Val::Null); program.slots];
-        if let [new, old, ..] = slots.as_mut_slice() {
-            new.clone_from(&activation.new);
-            *old = match (&activation.old, optional) {
-                (None, _) => Ok(Val::Optional(None)),
-                (Some(old), false) => old.clone(),
-                (Some(old), true) => old.clone().map(Val::some),
-            };
-        }
-        let meter = &mut *self.meter;
-        let computed = None;
-        let mut frame = Frame {
-            slots,
-            meter,
-            computed,
-        };
-        frame.eval(&program.expr)
     }
 
     fn failure(&mut self, failure: &Failure, rule: &Rule, place: &Place<'_>) -> Result<(), Stop> {
@@ -304,11 +272,11 @@ impl Validator<'_> {
         place: &Place<'_>,
     ) -> Result<String, Stop> {
         let made = match &compiled.message {
-            Some(Ok(program)) => self.eval(program, activation, optional),
+            Some(Ok(program)) => program.eval(activation, optional, self.meter),
             _ => return Ok(default_message(rule)),
         };
         let refused = match made {
-            Ok(Val::String(text)) => {
+            Ok(cel::Value::String(text)) => {
                 let text = text.trim();
                 let fits = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
                 return Ok(match fits {
@@ -318,7 +286,7 @@ impl Validator<'_> {
             }
             Err(Failure::CallLimit) => format!(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
-                crate::go::quote(&rule.message_expression)
+                setpoint_cel::go::quote(&rule.message_expression)
             ),
             Err(Failure::Budget) => "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned(),
             _ => return Ok(default_message(rule)),
@@ -338,12 +306,6 @@ impl Validator<'_> {
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
-
-/// The values of the variables of rules. Reading one can fail.
-struct Activation<'a> {
-    new: Result<Val<'a>, Failure>,
-    old: Option<Result<Val<'a>, Failure>>,
-}
 
 /// The position of a rule.
 struct Place<'a> {

@@ -1,12 +1,12 @@
 //! `allOf`, `anyOf`, `oneOf` and `not`.
 
 use serde_json::Value;
+use setpoint_cel::Node;
+use setpoint_cel::go::quote;
 
 use super::budget::Budget;
 use super::check_all;
 use super::outcome::Outcome;
-use crate::go::quote;
-use crate::node::Node;
 use crate::path::Path;
 use crate::ratchet::Correlated;
 use crate::violation::Violation;

@@ -8,14 +8,13 @@ mod outcome;
 mod text;
 
 use serde_json::{Map, Value};
+use setpoint_cel::go::Num;
+use setpoint_cel::{AdditionalProperties, Node};
 
-use crate::go::Num;
-use crate::node::{AdditionalProperties, Node};
 use crate::path::Path;
 use crate::ratchet::Correlated;
 use crate::violation::{Kind, Violation};
 use budget::Budget;
-pub(crate) use format::{allows, is_request_uri};
 use outcome::Outcome;
 
 /// The type of a list in a schema.
@@ -157,7 +156,7 @@ impl<'a> Types<'a> {
         let is_number = self.contain(NUMBER) || self.contain(INTEGER);
         let integral = matches!(value, Value::Number(number) if match Num::of(number) {
             Num::Int(_) => self.contain(NUMBER),
-            Num::Float(float) => self.contain(INTEGER) && crate::go::is_integer(float),
+            Num::Float(float) => self.contain(INTEGER) && setpoint_cel::go::is_integer(float),
         });
         let matches = self.contain(name) || integral;
         // A string or list of a formatted schema is left to the format, as upstream does.
@@ -214,7 +213,7 @@ fn enumeration(node: &Node, value: &Value, path: &Path<'_>) -> Outcome {
 fn unquoted(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        other => crate::go::json(other),
+        other => setpoint_cel::go::json(other),
     }
 }
 

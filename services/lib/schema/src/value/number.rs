@@ -1,9 +1,10 @@
 //! Bounds of numbers.
 
+use setpoint_cel::Node;
+use setpoint_cel::go::{self, Num};
+
 use super::outcome::Outcome;
 use super::{INTEGER, NUMBER, format};
-use crate::go::{self, Num};
-use crate::node::Node;
 use crate::path::Path;
 use crate::violation::Violation;
 

@@ -1,8 +1,9 @@
 //! Lengths, patterns and formats of strings.
 
-use super::format;
+use setpoint_cel::Node;
+use setpoint_cel::strfmt;
+
 use super::outcome::Outcome;
-use crate::node::Node;
 use crate::path::Path;
 use crate::violation::{Kind, Violation};
 
@@ -26,10 +27,10 @@ pub(super) fn check(node: &Node, text: &str, path: &Path<'_>) -> Outcome {
 }
 
 pub(super) fn check_format(node: &Node, text: &str, path: &Path<'_>) -> Outcome {
-    if format::allows(&node.format, text) {
+    if strfmt::allows(&node.format, text) {
         return Outcome::default();
     }
-    let quoted = crate::go::quote(text);
+    let quoted = setpoint_cel::go::quote(text);
     let detail = format!("{path} in body must be of type {}: {quoted}", node.format);
     Outcome::failed(Violation::new(
         Kind::TypeInvalid,

@@ -1,9 +1,9 @@
 //! The patch that an expression makes, applied to an object.
 
 use serde_json::Value;
+use setpoint_cel::{Error, Evaluation};
 use setpoint_codec::{Kind, Object, fields, patch, strict};
 use setpoint_proto::ApiError;
-use setpoint_schema::expression::{Error, Evaluation};
 
 use crate::admission::conditions::{Inputs, OUT_OF_BUDGET};
 use crate::admission::internal;

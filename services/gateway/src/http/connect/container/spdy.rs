@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::future::join;
+use setpoint_spdy::{Incoming, Stream, Writer, accept};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::super::outcome::ErrorForm;
-use super::super::spdy::{Incoming, Stream, Writer, accept};
 use super::super::upgrade::Connection;
 use super::Wanted;
 use super::relay::{self, Client, Gone, Relay, Stdin, Written};

@@ -5,13 +5,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
+use setpoint_spdy::{Incoming, Stream, Writer, accept};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::spdy::{Incoming, Stream, Writer, accept};
 use super::Forwarder;
 use crate::agents::{Sink, Source};
 
