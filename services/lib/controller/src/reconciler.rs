@@ -33,7 +33,7 @@ pub type StatusOf<R> = <<R as Reconciler>::Object as Resource>::Status;
 /// ```
 /// use std::sync::Arc;
 ///
-/// use setpoint_controller::{Client, Inputs, Plan, Reader, Receipt, Reconciler, Whole};
+/// use setpoint_controller::{Client, Inputs, Plan, Reader, Receipt, Reconciler, View, Whole};
 /// use setpoint_model::{Key, Meta};
 /// use setpoint_proto::ApiError;
 /// use setpoint_proto::core::ConfigMap;
@@ -67,7 +67,12 @@ pub type StatusOf<R> = <<R as Reconciler>::Object as Resource>::Status;
 ///         plan
 ///     }
 ///
-///     async fn act(&self, client: &Client, config: &Self::World, _: &AddLabel) -> Result<Receipt, ApiError> {
+///     async fn act(
+///         &self,
+///         client: &Client,
+///         config: &Self::World,
+///         _: &AddLabel,
+///     ) -> Result<Receipt, ApiError> {
 ///         let mut labelled = config.object.clone();
 ///         labelled.metadata.labels.insert("example.com/seen".into(), "true".into());
 ///         Ok(client.update(&labelled).await?.receipt())
@@ -76,7 +81,7 @@ pub type StatusOf<R> = <<R as Reconciler>::Object as Resource>::Status;
 ///
 /// let mut config = ConfigMap::default();
 /// config.metadata.name = "greeting".into();
-/// let world = Arc::new(<Whole<_> as setpoint_controller::View>::of(config));
+/// let world = Arc::new(Whole::of(config));
 /// assert_eq!(Labels::plan(&world).steps.len(), 1);
 /// ```
 pub trait Reconciler: Send + Sync + 'static {
