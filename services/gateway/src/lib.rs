@@ -8,6 +8,7 @@ mod aggregation;
 mod background;
 mod computed;
 mod converter;
+mod errors;
 pub mod explain;
 mod flow_control;
 mod grpc;
@@ -16,18 +17,20 @@ mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
-mod kinds;
 mod metrics;
 mod outbound;
 mod peers;
 pub mod registry;
+mod request_context;
 mod reviews;
 mod router;
 mod server_info;
 mod settings;
 mod start;
 mod usage;
+pub mod verbs;
 mod webhook;
+mod write;
 
 pub use adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
 pub use peers::Peers;

@@ -11,14 +11,14 @@ use setpoint_proto::core::Node;
 use setpoint_proto::setpoint::node_client::NodeClient;
 use setpoint_proto::setpoint::{PodUsage, UsageRequest};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::cache::{AtLeast, Filter};
+use setpoint_store::cache::{AtLeast, Cache, Filter};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tracing::debug;
 
 use crate::agents::{Agent, AgentAddress};
+use crate::errors::readable;
 use crate::peers::Peers;
-use crate::registry::{Registry, readable};
 
 /// The time for which what the agents have answered is used again.
 const FRESH: Duration = Duration::from_secs(5);
@@ -39,15 +39,18 @@ impl Usage {
     ///
     /// # Errors
     /// Errors of the cache.
-    pub async fn of_pods(&self, registry: &Registry) -> Result<Arc<Vec<PodUsage>>, ApiError> {
+    pub async fn of_pods(
+        &self,
+        cache: &Cache,
+        peers: &Peers,
+    ) -> Result<Arc<Vec<PodUsage>>, ApiError> {
         let mut last = self.last.lock().await;
         if let Some((at, usage)) = &*last
             && at.elapsed() < FRESH
         {
             return Ok(usage.clone());
         }
-        let agents = agents(registry).await?.into_values();
-        let peers = registry.peers();
+        let agents = agents(cache, peers).await?.into_values();
         let answers = agents.map(|at| async move { read(peers, &at).await.unwrap_or_default() });
         let answers = futures::stream::iter(answers).buffer_unordered(CONCURRENCY);
         let answers: Vec<_> = answers.collect().await;
@@ -58,11 +61,14 @@ impl Usage {
 }
 
 /// Returns the address of each agent, as one of its nodes declares it: one agent may serve many.
-async fn agents(registry: &Registry) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
+async fn agents(
+    cache: &Cache,
+    peers: &Peers,
+) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
     let filter = Filter::all(kind_of::<Node>(), "");
-    let snapshot = registry.cache().list(&filter, AtLeast::Any).await?;
+    let snapshot = cache.list(&filter, AtLeast::Any).await?;
     let mut agents = BTreeMap::new();
-    let key = match registry.peers().agent_key() {
+    let key = match peers.agent_key() {
         Ok(key) => key,
         Err(error) => {
             debug!(error, "the usage of Pods is unknown");
@@ -73,7 +79,7 @@ async fn agents(registry: &Registry) -> Result<BTreeMap<SocketAddr, AgentAddress
         let node = readable(item.decode())?;
         if let Some(node) = node.downcast_ref::<Node>() {
             let declared = AgentAddress::declared(node, &key);
-            let proven = declared.filter(|at| at.is_proven(registry.peers()));
+            let proven = declared.filter(|at| at.is_proven(peers));
             agents.extend(proven.map(|at| (at.socket(), at)));
         }
     }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use percent_encoding::percent_decode_str;
+use setpoint_kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use setpoint_proto::{ApiError, Reason};
 
 use super::service_account::{self, ISSUER};
 use super::{Identity, websocket_token};
-use crate::kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use crate::registry::{AtLeast, Registry};
 
 /// The start of the names of all headers of impersonation.

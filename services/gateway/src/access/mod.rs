@@ -14,7 +14,7 @@ use setpoint_codec::Kind;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
-pub use crate::kinds::Identity;
+pub use setpoint_kinds::Identity;
 pub(crate) use token_keys::TokenKeys;
 
 /// The reason of every decision about a request.

@@ -1,10 +1,14 @@
 //! Tokens of ServiceAccounts: the subresource `token` issues them, and requests and TokenReviews have them verified.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_kinds::identity::AUTHENTICATED;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_model::Key;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
@@ -13,11 +17,9 @@ use setpoint_proto::{ApiError, Reason, Resource};
 
 use super::Identity;
 use super::token_keys::internal;
-use crate::kinds::identity::AUTHENTICATED;
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::target;
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::write::body::{Body, ValidateBody};
 
 /// The issuer of all tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -76,6 +78,32 @@ pub(crate) fn groups(namespace: &str) -> Vec<String> {
     ]
 }
 
+/// The claims of the token that a valid request asks for.
+struct ClaimsOf<'r> {
+    registry: &'r Registry,
+    claims: Claims,
+}
+
+impl ValidateBody for ClaimsOf<'_> {
+    async fn validate(
+        &mut self,
+        target: &Target,
+        body: &mut Box<dyn Object>,
+        _context: &mut Cow<'_, RequestContext>,
+    ) -> Result<(), ApiError> {
+        let kind = body.kind();
+        let request = body.downcast_mut::<TokenRequest>();
+        let request = request.ok_or_else(|| unexpected(kind))?;
+        self.claims = self.registry.complete(request, target).await?;
+        Ok(())
+    }
+}
+
+/// Returns the end of the life of a token.
+fn expiry(claims: &Claims) -> Timestamp {
+    Timestamp::from_second(claims.exp).unwrap_or(Timestamp::MAX)
+}
+
 impl Registry {
     /// Issues a token for a ServiceAccount.
     ///
@@ -85,13 +113,33 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        mut object: Box<dyn Object>,
+        object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
         target::set_span_attributes(target);
-        let chain = self.mutate_body(context, target, &mut object).await?;
-        let mut request = expect_request(object)?;
-        let kind = Object::kind(&*request);
-        check_metadata(&request, target)?;
+        let claims = ClaimsOf {
+            registry: self,
+            claims: Claims::default(),
+        };
+        let body = Body::create(context, target, object, claims);
+        let (body, warnings) = self.admit_body(body).await?;
+        let mut request = expect_request(body.object)?;
+        let claims = body.validation.claims;
+        let key = self.signing_key().await?;
+        request.status.token = key.sign(&claims).map_err(internal)?;
+        request.status.expiration_timestamp = expiry(&claims).into();
+        let mut response = ObjectResponse::not_stored(request, Default::default());
+        response.warnings = warnings;
+        Ok(response)
+    }
+
+    /// Validates and completes a request for a token. Returns the claims of the token.
+    async fn complete(
+        &self,
+        request: &mut TokenRequest,
+        target: &Target,
+    ) -> Result<Claims, ApiError> {
+        let kind = Object::kind(request);
+        check_metadata(request, target)?;
         let account = self.stored::<ServiceAccount>(&target.key()).await?;
         let meta = &mut request.metadata;
         if !meta.uid.is_empty() && meta.uid != account.metadata.uid {
@@ -120,24 +168,16 @@ impl Registry {
         if let Some(to) = &spec.bound_object_ref {
             self.bind_token(&mut bound, to).await?;
         }
-        let expiry = seconds_after(now, seconds);
-        let claims = Claims {
+        Ok(Claims {
             iss: ISSUER.into(),
             sub: username(&bound),
             aud: spec.audiences.clone(),
-            exp: expiry.as_second(),
+            exp: seconds_after(now, seconds).as_second(),
             iat: now.as_second(),
             nbf: now.as_second(),
             jti: uuid::Uuid::new_v4().to_string(),
             bound,
-        };
-        let warnings = self.judge_body(context, target, &*request, chain).await?;
-        let key = self.signing_key().await?;
-        request.status.token = key.sign(&claims).map_err(internal)?;
-        request.status.expiration_timestamp = expiry.into();
-        let mut response = ObjectResponse::not_stored(request, Default::default());
-        response.warnings = warnings;
-        Ok(response)
+        })
     }
 
     /// Binds a token to the object of a reference, and with a Pod to its node.
@@ -309,11 +349,16 @@ impl Registry {
 }
 
 fn expect_request(object: Box<dyn Object>) -> Result<Box<TokenRequest>, ApiError> {
-    let kind = object.kind().kind.clone();
-    object.into_any().downcast().map_err(|_| {
-        let message = format!("expected authentication.k8s.io/v1 TokenRequest, found {kind}");
-        ApiError::new(Reason::BadRequest, message)
-    })
+    let kind = object.kind();
+    object.into_any().downcast().map_err(|_| unexpected(kind))
+}
+
+fn unexpected(kind: &Kind) -> ApiError {
+    let message = format!(
+        "expected authentication.k8s.io/v1 TokenRequest, found {}",
+        kind.kind
+    );
+    ApiError::new(Reason::BadRequest, message)
 }
 
 fn check_metadata(request: &TokenRequest, target: &Target) -> Result<(), ApiError> {

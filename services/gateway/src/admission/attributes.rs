@@ -1,10 +1,12 @@
 //! The attributes of a request, by which policies and webhooks select and judge it.
 
 use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::DeleteOptions;
 
-use crate::registry::{RequestContext, Target};
+use crate::request_context::RequestContext;
+use setpoint_kinds::Target;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(crate) struct Attributes<'a> {
     pub object: Option<&'a dyn Object>,
     /// The current object; `None` for a create.
     pub old: Option<&'a dyn Object>,
+    /// The cause of the last write of the current object.
+    pub old_cause: Option<&'a Cause>,
     /// The options of a deletion.
     pub options: Option<&'a DeleteOptions>,
 }
@@ -50,15 +54,8 @@ impl<'a> Attributes<'a> {
             operation: Operation::Create,
             object: None,
             old: None,
+            old_cause: None,
             options: None,
-        }
-    }
-
-    /// Returns the attributes of a connection, without its options.
-    pub(crate) fn of_connect(context: &'a RequestContext, target: &'a Target) -> Self {
-        Self {
-            operation: Operation::Connect,
-            ..Self::of_create(context, target)
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 use prost::Message;
 use setpoint_codec::{Kind, kind_of};
+use setpoint_kinds::expressions::{Expressions, Mutations};
 use setpoint_proto::admissionregistration::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
@@ -16,9 +17,9 @@ use tokio::sync::Mutex;
 
 use super::policy::Hook;
 use super::webhook::Configuration;
+use crate::errors;
 use crate::heavy::heavy;
-use crate::kinds::expressions::{Expressions, Mutations};
-use crate::registry::{Cached, errors};
+use setpoint_store::cache::Cached;
 
 /// The kinds that hooks are made from.
 static SOURCES: LazyLock<[&'static Kind; 6]> = LazyLock::new(|| {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use setpoint_kinds::apiservice::{AVAILABLE, HTTPS, LOCAL, is_resource_metrics};
 use setpoint_model::Key;
 use setpoint_model::condition::{self, TRUE};
 use setpoint_proto::apiregistration::ApiService;
 
 use super::Server;
 use super::server::Endpoint;
-use crate::kinds::apiservice::{AVAILABLE, HTTPS, LOCAL, is_resource_metrics};
 use crate::outbound::ServiceAddress;
 use crate::registry::Registry;
 

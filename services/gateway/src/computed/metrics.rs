@@ -1,6 +1,7 @@
 //! Resource usage of nodes and Pods, as metrics-server serves it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -20,7 +21,7 @@ use crate::registry::Registry;
 impl Computed for PodMetrics {
     fn read<'a>(registry: &'a Registry, scope: &'a Key) -> Computing<'a, Self> {
         let read = async move {
-            let usage = registry.usage().of_pods(registry).await?;
+            let usage = usage_of_pods(registry).await?;
             let pods: BTreeMap<_, _> = objects::<Pod>(registry, &scope.namespace).await?;
             let metrics = usage.iter().filter_map(|usage| {
                 let pod = pods.get(&Key::new(&usage.namespace, &usage.name))?;
@@ -36,7 +37,7 @@ impl Computed for NodeMetrics {
     /// The usage of a node is that of its Pods: several nodes may share a machine.
     fn read<'a>(registry: &'a Registry, _: &'a Key) -> Computing<'a, Self> {
         let read = async move {
-            let usage = registry.usage().of_pods(registry).await?;
+            let usage = usage_of_pods(registry).await?;
             let mut of_nodes: BTreeMap<&str, Vec<&PodUsage>> = BTreeMap::new();
             for pod in usage.iter() {
                 of_nodes.entry(&pod.node).or_default().push(pod);
@@ -50,6 +51,12 @@ impl Computed for NodeMetrics {
         };
         read.boxed()
     }
+}
+
+/// Returns the usage of the running Pods on all nodes.
+async fn usage_of_pods(registry: &Registry) -> Result<Arc<Vec<PodUsage>>, ApiError> {
+    let (cache, peers) = (registry.cache(), registry.peers());
+    registry.usage().of_pods(cache, peers).await
 }
 
 /// Returns the metadata of all objects of a kind in a namespace, or in all if it is empty.

@@ -17,9 +17,9 @@ use super::request::{at_least, bad_request, collection, context, filter, named, 
 use super::telemetry::Call;
 use super::watch;
 use crate::heavy::heavy;
-use crate::registry::{
-    List, ListParams, ObjectResponse, Patch, Registry, RevisionMatch, Subresource,
-};
+use crate::registry::{ObjectResponse, Registry, Subresource};
+use crate::verbs::patch::Patch;
+use crate::verbs::read::{List, ListParams, RevisionMatch};
 
 /// The implementation over a registry.
 pub(super) struct Service {

@@ -4,6 +4,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use setpoint_codec::Kind;
+use setpoint_kinds as kinds;
 use setpoint_proto::meta::{DeleteOptions, ListMeta, Status, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
@@ -15,8 +16,8 @@ use super::query::Query;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use crate::heavy::heavy;
-use crate::kinds;
-use crate::registry::{Deleted, ObjectResponse, RequestContext};
+use crate::registry::{ObjectResponse, RequestContext};
+use crate::verbs::delete::Deleted;
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "DeleteOptions";

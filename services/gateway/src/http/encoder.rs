@@ -7,6 +7,7 @@ use prost::Message as _;
 use serde_json::{Value, json};
 use setpoint_codec::rest::subresource_kind;
 use setpoint_codec::{Kind, Object, envelope};
+use setpoint_kinds::versions;
 use setpoint_proto::meta::{ListMeta, Status};
 use setpoint_proto::{ApiError, Reason};
 
@@ -20,7 +21,6 @@ use super::ordered;
 use super::query::Query;
 use super::response::{self, ApiResponse};
 use super::table::{self, Include};
-use crate::kinds::versions;
 use crate::registry;
 
 /// The format of a response, from `Accept` and the query.

@@ -7,7 +7,8 @@ use setpoint_proto::{ApiError, Reason};
 use super::query::Query;
 use super::route::Route;
 use super::write_options::{forbidden, unsupported};
-use crate::registry::{AtLeast, Filter, ListParams, RevisionMatch, Start, WatchSpec};
+use crate::registry::{AtLeast, Filter, Start, WatchSpec};
+use crate::verbs::read::{ListParams, RevisionMatch};
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "ListOptions";

@@ -21,7 +21,8 @@ use super::route::Route;
 use super::write_options::{self, FieldValidation};
 use super::yaml;
 use crate::heavy::heavy;
-use crate::registry::{Check, ObjectResponse, Patch};
+use crate::registry::ObjectResponse;
+use crate::verbs::patch::{Check, Patch};
 
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {

@@ -5,18 +5,15 @@
 //! served by the cache, except for later pages of a list.
 
 pub(crate) mod conversion;
-pub(crate) mod errors;
-mod request_context;
 mod response;
 mod selection;
 pub(crate) mod target;
-mod verbs;
-pub(crate) mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_codec::Object;
+use setpoint_kinds::versions;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
@@ -24,38 +21,27 @@ use setpoint_store::cache::Cache;
 
 use crate::access::{self, TokenKeys};
 use crate::adapter::Adapter;
-use crate::admission::Hooks;
+use crate::admission::Admission;
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
-use crate::kinds::resourcequota::QuotaLocks;
-use crate::kinds::versions;
 use crate::peers::Peers;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
-use crate::webhook::Clients;
 
-pub use crate::kinds::{Subresource, Target};
-pub(crate) use errors::readable;
-pub use request_context::RequestContext;
+pub(crate) use crate::errors::{self, readable};
+pub use crate::request_context::RequestContext;
 pub use response::ObjectResponse;
+pub use setpoint_kinds::{Subresource, Target};
+pub use setpoint_kinds::{Subresource, Target};
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
-pub(crate) use verbs::create::Owner;
-pub use verbs::delete::Deleted;
-pub(crate) use verbs::patch::resets_managers;
-pub use verbs::patch::{Check, Patch};
-pub use verbs::read::{List, ListParams, RevisionMatch};
-pub(crate) use write::allocation::Allocation;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    allocations: write::allocation::AllocationLock,
-    quota_locks: QuotaLocks,
-    hooks: Hooks,
+    admission: Admission,
     peers: Peers,
-    converter: Converter,
-    webhooks: Clients,
+    converter: Arc<Converter>,
     server: ServerInfo,
     usage: Usage,
     adapter: Option<Adapter>,
@@ -66,14 +52,12 @@ pub struct Registry {
 impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
+        let converter = Arc::new(Converter::new(cache.clone(), Peers::default()));
         Self {
-            converter: Converter::new(cache.clone(), Peers::default()),
-            webhooks: Clients::new(cache.clone(), Peers::default()),
+            admission: Admission::new(store.clone(), cache.clone(), converter.clone()),
+            converter,
             store,
             cache,
-            allocations: write::allocation::AllocationLock::default(),
-            quota_locks: QuotaLocks::default(),
-            hooks: Hooks::default(),
             peers: Peers::default(),
             server: ServerInfo::default(),
             usage: Usage::default(),
@@ -86,16 +70,22 @@ impl Registry {
     /// Sets the addresses of other processes that the gateway may call.
     #[must_use]
     pub fn with_peers(mut self, peers: Peers) -> Self {
-        self.converter = Converter::new(self.cache.clone(), peers.clone());
-        self.webhooks = Clients::new(self.cache.clone(), peers.clone());
-        self.peers = peers;
-        self
+        self.admission = self.admission.with_peers(peers.clone());
+        self.peers = peers.clone();
+        let converter = Converter::new(self.cache.clone(), peers);
+        self.with_converter(converter)
     }
 
     /// Sets the timeout of a call of a conversion webhook.
     #[must_use]
-    pub fn with_conversion_timeout(mut self, timeout: Duration) -> Self {
-        self.converter = self.converter.with_timeout(timeout);
+    pub fn with_conversion_timeout(self, timeout: Duration) -> Self {
+        let converter = Converter::new(self.cache.clone(), self.peers.clone());
+        self.with_converter(converter.with_timeout(timeout))
+    }
+
+    fn with_converter(mut self, converter: Converter) -> Self {
+        self.converter = Arc::new(converter);
+        self.admission = self.admission.with_converter(self.converter.clone());
         self
     }
 
@@ -104,9 +94,16 @@ impl Registry {
         &self.converter
     }
 
-    /// Returns the clients of admission webhooks.
-    pub(crate) fn webhooks(&self) -> &Clients {
-        &self.webhooks
+    /// Returns what every write passes.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// Adds an admission plugin behind the others.
+    #[cfg(test)]
+    pub(crate) fn with_plugin(mut self, plugin: Box<dyn crate::admission::Plugin>) -> Self {
+        self.admission.push_plugin(plugin);
+        self
     }
 
     /// Sets what the gateway publishes about itself.
@@ -155,16 +152,6 @@ impl Registry {
         &self.usage
     }
 
-    /// Returns the locks of namespaces with quotas.
-    pub(crate) fn quota_locks(&self) -> &QuotaLocks {
-        &self.quota_locks
-    }
-
-    /// Returns the policies and webhooks that requests pass.
-    pub(crate) fn hooks(&self) -> &Hooks {
-        &self.hooks
-    }
-
     /// Returns the store that the verbs write to.
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
@@ -190,7 +177,10 @@ impl Registry {
 }
 
 /// Returns the object of a request in the form that it is processed in. If it is not of the kind that the URL names, returns `BadRequest`.
-fn expect_kind(object: Box<dyn Object>, target: &Target) -> Result<Box<dyn Object>, ApiError> {
+pub(crate) fn expect_kind(
+    object: Box<dyn Object>,
+    target: &Target,
+) -> Result<Box<dyn Object>, ApiError> {
     let (sent, kind) = (object.kind(), target.served);
     if sent == kind {
         return Ok(versions::to_stored(object));

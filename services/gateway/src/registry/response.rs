@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use setpoint_codec::{Kind, Object, envelope};
+use setpoint_kinds::{custom, versions};
 use setpoint_model::Revision;
 use setpoint_proto::{Any, ApiError, Cause, setpoint};
 use setpoint_store::cache::Cached;
 
-use crate::kinds::{custom, versions};
-use crate::registry::errors;
+use crate::errors;
 
 /// An object at a revision.
 #[derive(Debug)]

@@ -3,6 +3,8 @@
 //! The columns are proto options of the kind. A cell is computed by the kind (`StoredKind::cell`) or else read from the
 //! object at the column's path.
 
+use setpoint_kinds::{self as kinds, age, versions};
+
 mod custom;
 #[cfg(test)]
 mod tests;
@@ -14,8 +16,6 @@ use serde_json::{Value, json};
 use setpoint_codec::{Column, Definition, Kind, Object};
 use setpoint_openapi::comments;
 use setpoint_proto::meta::{ListMeta, ObjectMeta};
-
-use crate::kinds::{self, age, versions};
 
 /// The part of the object in a row beside its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

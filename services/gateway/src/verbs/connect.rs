@@ -1,0 +1,30 @@
+//! Connections to containers, Pods, Services and nodes: they are admitted as other requests, and nothing is written.
+
+use setpoint_codec::Object;
+use setpoint_model::Verb;
+use setpoint_proto::ApiError;
+
+use crate::admission::Operation;
+use crate::registry::{Registry, RequestContext, Target};
+use crate::write::body::Body;
+
+impl Registry {
+    /// Lets policies and webhooks change and validate the options of a connection. Returns them.
+    ///
+    /// # Errors
+    /// If one of them denies it.
+    pub(crate) async fn connect(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        options: Box<dyn Object>,
+    ) -> Result<Box<dyn Object>, ApiError> {
+        self.allow(context, Verb::Create, target)?;
+        let body = Body {
+            operation: Operation::Connect,
+            ..Body::create(context, target, options, ())
+        };
+        let (body, _) = self.admit_body(body).await?;
+        Ok(body.object)
+    }
+}

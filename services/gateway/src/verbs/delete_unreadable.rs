@@ -1,0 +1,97 @@
+//! Deletions of objects whose stored values cannot be decoded (upstream: the corrupt object deleter).
+
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
+use setpoint_model::Verb;
+use setpoint_proto::meta::DeleteOptions;
+use setpoint_proto::{ApiError, Reason};
+use setpoint_store::{self as store, Write};
+
+use crate::registry::target;
+use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::verbs::delete::Deleted;
+use crate::write::current::Current;
+
+/// The field of `DeleteOptions` that asks for such a deletion.
+pub(super) const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+
+/// Returns whether the options ask for the deletion of an object that cannot be read.
+pub(super) fn is_requested(options: &DeleteOptions) -> bool {
+    options.ignore_store_read_error_with_cluster_breaking_potential == Some(true)
+}
+
+impl Registry {
+    /// Deletes an object that cannot be decoded: below admission, and regardless of finalizers, since they cannot be read either. The
+    /// response has only the name.
+    ///
+    /// # Errors
+    /// `Invalid` if it can be decoded, or does not exist.
+    pub(super) async fn delete_unreadable(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+    ) -> Result<Deleted, ApiError> {
+        self.allow(context, Verb::Delete, target)?;
+        if target.subresource != Subresource::None {
+            return Err(errors::not_allowed());
+        }
+        if !self.remove_unreadable(context, target).await? {
+            let mut errors = FieldErrors::default();
+            let detail = "is exclusively used to delete corrupt object(s), try again by removing this option";
+            errors.invalid(&FieldPath::root(OPTION), true, detail);
+            errors.into_result(target.served, &target.name)?;
+        }
+        let mut object = errors::readable(target.served.decode(&[]))?;
+        let meta = object.meta_mut();
+        meta.name.clone_from(&target.name);
+        meta.namespace.clone_from(&target.namespace);
+        let response = ObjectResponse::not_stored(object, Default::default());
+        let gone = true;
+        Ok(Deleted { response, gone })
+    }
+
+    /// Deletes an object below admission, whether it can be decoded or not. Finalizers hold it only if they can be read.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) async fn purge(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+    ) -> Result<(), ApiError> {
+        let options = DeleteOptions::default();
+        match self.delete_admitted(context, target, &options).await {
+            Err(error) if error.reason == Reason::InternalError => {
+                let removed = self.remove_unreadable(context, target).await?;
+                removed.then_some(()).ok_or(error)
+            }
+            deleted => deleted.map(drop),
+        }
+    }
+
+    /// Removes the key of an object that cannot be decoded. Returns whether it was there.
+    async fn remove_unreadable(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+    ) -> Result<bool, ApiError> {
+        let entry = self.store().get(&target::path(target)).await?;
+        let Some(entry) = entry.filter(|entry| Current::of_entry(target, entry).is_err()) else {
+            return Ok(false);
+        };
+        let (kind, name) = (target.served.resource(), &target.name);
+        let namespace = &target.namespace;
+        tracing::warn!(
+            kind,
+            namespace,
+            name,
+            "deleting an object that cannot be decoded"
+        );
+        let write = Write::delete(&entry.key, entry.revision);
+        let write = write.fenced(context.fence.clone()).because(context.cause());
+        match self.store().commit(write).await {
+            Ok(_) | Err(store::Error::Conflict { current: None }) => Ok(true),
+            Err(error) => Err(self.write_error(error, target, context).await),
+        }
+    }
+}

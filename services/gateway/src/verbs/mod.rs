@@ -1,0 +1,15 @@
+//! The verbs of the API, as methods of [`Registry`](super::Registry).
+
+pub(crate) mod apply;
+pub(crate) mod binding;
+mod connect;
+pub(crate) mod create;
+#[warn(clippy::arithmetic_side_effects)]
+pub(crate) mod delete;
+mod delete_unreadable;
+pub(crate) mod eviction;
+pub(crate) mod patch;
+pub(crate) mod read;
+#[cfg(test)]
+mod tests;
+pub(crate) mod update;
