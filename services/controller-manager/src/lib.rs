@@ -10,7 +10,7 @@ use setpoint_host as host;
 use settings::Controllers;
 
 /// All controllers that the process can run.
-const CONTROLLERS: &[&dyn AnyHosted] = &[
+pub const CONTROLLERS: &[&dyn AnyHosted] = &[
     &setpoint_certificatesigningrequest_controller::CONTROLLER,
     &setpoint_cronjob_controller::CONTROLLER,
     &setpoint_daemonset_controller::CONTROLLER,

@@ -24,9 +24,17 @@ use crate::unschedulable::Unschedulable;
 /// # Errors
 /// If the gateway's address is not a URI, or if the election's settings are invalid.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
-    let profiles = Profiles::of(&settings.profiles).map_err(anyhow::Error::msg)?;
     let service = host.service();
     let replica = Replica::join(host, &settings.gateway, service, Pod::RESOURCE)?;
+    run(replica, settings).await
+}
+
+/// Runs a scheduler that has joined until shutdown.
+///
+/// # Errors
+/// If a profile or the election's settings are invalid.
+pub async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
+    let profiles = Profiles::of(&settings.profiles).map_err(anyhow::Error::msg)?;
     let (pods, nodes) = (
         replica.informer::<PodView>(),
         replica.informer::<NodeView>(),

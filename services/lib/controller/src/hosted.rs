@@ -14,6 +14,25 @@ use crate::runtime::Settings;
 /// the connection, informers of the same view and the decision log are the process's.
 ///
 /// `S` are the settings of the controller itself, beside those that every controller has.
+///
+/// ```
+/// use setpoint_controller::runtime::Settings;
+/// use setpoint_controller::{Hosted, Replica};
+/// use setpoint_proto::Resource as _;
+/// use setpoint_proto::core::ConfigMap;
+///
+/// pub const CONTROLLER: Hosted = Hosted {
+///     name: "mirror-controller",
+///     resource: ConfigMap::RESOURCE,
+///     run: |replica, settings, ()| Box::pin(run(replica, settings)),
+/// };
+///
+/// async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
+///     // let controller = replica.controller(Mirrors { … }).for_(replica.informer());
+///     // replica.run(controller, settings).await
+/// #   Ok(())
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Hosted<S = ()> {
     /// Its name, such as `replicaset-controller`.
@@ -32,6 +51,16 @@ impl Hosted {
 }
 
 impl<S: host::Settings> Hosted<S> {
+    /// Returns it with its own settings.
+    fn with(&self, own: S) -> Configured {
+        let run = self.run;
+        Configured {
+            name: self.name,
+            resource: self.resource,
+            run: Box::new(move |replica, settings| run(replica, settings, own)),
+        }
+    }
+
     /// Runs the process of a service that is this controller alone, with its own settings in the table of this name.
     #[tokio::main(worker_threads = 2)]
     pub async fn run_process_with(self, table: &'static str) -> ExitCode {
@@ -57,6 +86,8 @@ pub trait AnyHosted: Send + Sync {
     /// # Errors
     /// The first value that is not valid, in one line.
     fn configure(&self, table: &str, merged: &Merged) -> Result<Configured, Error>;
+    /// Returns it with the defaults of its own settings.
+    fn with_defaults(&self) -> Configured;
     /// Returns the template of the settings file of its process, with its own settings in the table of this name.
     fn template(&self, table: &'static str) -> String;
 }
@@ -71,12 +102,11 @@ impl<S: host::Settings> AnyHosted for Hosted<S> {
     }
 
     fn configure(&self, table: &str, merged: &Merged) -> Result<Configured, Error> {
-        let (own, run) = (merged.table::<S>(table)?, self.run);
-        Ok(Configured {
-            name: self.name,
-            resource: self.resource,
-            run: Box::new(move |replica, settings| run(replica, settings, own)),
-        })
+        Ok(self.with(merged.table::<S>(table)?))
+    }
+
+    fn with_defaults(&self) -> Configured {
+        self.with(S::default())
     }
 
     fn template(&self, table: &'static str) -> String {
@@ -112,11 +142,20 @@ type Run = dyn FnOnce(Replica, Settings) -> BoxFuture<'static, anyhow::Result<()
 pub struct Configured {
     /// Its name, such as `replicaset-controller`.
     pub name: &'static str,
-    resource: &'static str,
+    /// The kind of the objects that it reconciles.
+    pub resource: &'static str,
     run: Box<Run>,
 }
 
 impl Configured {
+    /// Runs the controller on a replica that has joined, until shutdown.
+    ///
+    /// # Errors
+    /// If the election's settings cannot work.
+    pub async fn run(self, replica: Replica, settings: Settings) -> anyhow::Result<()> {
+        (self.run)(replica, settings).await
+    }
+
     /// Runs the controller as a service of its own until shutdown.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The handle of a service on its process.
+//! A running service's address, health checks and shutdown signal.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -45,6 +45,19 @@ impl Host {
             log,
             app: Arc::default(),
         }
+    }
+
+    /// Returns a handle for a service that shares its process with others, for tests: nothing is served.
+    #[cfg(feature = "testing")]
+    pub fn simulated(service: &'static str, instance: &str, stop: CancellationToken) -> Self {
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+        Self::new(
+            service,
+            instance.to_owned(),
+            nowhere,
+            stop,
+            LogFilter::default(),
+        )
     }
 
     /// Sets the name or IP at which others reach the process, unless it is empty.

@@ -5,5 +5,6 @@ mod cluster;
 mod collision;
 mod numbers;
 mod plan;
+mod rollout;
 mod scaling;
 mod status;

@@ -1,7 +1,7 @@
 //! One reconcile: observe, plan, act, status.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -174,7 +174,7 @@ impl<R: Reconciler> Worker<R> {
         let (world, outcome) = cascade.run(work).await;
         R::trace(&world, &outcome, &cascade);
         cascade.ended(
-            verdict(&outcome),
+            result(&outcome),
             outcome.failed.as_ref().map(|error| error as _),
         );
         outcome
@@ -186,7 +186,8 @@ impl<R: Reconciler> Worker<R> {
         idle
     }
 
-    /// Executes plans, then writes the status, which is known already if the first plan is empty. Returns the last observation.
+    /// Executes plans, then writes the status, which is known already if the first plan is empty. Returns the last
+    /// observation.
     async fn converge(
         &self,
         ticket: &Ticket<Key>,
@@ -201,7 +202,10 @@ impl<R: Reconciler> Worker<R> {
                 break;
             }
             let steps = outcome.plan.steps.iter();
-            steps.for_each(|step| R::describe(&world, step, note));
+            steps.for_each(|step| {
+                self.log_step(ticket, &world, step);
+                R::describe(&world, step, note);
+            });
             outcome = self.execute(key, &world, outcome).await;
             if R::PASSES == 1 {
                 break;
@@ -224,6 +228,19 @@ impl<R: Reconciler> Worker<R> {
             ticket.unfinished(!R::converged(&world));
         }
         (world, outcome)
+    }
+
+    /// Logs a step of a plan before it is executed.
+    fn log_step(&self, ticket: &Ticket<Key>, world: &R::World, step: &Step<R::Action>) {
+        let kind = R::kind(world).map_or(R::Object::KIND, |(_, kind)| kind);
+        debug!(
+            controller = self.controller,
+            object = format!("{} {}", kind.to_lowercase(), ticket.key),
+            action = described::<R>(world, &step.action),
+            because = step.because,
+            woken_by = writers(ticket),
+            "planned"
+        );
     }
 
     /// Executes the steps concurrently: one at first, one more for each that succeeds, none after the first failure.
@@ -266,9 +283,9 @@ impl<R: Reconciler> Worker<R> {
         single: bool,
     ) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
-        let said = label(action);
-        let act = call(verb(&said).to_owned()).with_attributes([
-            KeyValue::new("action", said),
+        let text = label(action);
+        let act = call(verb(&text).to_owned()).with_attributes([
+            KeyValue::new("action", text),
             KeyValue::new("because", *because),
         ]);
         let acted = async {
@@ -315,7 +332,7 @@ impl<R: Reconciler> Worker<R> {
     }
 
     fn settle(&self, ticket: Ticket<Key>, outcome: Outcome<R::Action>) -> Result<(), Fenced> {
-        self.metrics.ended(verdict(&outcome));
+        self.metrics.ended(result(&outcome));
         let fenced = outcome.failed.as_ref().is_some_and(ApiError::is_fenced);
         match outcome.failed {
             None => ticket.done(outcome.plan.again),
@@ -349,12 +366,28 @@ impl<R: Reconciler> Worker<R> {
     }
 }
 
+/// Returns the name of an action, and the object that it touches.
+fn described<R: Reconciler>(world: &R::World, action: &R::Action) -> String {
+    let said = label(action);
+    match R::touches(world, action) {
+        Some(touched) => format!("{} {}", verb(&said), touched.name),
+        None => verb(&said).to_owned(),
+    }
+}
+
+/// Returns the writers of the changes that a ticket stands for.
+fn writers(ticket: &Ticket<Key>) -> String {
+    let writers = ticket.causes.iter().map(|cause| cause.writer.as_str());
+    let writers: BTreeSet<_> = writers.collect();
+    Vec::from_iter(writers).join(", ")
+}
+
 fn keys(tickets: &[Ticket<Key>]) -> Vec<&Key> {
     tickets.iter().map(|ticket| &ticket.key).collect()
 }
 
 /// Returns the result of a reconcile, as named in upstream's metrics.
-fn verdict<A>(outcome: &Outcome<A>) -> &'static str {
+fn result<A>(outcome: &Outcome<A>) -> &'static str {
     match &outcome.failed {
         None if outcome.plan.again.is_some() => "requeue_after",
         None => "success",
@@ -421,6 +454,6 @@ mod tests {
             failed: Some(ending),
             ..Outcome::default()
         };
-        assert_eq!(verdict(&outcome), "success");
+        assert_eq!(result(&outcome), "success");
     }
 }

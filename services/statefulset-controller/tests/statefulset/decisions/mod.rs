@@ -6,4 +6,5 @@ mod cluster;
 mod plan;
 mod simulation;
 mod status;
+mod story;
 mod update;

@@ -1,0 +1,56 @@
+//! A rollout as text, for readers: each plan with its reasons, and the Pods after it.
+
+use std::fmt::Write as _;
+
+use expect_test::expect;
+use setpoint_deployment_controller::Action;
+
+use crate::decisions::cluster::Cluster;
+
+/// Reconciles until nothing is left to do. Returns each plan, and the number of Pods of the old and of the new template.
+fn rolled_out(cluster: &mut Cluster) -> String {
+    let mut text = String::new();
+    for _ in 0..20 {
+        let plan = cluster.plan();
+        for step in &plan.steps {
+            let action = match &step.action {
+                Action::Create { replicas, .. } => format!("create a set of {replicas}"),
+                Action::Scale { from, to, .. } => format!("scale from {from} to {to}"),
+                other => format!("{other:?}")
+                    .split([' ', '('])
+                    .next()
+                    .unwrap()
+                    .to_owned(),
+            };
+            writeln!(text, "{action} because {}", step.because).unwrap();
+        }
+        let is_done = cluster.reconcile(usize::MAX);
+        let before = cluster.pods();
+        for index in 0..2 {
+            cluster.scale_pods(index);
+            cluster.finish_terminating(index);
+            cluster.make_available(index);
+            cluster.report_status(index);
+        }
+        let (pods, available) = cluster.pods();
+        writeln!(text, "  {pods} Pods, {available} available").unwrap();
+        if is_done && before == (pods, available) {
+            return text;
+        }
+    }
+    panic!("no end:\n{text}");
+}
+
+#[test]
+fn a_rollout_without_surge_replaces_one_pod_at_a_time() {
+    let mut cluster = Cluster::settled(3, 0, 1);
+    cluster.set_image("next");
+    expect![[""]].assert_eq(&rolled_out(&mut cluster));
+}
+
+#[test]
+fn a_rollout_with_surge_adds_a_pod_before_it_takes_one() {
+    let mut cluster = Cluster::settled(3, 1, 0);
+    cluster.set_image("next");
+    expect![[""]].assert_eq(&rolled_out(&mut cluster));
+}
