@@ -1,14 +1,6 @@
 //! Other API servers behind this one (upstream: kube-aggregator). An APIService with a Service stands for a version of a group that
 //! another server serves.
 //!
-//! ```text
-//! APIService ─▶ Remote ─▶ Server ─┬▶ verified TLS with the certificate of the front proxy ─▶ endpoint of the Service
-//!               (`remote`)        ├▶ unverified TLS, for checks of availability
-//!                                 └▶ documents: the resources, the place of the OpenAPI document of v3, and that of v2 (`swagger`)
-//! ```
-//! `crate::http` forwards requests to the servers that are available, `crate::background::aggregation` checks whether they are and
-//! fetches their documents. A request waits for no document.
-//!
 //! An APIService wins over kinds that the gateway serves itself, except those of the core group. Over gRPC nothing is
 //! forwarded.
 //!
@@ -33,6 +25,14 @@
 //!   that differs from the one of its name is renamed `<name>_v2`, as upstream. Unlike upstream, a document that
 //!   clients could not read (a reference to nothing, an unknown type), or beyond 5000 definitions or 16 MiB of all, is
 //!   left out, and the log says so; and the definitions of this server get no further kinds: theirs is renamed.
+//!
+//! ```text
+//! APIService ─▶ Remote ─▶ Server ─┬▶ verified TLS with the certificate of the front proxy ─▶ endpoint of the Service
+//!               (`remote`)        ├▶ unverified TLS, for checks of availability
+//!                                 └▶ documents: the resources, the place of the OpenAPI document of v3, and that of v2 (`swagger`)
+//! ```
+//! `crate::http` forwards requests to the servers that are available, `crate::background::aggregation` checks whether they are and
+//! fetches their documents. A request waits for no document.
 
 mod documents;
 mod front_proxy;
