@@ -11,12 +11,12 @@ use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::ObjectMeta;
+use setpoint_store::cache::{AtLeast, Cached};
 
 use super::request::document;
 use super::{Attributes, authorizer};
 use crate::admission::Admission;
 use crate::errors;
-use setpoint_store::cache::{AtLeast, Cached};
 
 /// What policies and webhooks look at in a request, besides its attributes.
 pub(super) struct Surroundings {

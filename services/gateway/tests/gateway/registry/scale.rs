@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use setpoint_codec::Object;
-use setpoint_gateway::registry::{AtLeast, Patch, RequestContext};
+use setpoint_gateway::registry::{AtLeast, RequestContext};
+use setpoint_gateway::verbs::Patch;
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::autoscaling::Scale;
 use setpoint_proto::core::Pod;
