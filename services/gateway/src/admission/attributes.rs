@@ -1,4 +1,4 @@
-//! The attributes of a request, by which policies and webhooks select and judge it.
+//! The attributes of a request, by which plugins, policies and webhooks select and validate it.
 
 use setpoint_codec::{Kind, Object, kind_of, kinds};
 use setpoint_kinds::Target;
