@@ -30,6 +30,6 @@ mod mutating;
 mod params;
 mod verdict;
 
-pub(super) use dispatch::judge;
+pub(super) use dispatch::validate;
 pub(super) use hook::Hook;
 pub(super) use mutating::{Pass, mutate};

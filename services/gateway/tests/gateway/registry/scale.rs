@@ -1,7 +1,8 @@
 //! Tests of the subresource `scale`.
 
 use serde_json::json;
-use setpoint_gateway::registry::{AtLeast, Patch, RequestContext};
+use setpoint_gateway::registry::{AtLeast, RequestContext};
+use setpoint_gateway::verbs::Patch;
 use setpoint_proto::Reason;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::autoscaling::Scale;
