@@ -19,6 +19,7 @@ mod metrics;
 mod outbound;
 mod peers;
 pub mod registry;
+mod request;
 mod router;
 mod server_info;
 mod settings;

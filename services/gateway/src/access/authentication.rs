@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use setpoint_proto::{ApiError, Reason};
 
@@ -18,22 +18,15 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Sets the user of a request as an extension, and removes the token of a WebSocket.
+/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
+/// the administrator. Removes the token of a WebSocket from the headers.
 ///
 /// # Errors
 /// `Unauthorized` if the credentials are not a valid token.
-pub(crate) async fn identify<Body>(
+pub(crate) async fn identify(
     registry: &Registry,
-    request: &mut Request<Body>,
-) -> Result<(), ApiError> {
-    let user = authenticate(registry, request.headers_mut()).await?;
-    request.extensions_mut().insert(user);
-    Ok(())
-}
-
-/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
-/// the administrator.
-async fn authenticate(registry: &Registry, headers: &mut HeaderMap) -> Result<Identity, ApiError> {
+    headers: &mut HeaderMap,
+) -> Result<Identity, ApiError> {
     let of_websocket = websocket_token::take(headers);
     let user = match (headers.get(AUTHORIZATION), of_websocket) {
         (Some(value), _) => match bearer(value) {

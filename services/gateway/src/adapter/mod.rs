@@ -27,8 +27,12 @@ use values::Objects;
 
 /// The group of metrics of objects.
 pub(crate) const CUSTOM: &str = "custom.metrics.k8s.io";
+/// The versions of that group, the preferred one first.
+pub(crate) const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 /// The group of metrics of no object.
 pub(crate) const EXTERNAL: &str = "external.metrics.k8s.io";
+/// The version of that group.
+pub(crate) const EXTERNAL_VERSION: &str = "v1beta1";
 /// The resource whose objects are namespaces.
 pub(crate) const NAMESPACES: &str = Namespace::RESOURCE;
 /// The name that stands for all objects.

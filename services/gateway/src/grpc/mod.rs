@@ -26,6 +26,8 @@ use tower::ServiceExt as _;
 
 use crate::access::authentication;
 use crate::registry::Registry;
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 use objects::Service;
 
 /// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a reason.
@@ -76,26 +78,33 @@ async fn reflect(request: Request) -> Response {
     REFLECTION.clone().oneshot(request).await.into_response()
 }
 
-/// Does what precedes every call. One middleware, since each clones those within it for every call.
+/// The start of the paths of server reflection, which names no resource.
+const REFLECTION: &str = "/grpc.reflection.";
+
+/// Does what precedes every call: authenticates it, and authorizes it if it is one of reflection. What others ask for is in
+/// their messages. One middleware, since each clones those within it for every call.
 async fn prepare(
     State(registry): State<Arc<Registry>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let prepared = async {
-        wait_until_loaded(&registry, request.uri().path()).await?;
-        authentication::identify(&registry, &mut request).await
+        let is_reflection = request.uri().path().starts_with(REFLECTION);
+        if !is_reflection {
+            // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
+            registry.cache().loaded().await?;
+        }
+        let user = authentication::identify(&registry, request.headers_mut()).await?;
+        if is_reflection {
+            authorize(&user, &Attributes::of_path("post", request.uri().path()))?;
+        }
+        Ok::<_, ApiError>(user)
     };
     match prepared.await {
-        Ok(()) => next.run(request).await,
+        Ok(user) => {
+            request.extensions_mut().insert(user);
+            next.run(request).await
+        }
         Err(error) => Status::from(error).into_http(),
-    }
-}
-
-/// Waits until the definitions of custom kinds have been read; until then, a custom kind would be an unknown one.
-async fn wait_until_loaded(registry: &Registry, path: &str) -> Result<(), ApiError> {
-    match path.starts_with("/grpc.reflection.") {
-        true => Ok(()),
-        false => registry.cache().loaded().await,
     }
 }

@@ -11,16 +11,21 @@ use setpoint_proto::ApiError;
 use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
+use super::request::Caller;
 use crate::flow_control::{Flow, FlowControl, Seat};
 use crate::kinds::{self, Strategy, Writes};
 use crate::metrics;
 use crate::registry::{RequestContext, Target};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 
 /// A call of a verb.
 pub(super) struct Call<'a> {
     verb: Verb,
     target: &'a Target,
     dry_run: bool,
+    /// Whether the verb on the target is what the user has to be allowed.
+    is_authorized: bool,
 }
 
 impl<'a> Call<'a> {
@@ -29,25 +34,39 @@ impl<'a> Call<'a> {
             verb,
             target,
             dry_run: false,
+            is_authorized: true,
         }
     }
 
-    pub(super) fn dry(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
+    /// Returns a call that reads objects of many kinds, each of which its work authorizes. `target` is for metrics.
+    pub(super) fn of_many_kinds(verb: Verb, target: &'a Target) -> Self {
+        Self {
+            is_authorized: false,
+            ..Self::new(verb, target)
+        }
     }
 
-    /// Runs the work of the call in its span while holding a seat, and counts it.
-    pub(super) async fn observe<T>(
-        self,
-        extensions: &Extensions,
-        context: &RequestContext,
+    /// Runs the work of the call in its span, if it is allowed and while holding a seat, and counts it.
+    pub(super) async fn serve<T>(
+        mut self,
+        caller: &Caller,
         work: BoxFuture<'_, Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
+        let Caller {
+            context,
+            extensions,
+        } = caller;
+        self.dry_run = context.dry_run;
         let counted = metrics::Request::begin(self.info());
         let span = self.span(context);
         let outcome = span.in_scope(async {
             let _seat = self.seat(extensions).await?;
+            if self.is_authorized {
+                authorize(
+                    &context.user,
+                    &Attributes::of_target(self.verb, self.target),
+                )?;
+            }
             work.await
         });
         let outcome = outcome.await;
@@ -78,9 +97,9 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the labels of its metrics.
-    pub(super) fn info(&self) -> metrics::RequestInfo<'a> {
+    pub(super) fn info(&self) -> metrics::RequestLabels<'a> {
         let target = self.target;
-        metrics::RequestInfo {
+        metrics::RequestLabels {
             verb: Some(self.verb),
             method: "",
             dry_run: self.dry_run,

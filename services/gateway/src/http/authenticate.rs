@@ -1,4 +1,4 @@
-//! Authenticates requests, and serves the documents by which others verify tokens (OpenID Connect discovery).
+//! Authenticates and authorizes requests, and serves the documents by which others verify tokens (OpenID Connect discovery).
 
 use std::sync::Arc;
 
@@ -9,25 +9,41 @@ use axum::routing::get;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
+use setpoint_proto::ApiError;
 
-use super::query::Query;
 use super::response::{self, ApiResponse, ErrorResponse};
-use crate::access::authentication;
 use crate::access::service_account::ISSUER;
+use crate::access::{Identity, authentication};
 use crate::registry::Registry;
+use crate::request::authorization::authorize;
+use crate::request::{Query, RequestInfo};
 
 const KEYS: &str = "/openid/v1/jwks";
 
-/// Sets the user of a request as an extension.
+/// Sets the user of a request as an extension, and authorizes what it asks for.
 pub(super) async fn authenticate<F: Future<Output = Response>>(
     registry: &Registry,
+    info: &RequestInfo,
     mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    match authentication::identify(registry, &mut request).await {
-        Ok(()) => next(request).await,
+    match user_of(registry, info, request.headers_mut()).await {
+        Ok(user) => {
+            request.extensions_mut().insert(user);
+            next(request).await
+        }
         Err(error) => ErrorResponse(error).into_response(),
     }
+}
+
+async fn user_of(
+    registry: &Registry,
+    info: &RequestInfo,
+    headers: &mut HeaderMap,
+) -> Result<Identity, ApiError> {
+    let user = authentication::identify(registry, headers).await?;
+    authorize(&user, &info.attributes)?;
+    Ok(user)
 }
 
 /// Returns the routes of the documents about tokens.

@@ -11,12 +11,12 @@ use super::body::{self, DecodedBody};
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
 use super::list_options;
-use super::query::Query;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use crate::heavy::heavy;
 use crate::kinds;
 use crate::registry::{Deleted, ObjectResponse, RequestContext};
+use crate::request::Query;
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "DeleteOptions";

@@ -4,10 +4,10 @@ use setpoint_model::Revision;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::{ApiError, Reason};
 
-use super::query::Query;
-use super::route::Route;
 use super::write_options::{forbidden, unsupported};
 use crate::registry::{AtLeast, Filter, ListParams, RevisionMatch, Start, WatchSpec};
+use crate::request::Query;
+use crate::request::Route;
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "ListOptions";

@@ -15,13 +15,13 @@ use setpoint_proto::{ApiError, Reason};
 use super::body::{self, DecodedBody};
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
-use super::query::Query;
 use super::response::ApiResponse;
-use super::route::Route;
 use super::write_options::{self, FieldValidation};
 use super::yaml;
 use crate::heavy::heavy;
 use crate::registry::{Check, ObjectResponse, Patch};
+use crate::request::Query;
+use crate::request::Route;
 
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {

@@ -19,11 +19,12 @@ use setpoint_store::cache::{AllWatch, Written};
 use tokio::time::Instant;
 use tonic::{Request, Status};
 
-use crate::access;
-use crate::grpc::request::{context, revision};
+use crate::grpc::request::{open, revision};
 use crate::grpc::telemetry::Call;
 use crate::metrics::Watching;
 use crate::registry::{Cached, Registry, Target};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 
 /// The longest time without a bookmark, in which a watch that is lost can be continued at the last event or bookmark.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(10);
@@ -56,11 +57,10 @@ pub(super) async fn begin(
     registry: &Arc<Registry>,
     request: Request<WatchMetadataRequest>,
 ) -> Result<Events, ApiError> {
-    let (metadata, extensions, request) = request.into_parts();
-    let context = context(&metadata, &extensions, request.trace)?;
+    let (caller, request) = open(request, |message| message.trace.take())?;
     // Stands for all kinds in metrics.
     let target = Target::whole(kind_of::<Namespace>(), &Key::default());
-    let call = Call::new(Verb::Watch, &target);
+    let call = Call::of_many_kinds(Verb::Watch, &target);
     let open = Watching::begin(call.info());
     let after = match request.revision.as_str() {
         "" => None,
@@ -68,11 +68,15 @@ pub(super) async fn begin(
     };
     let watched = async {
         for kind in registry.cache().kinds().iter() {
-            access::allow(&context.user, Verb::Watch, kind, "")?;
+            let every = Target::whole(kind, &Key::default());
+            authorize(
+                &caller.context.user,
+                &Attributes::of_target(Verb::Watch, &every),
+            )?;
         }
         registry.cache().watch_all(after).await
     };
-    let (objects, changes) = call.observe(&extensions, &context, watched.boxed()).await?;
+    let (objects, changes) = call.serve(&caller, watched.boxed()).await?;
     let end = after.is_none().then(|| MetadataEvent {
         initial_events_end: true,
         ..bookmark(changes.reached())

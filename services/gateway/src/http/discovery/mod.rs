@@ -22,9 +22,9 @@ use setpoint_codec::rest::path_of;
 
 use super::accept::{self, Discovery};
 use super::not_found;
-use super::query::Query;
 use super::response::{self, ApiResponse, ErrorResponse};
 use crate::registry::Registry;
+use crate::request::Query;
 pub(crate) use order::priorities;
 
 use catalog::{Catalog, Version};

@@ -19,10 +19,10 @@ use setpoint_proto::ApiError;
 use super::accept;
 use super::discovery::etag;
 use super::not_found;
-use super::query::Query;
 use super::response::{self, ErrorResponse};
 use crate::aggregation::sort_by_priority;
 use crate::registry::Registry;
+use crate::request::Query;
 use document::{built, respond};
 
 const JSON: &str = "application/json";
