@@ -277,11 +277,11 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
         write!(impls, "{}", body(&message, &path))?;
         if flag(&rules, "computed") {
             computed.push_str(&entry);
-            write!(impls, "{}", resource(&message, &rules, &path))?;
+            write!(impls, "{}", resource(pool, &message, &rules, &path))?;
         }
         if is_stored(&rules) {
             stored.push_str(&entry);
-            write!(impls, "{}", resource(&message, &rules, &path))?;
+            write!(impls, "{}", resource(pool, &message, &rules, &path))?;
         }
     }
     let all = list("for_each_kind", "every kind, request bodies included", &all);
@@ -333,7 +333,12 @@ fn body(message: &MessageDescriptor, path: &str) -> String {
     )
 }
 
-fn resource(message: &MessageDescriptor, rules: &DynamicMessage, path: &str) -> String {
+fn resource(
+    pool: &DescriptorPool,
+    message: &MessageDescriptor,
+    rules: &DynamicMessage,
+    path: &str,
+) -> String {
     let (group, version, plural) = (
         text(rules, "group"),
         text(rules, "version"),
@@ -344,9 +349,33 @@ fn resource(message: &MessageDescriptor, rules: &DynamicMessage, path: &str) -> 
         _ => (format!("{group}/{version}"), format!("{plural}.{group}")),
     };
     format!(
-        "impl crate::Resource for {} {{\n    const KIND: &'static str = {:?};\n    const API_VERSION: &'static str = {api_version:?};\n    const RESOURCE: &'static str = {resource:?};\n    const TYPE_URL: &'static str = \"type.googleapis.com/{}\";\n    fn meta(&self) -> &crate::meta::ObjectMeta {{\n        &self.metadata\n    }}\n    fn meta_mut(&mut self) -> &mut crate::meta::ObjectMeta {{\n        &mut self.metadata\n    }}\n}}\n",
+        "impl crate::Resource for {} {{\n    type Status = {};\n    const KIND: &'static str = {:?};\n    const API_VERSION: &'static str = {api_version:?};\n    const RESOURCE: &'static str = {resource:?};\n    const TYPE_URL: &'static str = \"type.googleapis.com/{}\";\n    fn meta(&self) -> &crate::meta::ObjectMeta {{\n        &self.metadata\n    }}\n    fn meta_mut(&mut self) -> &mut crate::meta::ObjectMeta {{\n        &mut self.metadata\n    }}\n{}}}\n",
         path.replace("$crate", "crate"),
+        status(message),
         message.name(),
         message.full_name(),
+        set_status(pool, message),
     )
+}
+
+/// Returns the type of a kind's status: `Infallible`, which has no value, for a kind without one.
+fn status(message: &MessageDescriptor) -> String {
+    match status_field(message).map(|field| field.kind()) {
+        Some(Kind::Message(status)) => rust_path(status.full_name()).replace("$crate", "crate"),
+        _ => "std::convert::Infallible".to_owned(),
+    }
+}
+
+fn set_status(pool: &DescriptorPool, message: &MessageDescriptor) -> String {
+    let set = match status_field(message) {
+        Some(field) if flag(&field_rules(pool, &field), "value") => "self.status = status;",
+        Some(_) => "self.status = Some(status);",
+        None => "match status {}",
+    };
+    format!("    fn set_status(&mut self, status: Self::Status) {{\n        {set}\n    }}\n")
+}
+
+fn status_field(message: &MessageDescriptor) -> Option<FieldDescriptor> {
+    let field = message.get_field_by_name("status")?;
+    matches!(field.kind(), Kind::Message(_)).then_some(field)
 }

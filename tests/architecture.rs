@@ -1,6 +1,8 @@
 //! The allowed dependencies between the crates of this workspace.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -27,6 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["host", "model", "proto", "task", "telemetry", "transport"],
     ),
     ("host", &["proto", "task", "telemetry"]),
+    // The state of containers is as private to its user as that of any process: the rule is in host.
+    ("runtime", &["host", "model", "proto", "task"]),
     ("workload", &["controller", "model", "proto"]),
     // The registration of metrics is in telemetry.
     (
@@ -105,7 +109,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("serviceaccount-controller", SERVICE),
     ("statefulset-controller", SERVICE),
     ("scheduler", SERVICE),
-    ("node-agent", SERVICE),
+    (
+        "node-agent",
+        &["controller", "host", "model", "proto", "runtime", "task"],
+    ),
     ("ctl", &["host", "controller", "model", "proto"]),
     // The tests of any crate may use it.
     ("testkit", &[]),
@@ -248,4 +255,57 @@ fn pure_crates_do_no_io() {
             );
         }
     }
+}
+
+#[test]
+fn targets_that_build_no_tests_contain_none() {
+    for package in packages() {
+        let targets = package["targets"].as_array().expect("targets");
+        for target in targets.iter().filter(|target| is_untested(target)) {
+            for file in sources_of(target, targets) {
+                let text = fs::read_to_string(&file).expect("sources are readable");
+                let tests = ["#[test]", "#[tokio::test", "proptest!"];
+                assert!(
+                    !tests.iter().any(|test| text.contains(test)),
+                    "{file:?} has tests, but its target has `test = false`"
+                );
+            }
+        }
+    }
+}
+
+/// Reports whether a target is a library or a program without a test binary.
+fn is_untested(target: &Value) -> bool {
+    let kinds = ["lib", "bin"].map(Value::from);
+    target["test"] == false && kinds.contains(&target["kind"][0])
+}
+
+/// Returns the files of a target: those of its folder, or its root alone where a library has the same folder.
+fn sources_of(target: &Value, all: &[Value]) -> Vec<PathBuf> {
+    let root = root_of(target);
+    let is_library = |target: &Value| target["kind"][0] == "lib";
+    let shared = |other: &Value| is_library(other) && root_of(other).parent() == root.parent();
+    if !is_library(target) && all.iter().any(shared) {
+        return vec![root];
+    }
+    files_in(root.parent().expect("a folder"))
+}
+
+fn root_of(target: &Value) -> PathBuf {
+    target["src_path"].as_str().expect("a path").into()
+}
+
+/// Returns the sources below a folder.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("folders are readable");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.flat_map(sources_at).collect()
+}
+
+fn sources_at(path: PathBuf) -> Vec<PathBuf> {
+    if path.is_dir() {
+        return files_in(&path);
+    }
+    let is_source = path.extension().is_some_and(|extension| extension == "rs");
+    is_source.then_some(path).into_iter().collect()
 }

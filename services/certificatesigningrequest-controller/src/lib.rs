@@ -24,7 +24,7 @@ mod view;
 
 pub use authority::Authority;
 pub use plan::{Action, World, plan};
-pub use reconciler::{CONTROLLER, Requests, run};
+pub use reconciler::{CONTROLLER, Requests};
 pub use request::Request;
 pub use settings::Signing;
 pub use signer::Signer;

@@ -1,6 +1,5 @@
 //! The controller: its informer, and its implementation of [`Reconciler`].
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use setpoint_controller::events::{is_reported, reference};
@@ -23,18 +22,14 @@ pub struct Requests {
     pub events: Recorder,
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Signing> = Hosted {
     name: "certificatesigningrequest-controller",
     resource: CertificateSigningRequest::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Signing::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     signing: Signing,
@@ -50,9 +45,9 @@ pub async fn run(
 }
 
 impl Reconciler for Requests {
+    type Object = CertificateSigningRequest;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         Some(World {

@@ -3,19 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use setpoint_host::duration;
+use setpoint_host::DurationText;
+use setpoint_host::settings::first_broken;
 
-/// The settings of the signer; the default duration is upstream's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How the certificatesigningrequest-controller signs certificates; the default duration is upstream's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Signing {
-    /// The file with the certificate of the CA; empty for a CA that is made once and kept in a Secret.
+    /// File with the certificate of the CA that signs certificates; empty for one that is made once and kept in the Secret
+    /// setpoint-system/cluster-signer.
     pub ca_certificate: PathBuf,
-    /// The file with its private key.
+    /// File with the private key of that CA (PKCS #8).
     pub ca_key: PathBuf,
-    /// The longest time for which a certificate is valid.
-    #[serde(with = "duration")]
+    /// Longest time for which a signed certificate is valid; at least 10m.
+    #[serde(with = "DurationText")]
     pub duration: Duration,
 }
 
@@ -37,45 +40,29 @@ impl Signing {
     pub fn makes_ca(&self) -> bool {
         self.ca_certificate.as_os_str().is_empty()
     }
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first invalid value.
-    pub fn validate(&self) -> Result<(), String> {
-        if self.ca_certificate.as_os_str().is_empty() != self.ca_key.as_os_str().is_empty() {
-            return Err("ca_certificate and ca_key must be given together".to_owned());
-        }
-        match self.duration >= Self::SHORTEST {
-            true => Ok(()),
-            false => Err("duration must be at least 10m".to_owned()),
-        }
-    }
 }
 
-/// The descriptions of [`Signing`] for `--help`, as the table of this name.
-#[macro_export]
-macro_rules! describe_signing {
-    ($table:literal) => {
-        [
+impl setpoint_host::Settings for Signing {
+    fn validate(&self) -> Result<(), String> {
+        let [certificate, key] =
+            [&self.ca_certificate, &self.ca_key].map(|file| file.as_os_str().is_empty());
+        first_broken(&[
             (
-                concat!($table, ".ca_certificate"),
-                "File with the certificate of the CA that signs certificates; empty for one that is made once and kept in the Secret setpoint-system/cluster-signer",
+                certificate == key,
+                "ca_certificate and ca_key must be given together",
             ),
             (
-                concat!($table, ".ca_key"),
-                "File with the private key of that CA (PKCS #8)",
+                self.duration >= Self::SHORTEST,
+                "duration must be at least 10m",
             ),
-            (
-                concat!($table, ".duration"),
-                "Longest time for which a signed certificate is valid; at least 10m",
-            ),
-        ]
-    };
+        ])
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use setpoint_host::Settings as _;
+
     use super::*;
 
     #[test]

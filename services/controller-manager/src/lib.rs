@@ -4,44 +4,43 @@ mod settings;
 
 use std::process::ExitCode;
 
-use setpoint_controller::Hosted;
+use setpoint_controller::{AnyHosted, Configured};
 use setpoint_host as host;
 
-use settings::Settings;
+use settings::Controllers;
 
 /// All controllers that the process can run.
-const CONTROLLERS: &[Hosted] = &[
-    setpoint_certificatesigningrequest_controller::CONTROLLER,
-    setpoint_cronjob_controller::CONTROLLER,
-    setpoint_daemonset_controller::CONTROLLER,
-    setpoint_deployment_controller::CONTROLLER,
-    setpoint_disruption_controller::CONTROLLER,
-    setpoint_endpointslice_controller::CONTROLLER,
-    setpoint_garbage_collector_controller::CONTROLLER,
-    setpoint_horizontalpodautoscaler_controller::CONTROLLER,
-    setpoint_job_controller::CONTROLLER,
-    setpoint_namespace_controller::CONTROLLER,
-    setpoint_node_lifecycle_controller::CONTROLLER,
-    setpoint_node_lifecycle_controller::TAINT_EVICTION,
-    setpoint_persistentvolume_controller::claim::CONTROLLER,
-    setpoint_persistentvolume_controller::volume::CONTROLLER,
-    setpoint_podgc_controller::CONTROLLER,
-    setpoint_replicaset_controller::CONTROLLER,
-    setpoint_replicaset_controller::REPLICATION_CONTROLLER,
-    setpoint_resourcequota_controller::CONTROLLER,
-    setpoint_serviceaccount_controller::account::CONTROLLER,
-    setpoint_serviceaccount_controller::root_ca::CONTROLLER,
-    setpoint_statefulset_controller::CONTROLLER,
+const CONTROLLERS: &[&dyn AnyHosted] = &[
+    &setpoint_certificatesigningrequest_controller::CONTROLLER,
+    &setpoint_cronjob_controller::CONTROLLER,
+    &setpoint_daemonset_controller::CONTROLLER,
+    &setpoint_deployment_controller::CONTROLLER,
+    &setpoint_disruption_controller::CONTROLLER,
+    &setpoint_endpointslice_controller::CONTROLLER,
+    &setpoint_garbage_collector_controller::CONTROLLER,
+    &setpoint_horizontalpodautoscaler_controller::CONTROLLER,
+    &setpoint_job_controller::CONTROLLER,
+    &setpoint_namespace_controller::CONTROLLER,
+    &setpoint_node_lifecycle_controller::CONTROLLER,
+    &setpoint_node_lifecycle_controller::TAINT_EVICTION,
+    &setpoint_persistentvolume_controller::claim::CONTROLLER,
+    &setpoint_persistentvolume_controller::volume::CONTROLLER,
+    &setpoint_podgc_controller::CONTROLLER,
+    &setpoint_replicaset_controller::CONTROLLER,
+    &setpoint_replicaset_controller::REPLICATION_CONTROLLER,
+    &setpoint_resourcequota_controller::CONTROLLER,
+    &setpoint_serviceaccount_controller::account::CONTROLLER,
+    &setpoint_serviceaccount_controller::root_ca::CONTROLLER,
+    &setpoint_statefulset_controller::CONTROLLER,
 ];
 
 /// Runs the process.
 #[tokio::main(worker_threads = 2)]
 pub async fn main() -> ExitCode {
-    host::run("controller-manager", |host, settings: Settings| {
-        let (chosen, runtime) = (settings.chosen(), settings.clone().runtime());
-        Hosted::start_all(chosen, host, runtime, move |hosted, replica, runtime| {
-            settings.run(hosted, replica, runtime)
-        })
-    })
+    host::run_with(
+        "controller-manager",
+        Controllers,
+        |host, settings, chosen| Configured::start_all(chosen, host, settings),
+    )
     .await
 }

@@ -37,7 +37,7 @@ pub struct CronJobs {
 pub const CONTROLLER: Hosted = Hosted {
     name: "cronjob-controller",
     resource: CronJob::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -70,9 +70,9 @@ fn local() -> TimeZone {
 }
 
 impl Reconciler for CronJobs {
+    type Object = CronJob;
     type World = World;
     type Action = Action;
-    type Status = CronJobStatus;
 
     fn begin(&self) {
         self.schedules.clear();
@@ -115,16 +115,6 @@ impl Reconciler for CronJobs {
 
     fn status(world: &World, outcome: &Outcome<Action>) -> Option<CronJobStatus> {
         status(world, outcome)
-    }
-
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: CronJobStatus,
-    ) -> Result<Receipt, ApiError> {
-        let set = |cronjob: &mut CronJob| cronjob.status = status;
-        client.update_status_of(&world.cronjob.meta, set).await
     }
 
     fn retry_after(error: &ApiError) -> Option<Duration> {

@@ -30,7 +30,7 @@ pub struct DaemonSets {
 pub const CONTROLLER: Hosted = Hosted {
     name: "daemonset-controller",
     resource: DaemonSet::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -98,9 +98,9 @@ impl DaemonSets {
 }
 
 impl Reconciler for DaemonSets {
+    type Object = DaemonSet;
     type World = World;
     type Action = Action;
-    type Status = DaemonSetStatus;
 
     fn begin(&self) {
         self.backoffs.clear();
@@ -143,15 +143,5 @@ impl Reconciler for DaemonSets {
 
     fn status(world: &World, outcome: &Outcome<Action>) -> Option<DaemonSetStatus> {
         status(world, outcome)
-    }
-
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: DaemonSetStatus,
-    ) -> Result<Receipt, ApiError> {
-        let set = |set: &mut DaemonSet| set.status = status;
-        client.update_status_of(&world.set.meta, set).await
     }
 }

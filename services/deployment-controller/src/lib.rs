@@ -21,5 +21,5 @@ pub use deployment::{DeploymentView, Strategy};
 pub use plan::{Action, plan};
 pub use reconciler::{CONTROLLER, Deployments};
 pub use set::ReplicaSetView;
-pub use status::{Report, status};
+pub use status::{revision, status};
 pub use world::World;

@@ -9,7 +9,7 @@ use setpoint_model::{Key, Meta};
 use setpoint_proto::{ApiError, Resource as _, apps};
 
 use crate::annotations::REVISION;
-use crate::{Action, DeploymentView, ReplicaSetView, Report, World, act, plan, status};
+use crate::{Action, DeploymentView, ReplicaSetView, World, act, plan, revision, status};
 
 /// The Deployment reconciler.
 pub struct Deployments {
@@ -25,7 +25,7 @@ pub struct Deployments {
 pub const CONTROLLER: Hosted = Hosted {
     name: "deployment-controller",
     resource: apps::Deployment::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -47,9 +47,9 @@ async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
 }
 
 impl Reconciler for Deployments {
+    type Object = apps::Deployment;
     type World = World;
     type Action = Action;
-    type Status = Report;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         World::observe(&self.deployments, &self.sets, key, inputs)
@@ -81,7 +81,7 @@ impl Reconciler for Deployments {
         act::record(&self.events, &world.deployment, action, result);
     }
 
-    fn status(world: &World, outcome: &Outcome<Action>) -> Option<Report> {
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<apps::DeploymentStatus> {
         status(world, outcome)
     }
 
@@ -90,18 +90,16 @@ impl Reconciler for Deployments {
         &self,
         client: &Client,
         world: &World,
-        report: Report,
+        status: apps::DeploymentStatus,
     ) -> Result<Receipt, ApiError> {
         let meta = &world.deployment.meta;
         let mut metadata = meta.precondition();
         metadata.annotations = meta.annotations.clone();
-        let revision = report
-            .revision
-            .map(|revision| (REVISION.to_owned(), revision.to_string()));
+        let revision = revision(world).map(|revision| (REVISION.to_owned(), revision.to_string()));
         metadata.annotations.extend(revision);
         let deployment = apps::Deployment {
             metadata,
-            status: report.status,
+            status,
             ..Default::default()
         };
         Ok(client.update_status(&deployment).await?.receipt())

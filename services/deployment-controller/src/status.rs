@@ -7,17 +7,8 @@ use setpoint_proto::apps::DeploymentStatus;
 use crate::replica_sets::ReplicaSets;
 use crate::{Action, ReplicaSetView, World, progress};
 
-/// The status and the annotation to be written to a Deployment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The revision of the current template, for the annotation that `kubectl rollout` reads.
-    pub revision: Option<i64>,
-    /// The status.
-    pub status: DeploymentStatus,
-}
-
-/// Returns the status that must be written; `None` if it has not changed.
-pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Report> {
+/// Returns the status that must be written; `None` if neither it nor [`revision`] has changed.
+pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<DeploymentStatus> {
     let sets = ReplicaSets::of(world);
     let deployment = sets.deployment;
     let mut status = counts(&sets);
@@ -32,12 +23,16 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Report> {
     };
     status.collision_count = collision_count(&sets);
     let present = deployment.meta.annotation(crate::annotations::REVISION);
-    let revision = sets
-        .new
-        .map(ReplicaSetView::revision)
-        .filter(|revision| *revision > 0);
-    let renumbered = revision.is_some_and(|revision| present != Some(&revision.to_string()));
-    (renumbered || status != deployment.status).then_some(Report { revision, status })
+    let revision = revision(world).map(|revision| revision.to_string());
+    let renumbered = revision.is_some_and(|revision| present != Some(&revision));
+    (renumbered || status != deployment.status).then_some(status)
+}
+
+/// Returns the revision of the current template, for the annotation that `kubectl rollout` reads.
+pub fn revision(world: &World) -> Option<i64> {
+    let new = ReplicaSets::of(world).new;
+    new.map(ReplicaSetView::revision)
+        .filter(|revision| *revision > 0)
 }
 
 /// Returns the counts of Pods, without conditions and collision count.

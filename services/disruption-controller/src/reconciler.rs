@@ -32,7 +32,7 @@ pub struct Budgets {
 pub const CONTROLLER: Hosted = Hosted {
     name: "disruption-controller",
     resource: PodDisruptionBudget::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -94,9 +94,9 @@ impl Budgets {
 }
 
 impl Reconciler for Budgets {
+    type Object = PodDisruptionBudget;
     type World = World;
     type Action = Infallible;
-    type Status = PodDisruptionBudgetStatus;
 
     fn begin(&self) {
         self.scales.lock().clear();
@@ -145,9 +145,10 @@ impl Reconciler for Budgets {
         world: &World,
         status: PodDisruptionBudgetStatus,
     ) -> Result<Receipt, ApiError> {
-        let set = |budget: &mut PodDisruptionBudget| budget.status = status;
-        let written = client.update_status_of(&world.budget.meta, set).await?;
+        let meta = &world.budget.meta;
+        let written = client.update_status_of::<PodDisruptionBudget>(meta, status);
+        let receipt = written.await?;
         self.report(world);
-        Ok(written)
+        Ok(receipt)
     }
 }

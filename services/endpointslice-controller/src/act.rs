@@ -9,6 +9,7 @@ use crate::Action;
 
 pub(crate) async fn act(
     client: &Client,
+    events: &Recorder,
     service: &Whole<Service>,
     action: &Action,
 ) -> Result<Receipt, ApiError> {
@@ -21,6 +22,10 @@ pub(crate) async fn act(
         Action::Delete(slice) => client.delete_unchanged::<EndpointSlice>(slice).await,
         Action::CreateEndpoints(endpoints) => Ok(client.create(&**endpoints).await?.receipt()),
         Action::UpdateEndpoints(endpoints) => Ok(client.update(&**endpoints).await?.receipt()),
+        Action::Report(problem) => {
+            report(events, service, problem);
+            Ok(Receipt::none())
+        }
     }
 }
 
@@ -51,7 +56,7 @@ pub(crate) fn record(
 }
 
 /// Records an Event about slices that lack endpoints.
-pub(crate) fn report(events: &Recorder, service: &Whole<Service>, problem: &str) {
+fn report(events: &Recorder, service: &Whole<Service>, problem: &str) {
     let about = events::reference::<Service>(&service.meta);
     let key = &service.meta.key;
     let message = format!("Error updating Endpoint Slices for Service {key}: {problem}");

@@ -20,7 +20,7 @@ mod topology;
 
 pub use group::{Family, Group};
 pub use mirror::groups as mirrored;
-pub use plan::{Action, SLICE_MAX, World, plan, report};
+pub use plan::{Action, SLICE_MAX, World, plan};
 pub use pods::{PodView, groups as of_pods};
 pub use reconciler::{CONTROLLER, Services};
 pub use topology::{NodeView, Zones};

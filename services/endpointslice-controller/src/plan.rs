@@ -33,13 +33,13 @@ pub struct World {
     pub slices: Vec<Arc<Whole<EndpointSlice>>>,
     /// The Endpoints of its name.
     pub endpoints: Option<Arc<Whole<Endpoints>>>,
-    /// Whether the user was told of addresses to which the Service may not forward.
+    /// Whether there is an Event about addresses to which the Service may not forward.
     pub is_reported: bool,
     /// A random number, for the names of new slices.
     pub seed: u64,
 }
 
-/// A write of a slice or of Endpoints.
+/// A write of a slice or of Endpoints, or an Event about them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Create a slice.
@@ -52,6 +52,8 @@ pub enum Action {
     CreateEndpoints(Box<Endpoints>),
     /// Replace Endpoints.
     UpdateEndpoints(Box<Endpoints>),
+    /// Record an Event about an address that no slice may have: a Service has no field for it.
+    Report(String),
 }
 
 /// Computes the writes. A Service of the type `ExternalName` has no endpoints, and one without a selector keeps what was written
@@ -69,22 +71,15 @@ pub fn plan(world: &World) -> Plan<Action> {
     plan
 }
 
-/// Returns what the user has to be told: the first address to which the Service may not forward.
-pub fn report(world: &World) -> Option<String> {
-    let spec = &world.service.object.spec;
-    let follows = !spec.selector.is_empty() && spec.r#type != "ExternalName";
-    if world.is_reported || world.service.meta.deleting || !follows {
-        return None;
-    }
-    let mut selected: Vec<_> = world.pods.iter().map(|pod| &**pod).collect();
-    selected.sort_by(|a, b| a.meta.key.name.cmp(&b.meta.key.name));
-    pods::refused(selected)
-}
-
 fn follow_pods(world: &World, plan: &mut Plan<Action>) {
     let service = &world.service.object;
     let mut selected: Vec<_> = world.pods.iter().map(|pod| &**pod).collect();
     selected.sort_by(|a, b| a.meta.key.name.cmp(&b.meta.key.name));
+    let refused = pods::refused(selected.iter().copied());
+    if let Some(problem) = refused.filter(|_| !world.is_reported) {
+        let because = "the Service may not forward to an address of its Pods";
+        plan.step(Action::Report(problem), because);
+    }
     let wanted = Wanted {
         groups: pods::groups(service, selected, &world.zones),
         labels: labels::of_slices(service),

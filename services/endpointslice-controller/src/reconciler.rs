@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
-    Client, Delta, Hosted, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
-    Replica, Whole,
+    Client, Delta, Hosted, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
+    Whole,
 };
 use setpoint_model::{Key, Meta, Selector};
 use setpoint_proto::core::{Endpoints, Service};
@@ -15,7 +15,7 @@ use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Resource as _};
 
 use crate::labels::SERVICE_NAME;
-use crate::{Action, NodeView, PodView, World, act, plan, report};
+use crate::{Action, NodeView, PodView, World, act, plan};
 
 /// The reconciler of Services.
 pub struct Services {
@@ -33,7 +33,7 @@ pub struct Services {
 pub const CONTROLLER: Hosted = Hosted {
     name: "endpointslice-controller",
     resource: Service::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -132,9 +132,9 @@ impl Services {
 }
 
 impl Reconciler for Services {
+    type Object = Service;
     type World = World;
     type Action = Action;
-    type Status = String;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         let service = self.services.get(key)?;
@@ -175,6 +175,7 @@ impl Reconciler for Services {
             Action::CreateEndpoints(endpoints) | Action::UpdateEndpoints(endpoints) => {
                 (Endpoints::RESOURCE, &endpoints.metadata.name)
             }
+            Action::Report(_) => return None,
         };
         let namespace = &world.service.meta.key.namespace;
         Some(Key::new(namespace, name).in_resource(resource))
@@ -186,26 +187,13 @@ impl Reconciler for Services {
         world: &World,
         action: &Action,
     ) -> Result<Receipt, ApiError> {
-        act::act(client, &world.service, action).await
-    }
-
-    fn status(world: &World, _: &Outcome<Action>) -> Option<String> {
-        report(world)
-    }
-
-    /// Records an Event: a Service has no field for it.
-    async fn update_status(
-        &self,
-        _: &Client,
-        world: &World,
-        problem: String,
-    ) -> Result<Receipt, ApiError> {
-        act::report(&self.events, &world.service, &problem);
-        self.keep_reported(&world.service.meta);
-        Ok(Receipt::none())
+        act::act(client, &self.events, &world.service, action).await
     }
 
     fn record(&self, world: &World, action: &Action, result: &Result<Receipt, ApiError>) {
+        if let Action::Report(_) = action {
+            self.keep_reported(&world.service.meta);
+        }
         act::record(&self.events, &world.service, action, result);
     }
 }

@@ -1,7 +1,6 @@
 //! The controller: the graph, the live reads, and its implementation of [`Reconciler`].
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -10,7 +9,7 @@ use setpoint_controller::{
     runtime,
 };
 use setpoint_model::{Key, Meta};
-use setpoint_proto::meta::OwnerReference;
+use setpoint_proto::meta::{OwnerReference, PartialObjectMetadata};
 use setpoint_proto::{ApiError, Reason};
 use tracing::warn;
 
@@ -42,7 +41,7 @@ struct Memory {
 pub const CONTROLLER: Hosted = Hosted {
     name: "garbage-collector-controller",
     resource: "",
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 /// Runs the controller until the process shuts down.
@@ -130,9 +129,9 @@ impl Collector {
 }
 
 impl Reconciler for Collector {
+    type Object = PartialObjectMetadata;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn begin(&self) {
         *self.memory.lock() = Memory::default();

@@ -1,25 +1,26 @@
 //! The API server over etcd: gRPC for controllers and REST for kubectl, on one port.
 
-pub mod access;
-mod adapter;
 mod admission;
 mod agents;
 mod aggregation;
 mod background;
+mod computed;
+mod converter;
+mod dial_policy;
 pub mod explain;
-mod flow_control;
 mod grpc;
-mod heavy;
 mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
 mod kinds;
 mod metrics;
+mod offload;
 mod outbound;
-mod peers;
+mod prometheus_adapter;
 pub mod registry;
 mod request;
+mod reviews;
 mod router;
 mod server_info;
 mod settings;
@@ -27,8 +28,8 @@ mod start;
 mod usage;
 mod webhook;
 
-pub use adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
-pub use peers::Peers;
+pub use dial_policy::DialPolicy;
+pub use prometheus_adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
 pub use router::router;
 pub use server_info::ServerInfo;
 pub use settings::Settings;

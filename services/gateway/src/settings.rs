@@ -4,54 +4,77 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use setpoint_host as host;
+use setpoint_host::settings::first_broken;
+use setpoint_host::{self as host, DurationText};
 use setpoint_store::{cache, etcd};
 
-use crate::adapter;
 use crate::aggregation::FrontProxy;
-use crate::flow_control::FlowControl;
+use crate::prometheus_adapter;
+use crate::request::flow_control::FlowControl;
 
 /// The settings of the gateway.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
+    /// Address and port to listen on; port 0 picks a free port.
     listen: SocketAddr,
-    #[serde(with = "host::duration")]
+    /// Time after which a watcher that does not read its stream is disconnected.
+    #[serde(with = "DurationText")]
     stall: Duration,
-    #[serde(with = "host::duration")]
+    /// Interval of comparing the cache with etcd, which also follows each reconnection; 0s for never.
+    #[serde(with = "DurationText")]
     cache_check: Duration,
-    #[serde(with = "host::duration")]
+    /// Time after its last write at which an Event is deleted.
+    #[serde(with = "DurationText")]
     event_ttl: Duration,
+    /// File with the key by which gateways and agents of nodes prove themselves to each other, which agents make if it does not
+    /// exist; empty to connect to no agent.
     agent_secret_file: PathBuf,
+    /// Certificate by which other API servers (of APIServices) recognise the gateway, and its CA. Without these files, both are made
+    /// once and kept in the Secret setpoint-system/front-proxy.
     front_proxy: FrontProxyFiles,
+    /// Reads executed concurrently; others wait. Watches and requests about Leases and Nodes do not count.
     max_requests_inflight: usize,
+    /// Writes executed concurrently; others wait.
     max_mutating_requests_inflight: usize,
+    /// Connection to etcd.
     etcd: Etcd,
+    /// Detection of managers that overwrite each other's fields.
     flaps: Flaps,
+    /// Metrics of other sources, for HorizontalPodAutoscalers: a Prometheus server, and the query of each metric.
     metrics: adapter::Settings,
 }
 
 /// Detection of managers that overwrite each other's fields.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct Flaps {
-    #[serde(with = "host::duration")]
+    /// Window in which two managers that write one field in four turns are reported; 0s for never.
+    #[serde(with = "DurationText")]
     window: Duration,
 }
 
 /// The files of the certificate by which other API servers recognise the gateway. All are empty, or none is.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 struct FrontProxyFiles {
+    /// File with the CA of the certificate by which API servers of APIServices recognise the gateway; empty for a CA and a
+    /// certificate that are made once and kept in the Secret setpoint-system/front-proxy.
     ca: PathBuf,
+    /// File with that certificate; empty as `front_proxy.ca` is.
     certificate: PathBuf,
+    /// File with the private key of that certificate; empty as `front_proxy.ca` is.
     key: PathBuf,
 }
 
 /// The connection to etcd.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct Etcd {
+    /// Client URLs of the etcd members.
     endpoints: Vec<String>,
-    #[serde(with = "host::duration")]
+    /// Timeout of a call to etcd, including retries.
+    #[serde(with = "DurationText")]
     timeout: Duration,
+    /// Concurrent writes to etcd; the sum over all gateways should stay below 128.
     in_flight: usize,
 }
 
@@ -81,99 +104,37 @@ impl Default for Settings {
 }
 
 impl host::Settings for Settings {
-    fn describe() -> &'static [(&'static str, &'static str)] {
-        &[
-            (
-                "stall",
-                "Time after which a watcher that does not read its stream is disconnected",
-            ),
-            (
-                "cache_check",
-                "Interval of comparing the cache with etcd, which also follows each reconnection; 0s for never",
-            ),
-            (
-                "event_ttl",
-                "Time after its last write at which an Event is deleted",
-            ),
-            (
-                "agent_secret_file",
-                "File with the key by which gateways and agents of nodes prove themselves to each other, which agents make if it does not exist; empty to connect to no agent",
-            ),
-            (
-                "front_proxy.ca",
-                "File with the CA of the certificate by which API servers of APIServices recognise the gateway; empty for a CA and a certificate that are made once and kept in the Secret setpoint-system/front-proxy",
-            ),
-            (
-                "front_proxy.certificate",
-                "File with that certificate; empty as front_proxy.ca is",
-            ),
-            (
-                "front_proxy.key",
-                "File with the private key of that certificate; empty as front_proxy.ca is",
-            ),
-            (
-                "max_requests_inflight",
-                "Reads executed concurrently; others wait. Watches and requests about Leases and Nodes do not count",
-            ),
-            (
-                "max_mutating_requests_inflight",
-                "Writes executed concurrently; others wait",
-            ),
-            ("etcd.endpoints", "Client URLs of the etcd members"),
-            (
-                "etcd.timeout",
-                "Timeout of a call to etcd, including retries",
-            ),
-            (
-                "etcd.in_flight",
-                "Concurrent writes to etcd; the sum over all gateways should stay below 128",
-            ),
-            (
-                "flaps.window",
-                "Window in which two managers that write one field in four turns are reported; 0s for never",
-            ),
-            (
-                "metrics.prometheus",
-                "URL of the Prometheus server that custom.metrics.k8s.io and external.metrics.k8s.io are read from; empty for none",
-            ),
-            ("metrics.timeout", "Timeout of a query of Prometheus"),
-            (
-                "metrics.custom",
-                "Metrics of objects: a list of tables in the settings file",
-            ),
-            (
-                "metrics.external",
-                "Metrics of no object: a list of tables in the settings file",
-            ),
-        ]
-    }
-
     fn validate(&self) -> Result<(), String> {
-        if self.etcd.endpoints.is_empty() {
-            return Err("etcd.endpoints must not be empty".into());
-        }
         let files = &self.front_proxy;
         let files = [&files.ca, &files.certificate, &files.key];
         let given = files.iter().filter(|file| !file.as_os_str().is_empty());
-        if ![0, files.len()].contains(&given.count()) {
-            let files = "front_proxy.ca, front_proxy.certificate and front_proxy.key";
-            return Err(format!("either all of {files} or none must be set"));
-        }
-        if self.stall.is_zero() {
-            return Err("stall must be greater than 0".into());
-        }
-        if self.etcd.in_flight == 0 || self.etcd.timeout.is_zero() {
-            return Err("etcd.in_flight and etcd.timeout must be greater than 0".into());
-        }
-        if self.max_requests_inflight == 0 || self.max_mutating_requests_inflight == 0 {
-            return Err(
-                "max_requests_inflight and max_mutating_requests_inflight must be greater than 0"
-                    .into(),
-            );
-        }
-        if self.event_ttl.is_zero() {
-            return Err("event_ttl must be greater than 0".into());
-        }
+        let inflight = [
+            self.max_requests_inflight,
+            self.max_mutating_requests_inflight,
+        ];
+        first_broken(&[
+            (
+                !self.etcd.endpoints.is_empty(),
+                "etcd.endpoints must not be empty",
+            ),
+            (
+                [0, files.len()].contains(&given.count()),
+                "either all of front_proxy.ca, front_proxy.certificate and front_proxy.key or none must be set",
+            ),
+            (!self.stall.is_zero(), "stall must be greater than 0"),
+            (
+                self.etcd.in_flight > 0 && !self.etcd.timeout.is_zero(),
+                "etcd.in_flight and etcd.timeout must be greater than 0",
+            ),
+            (
+                !inflight.contains(&0),
+                "max_requests_inflight and max_mutating_requests_inflight must be greater than 0",
+            ),
+            (
+                !self.event_ttl.is_zero(),
+                "event_ttl must be greater than 0",
+            ),
+        ])?;
         self.metrics.validate()
     }
 }
@@ -252,13 +213,15 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect_file;
     use setpoint_host::Settings as _;
 
     use super::*;
 
     #[test]
-    fn every_setting_has_a_description() {
-        assert!(host::settings::undescribed::<Settings>().is_empty());
+    fn the_settings_file_has_every_setting_with_its_default() {
+        let template = host::settings::template::<Settings>("gateway", &());
+        expect_file!["../../../deploy/config/gateway.toml"].assert_eq(&template);
     }
 
     /// Checks F29.

@@ -11,14 +11,13 @@ use setpoint_proto::core::Node;
 use setpoint_proto::setpoint::node_client::NodeClient;
 use setpoint_proto::setpoint::{PodUsage, UsageRequest};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::cache::{AtLeast, Filter};
+use setpoint_store::cache::{AtLeast, Cache, Filter};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tracing::debug;
 
 use crate::agents::{Agent, AgentAddress};
-use crate::peers::Peers;
-use crate::registry::{Registry, readable};
+use crate::dial_policy::DialPolicy;
 
 /// The time for which what the agents have answered is used again.
 const FRESH: Duration = Duration::from_secs(5);
@@ -39,16 +38,19 @@ impl Usage {
     ///
     /// # Errors
     /// Errors of the cache.
-    pub async fn of_pods(&self, registry: &Registry) -> Result<Arc<Vec<PodUsage>>, ApiError> {
+    pub(crate) async fn of_pods(
+        &self,
+        cache: &Cache,
+        policy: &DialPolicy,
+    ) -> Result<Arc<Vec<PodUsage>>, ApiError> {
         let mut last = self.last.lock().await;
         if let Some((at, usage)) = &*last
             && at.elapsed() < FRESH
         {
             return Ok(usage.clone());
         }
-        let agents = agents(registry).await?.into_values();
-        let peers = registry.peers();
-        let answers = agents.map(|at| async move { read(peers, &at).await.unwrap_or_default() });
+        let agents = agents(cache, policy).await?.into_values();
+        let answers = agents.map(|at| async move { read(policy, &at).await.unwrap_or_default() });
         let answers = futures::stream::iter(answers).buffer_unordered(CONCURRENCY);
         let answers: Vec<_> = answers.collect().await;
         let usage = Arc::new(answers.into_iter().flatten().collect::<Vec<_>>());
@@ -58,11 +60,14 @@ impl Usage {
 }
 
 /// Returns the address of each agent, as one of its nodes declares it: one agent may serve many.
-async fn agents(registry: &Registry) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
+async fn agents(
+    cache: &Cache,
+    policy: &DialPolicy,
+) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
     let filter = Filter::all(kind_of::<Node>(), "");
-    let snapshot = registry.cache().list(&filter, AtLeast::Any).await?;
+    let snapshot = cache.list(&filter, AtLeast::Any).await?;
     let mut agents = BTreeMap::new();
-    let key = match registry.peers().agent_key() {
+    let key = match policy.agent_key() {
         Ok(key) => key,
         Err(error) => {
             debug!(error, "the usage of Pods is unknown");
@@ -70,10 +75,13 @@ async fn agents(registry: &Registry) -> Result<BTreeMap<SocketAddr, AgentAddress
         }
     };
     for item in snapshot.items {
-        let node = readable(item.decode())?;
+        let node = item.decode().map_err(|error| {
+            let message = format!("decoding a stored object failed: {error}");
+            ApiError::new(Reason::InternalError, message)
+        })?;
         if let Some(node) = node.downcast_ref::<Node>() {
             let declared = AgentAddress::declared(node, &key);
-            let proven = declared.filter(|at| at.is_proven(registry.peers()));
+            let proven = declared.filter(|at| at.is_proven(policy));
             agents.extend(proven.map(|at| (at.socket(), at)));
         }
     }
@@ -81,9 +89,9 @@ async fn agents(registry: &Registry) -> Result<BTreeMap<SocketAddr, AgentAddress
 }
 
 /// Returns what an agent answers. Failures are those of one node: its Pods have no metrics until it answers again.
-async fn read(peers: &Peers, at: &AgentAddress) -> Result<Vec<PodUsage>, ApiError> {
+async fn read(policy: &DialPolicy, at: &AgentAddress) -> Result<Vec<PodUsage>, ApiError> {
     let call = async {
-        let mut agent = NodeClient::new(Agent::connect_to(peers, at).await?);
+        let mut agent = NodeClient::new(Agent::connect_to(policy, at).await?);
         Ok(agent.usage(UsageRequest {}).await?.into_inner().pods)
     };
     let answer = timeout(TIMEOUT, call).await;

@@ -36,7 +36,7 @@ pub use metrics::{
 };
 pub use plan::{Action, plan};
 pub use pod::{ContainerRequests, Millis, Phase, PodView, Readiness};
-pub use reconciler::{Autoscalers, CONTROLLER, run, start};
-pub use settings::{Autoscaling, Settings};
+pub use reconciler::{Autoscalers, CONTROLLER};
+pub use settings::Autoscaling;
 pub use status::status;
 pub use world::{InvalidSelector, ScaleView, World};

@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-use setpoint_horizontalpodautoscaler_controller::{CONTROLLER, start};
-use setpoint_host as host;
+use setpoint_horizontalpodautoscaler_controller::CONTROLLER;
 
-#[tokio::main(worker_threads = 2)]
-async fn main() -> ExitCode {
-    host::run(CONTROLLER.name, start).await
+fn main() -> ExitCode {
+    CONTROLLER.run_process_with("autoscaling")
 }

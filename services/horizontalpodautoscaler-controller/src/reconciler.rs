@@ -8,7 +8,6 @@ use setpoint_controller::{
     Client, Delta, Hosted, Inputs, ObjectRef, Outcome, Plan, QueueHandle, Reader, Receipt,
     Reconciler, Recorder, Replica, runtime,
 };
-use setpoint_host::Host;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::autoscaling_v2::{HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus};
 use setpoint_proto::{ApiError, Resource as _};
@@ -18,8 +17,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::act::is_overtaken;
 use crate::fetch::Memory;
 use crate::{
-    Action, AutoscalerView, Autoscaling, GatewayMetrics, PodView, ResourceMetrics, Settings, World,
-    act, plan, status,
+    Action, AutoscalerView, Autoscaling, GatewayMetrics, PodView, ResourceMetrics, World, act,
+    plan, status,
 };
 
 /// The delay after a change that the gateway refused: as upstream, the next sync period.
@@ -64,28 +63,14 @@ impl Autoscalers {
     }
 }
 
-/// The controller, for processes that host it. Those with settings of autoscaling call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Autoscaling> = Hosted {
     name: "horizontalpodautoscaler-controller",
     resource: HorizontalPodAutoscaler::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Autoscaling::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller as a service of its own until shutdown.
-///
-/// # Errors
-/// If the gateway's address is no URI, or the election's settings cannot work.
-pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
-    let service = host.service();
-    let replica = Replica::join(host, &settings.gateway, service, CONTROLLER.resource)?;
-    run(replica, settings.runtime(), settings.autoscaling).await
-}
-
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     autoscaling: Autoscaling,
@@ -139,9 +124,9 @@ async fn tick_forever(all: &Reader<AutoscalerView>, queue: &QueueHandle, period:
 }
 
 impl Reconciler for Autoscalers {
+    type Object = HorizontalPodAutoscaler;
     type World = Arc<World>;
     type Action = Action;
-    type Status = HorizontalPodAutoscalerStatus;
 
     fn begin(&self) {
         self.memory.clear();
@@ -196,19 +181,16 @@ impl Reconciler for Autoscalers {
         world: &Arc<World>,
         status: HorizontalPodAutoscalerStatus,
     ) -> Result<Receipt, ApiError> {
-        let autoscaler = HorizontalPodAutoscaler {
-            metadata: world.autoscaler.meta.precondition(),
-            status,
-            ..Default::default()
-        };
-        let updated = client.update_status(&autoscaler).await;
+        let meta = &world.autoscaler.meta;
+        let updated = client.update_status_of::<HorizontalPodAutoscaler>(meta, status);
+        let updated = updated.await;
         if let Err(error) = &updated
             && !is_overtaken(error)
         {
             let warning = ("FailedUpdateStatus", error.to_string());
             act::warn(&self.events, &world.autoscaler, &[warning]);
         }
-        Ok(updated?.receipt())
+        updated
     }
 
     fn retry_after(error: &ApiError) -> Option<Duration> {

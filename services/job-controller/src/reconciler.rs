@@ -25,7 +25,7 @@ pub struct Jobs {
 pub const CONTROLLER: Hosted = Hosted {
     name: "job-controller",
     resource: Job::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -42,9 +42,9 @@ async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
 }
 
 impl Reconciler for Jobs {
+    type Object = Job;
     type World = World;
     type Action = Action;
-    type Status = JobStatus;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         World::observe(&self.jobs, &self.pods, key, inputs)
@@ -86,8 +86,8 @@ impl Reconciler for Jobs {
         world: &World,
         status: JobStatus,
     ) -> Result<Receipt, ApiError> {
-        let set = |job: &mut Job| job.status.clone_from(&status);
-        let receipt = client.update_status_of(&world.job.meta, set).await?;
+        let written = client.update_status_of::<Job>(&world.job.meta, status.clone());
+        let receipt = written.await?;
         events::record_status(&self.events, &world.job, &status);
         Ok(receipt)
     }

@@ -2,6 +2,10 @@
 //!
 //! Processes of one program have its code in memory once, and what the services have in common is optimised and linked once.
 //! `multicall install <folder>` makes the names, which are hard links to the program.
+//!
+//! 2026-11: we chose one program over a binary for each service, because `deploy/up` and the images link one instead of seven,
+//! and processes of one machine share its pages. Wrong if services are to be updated one at a time, as with images of
+//! different builds.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

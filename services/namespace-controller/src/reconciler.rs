@@ -33,7 +33,7 @@ struct Memory {
 pub const CONTROLLER: Hosted = Hosted {
     name: "namespace-controller",
     resource: Namespace::RESOURCE,
-    run: |replica, settings| {
+    run: |replica, settings, ()| {
         Box::pin(async move {
             let (namespaces, pods) = (replica.informer(), replica.informer());
             let controller = controller(namespaces, pods, |it| replica.controller(it));
@@ -105,9 +105,9 @@ impl Namespaces {
 }
 
 impl Reconciler for Namespaces {
+    type Object = Namespace;
     type World = World;
     type Action = Action;
-    type Status = NamespaceStatus;
 
     fn begin(&self) {
         self.memory.lock().clear();
@@ -187,17 +187,6 @@ impl Reconciler for Namespaces {
 
     fn status(world: &World, outcome: &Outcome<Action>) -> Option<NamespaceStatus> {
         status(world, outcome)
-    }
-
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: NamespaceStatus,
-    ) -> Result<Receipt, ApiError> {
-        let meta = &world.namespace.meta;
-        let set = |namespace: &mut Namespace| namespace.status = status;
-        client.update_status_of(meta, set).await
     }
 
     /// It has while it exists: the writes of others that it waits for have no cause of their own.

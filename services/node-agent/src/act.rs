@@ -14,6 +14,10 @@ use setpoint_model::Key;
 use setpoint_proto::core::{Container, Pod, PodStatus};
 use setpoint_proto::meta::{ObjectMeta, StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
+use setpoint_runtime::{
+    self as runtime, ContainerConfig, ContainerId, LogLimits, Processes, Runtime, SandboxConfig,
+    Wake,
+};
 
 use self::volumes::runtime_message;
 use crate::container_config;
@@ -26,9 +30,6 @@ use crate::hooks::{self, Hooks};
 use crate::plan::Action;
 use crate::pod_resources;
 use crate::probe::{self, Probes};
-use crate::runtime::{
-    self, ContainerConfig, ContainerId, LogLimits, Processes, Runtime, SandboxConfig, Wake,
-};
 use crate::status::status;
 use crate::sysctls;
 use crate::volumes::{Tokens, Updates};

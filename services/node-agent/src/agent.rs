@@ -10,6 +10,7 @@ use setpoint_controller::{
 use setpoint_model::{Key, Meta, pod as model};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, PodStatus};
+use setpoint_runtime::Runtime;
 use setpoint_task::catch_unwind;
 use tokio::sync::watch;
 
@@ -22,7 +23,6 @@ use crate::plan::{Action, plan};
 use crate::pod::PodView;
 use crate::rejection;
 use crate::resize::{self, Allocation};
-use crate::runtime::Runtime;
 use crate::status::status;
 use crate::sysctls;
 use crate::world::{AssignedPod, Runs, WaitingReason, World};
@@ -55,9 +55,9 @@ pub struct Observed {
 }
 
 impl<R: Runtime> Reconciler for Agent<R> {
+    type Object = Pod;
     type World = Observed;
     type Action = Action;
-    type Status = PodStatus;
 
     /// No Pod needs as many to get from nothing to running.
     const PASSES: usize = 16;

@@ -1,8 +1,7 @@
 //! Derives parts of a container's runtime configuration from its spec. Pure.
 
 use setpoint_proto::core::{Container, Pod, PodSpec};
-
-use crate::runtime::{Console, Dns, Hosts, Pull, Security, TerminationMessage};
+use setpoint_runtime::{Console, Dns, Hosts, Pull, Security, TerminationMessage};
 
 /// The domain of the cluster's names.
 const CLUSTER_DOMAIN: &str = "cluster.local";

@@ -8,8 +8,6 @@ use std::collections::HashMap;
 
 use setpoint_proto::core::{Container, FileKeySelector};
 
-/// Maximum size of a file.
-pub const MAX_SIZE: usize = 1 << 20;
 /// Maximum length of a line, as the kubelet's.
 const MAX_LINE: usize = 64 << 10;
 const BLANK: [char; 2] = [' ', '\t'];

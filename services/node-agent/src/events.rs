@@ -7,12 +7,12 @@ use setpoint_model::pod::{RESIZE_IN_PROGRESS, RESIZE_PENDING};
 use setpoint_proto::core::{
     Container, ContainerStatus, ObjectReference, Pod, PodCondition, PodSpec, PodStatus,
 };
+use setpoint_runtime::ImageOrigin;
 
 use crate::duration;
 use crate::ephemeral;
 use crate::plan::KillReason;
 use crate::probe::ProbeKind;
-use crate::runtime::ImageOrigin;
 use crate::status::{DEADLINE, REJECTED};
 use crate::world::{AssignedPod, WaitingReason};
 

@@ -11,13 +11,13 @@ use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_model::time::after;
 use setpoint_proto::core::{Container as Spec, ResourceRequirements};
-
-use crate::handler::Target;
-use crate::runtime::streams::dial;
-use crate::runtime::{
+use setpoint_runtime::streams::dial;
+use setpoint_runtime::{
     Connection, Container, ContainerConfig, ContainerId, Error, Hosts, ImageOrigin, Inputs, Log,
     LogOptions, Output, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
 };
+
+use crate::handler::Target;
 
 /// A runtime with one Pod and one running container.
 #[derive(Clone)]

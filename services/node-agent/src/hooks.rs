@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_model::time::after;
 use setpoint_proto::core::{LifecycleHandler, Pod};
+use setpoint_runtime::{ContainerId, Runtime, Sandbox, State, Wake};
 use setpoint_task::catch_panic;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -17,7 +18,6 @@ use tracing::warn;
 
 use crate::events::Events;
 use crate::handler::Target;
-use crate::runtime::{ContainerId, Runtime, Sandbox, State, Wake};
 
 /// Minimum grace period after a preStop hook, as in the kubelet.
 pub const MIN_GRACE: Duration = Duration::from_secs(2);

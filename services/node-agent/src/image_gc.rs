@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use setpoint_controller::{Recorder, events};
 use setpoint_proto::core;
+use setpoint_runtime::Runtime;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::eviction::Observation;
-use crate::runtime::Runtime;
 
 /// Interval between two collections.
 const INTERVAL: Duration = Duration::from_secs(300);

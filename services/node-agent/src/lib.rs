@@ -36,7 +36,6 @@ mod reclaim;
 mod rejection;
 mod resize;
 mod restart;
-pub mod runtime;
 mod service;
 mod service_links;
 mod settings;

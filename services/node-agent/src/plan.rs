@@ -18,13 +18,13 @@ use std::time::Duration;
 use setpoint_controller::Plan;
 use setpoint_model::pod::is_terminal;
 use setpoint_proto::core::Container;
+use setpoint_runtime::{ContainerId, PodResources, Sandbox};
 
 use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeKind};
 use crate::restart::{Ended, RestartPolicy, is_sidecar};
-use crate::runtime::{ContainerId, PodResources, Sandbox};
 use crate::volumes::{INTERVAL, follows_objects};
 use crate::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_least_one_second};
 

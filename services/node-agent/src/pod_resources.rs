@@ -4,8 +4,7 @@ use setpoint_model::amounts::Quantities;
 use setpoint_model::quantity::Amount;
 use setpoint_model::{Resources, amounts, resource_name};
 use setpoint_proto::core::PodSpec;
-
-use crate::runtime::{Limits, PodResources};
+use setpoint_runtime::{Limits, PodResources};
 
 /// Returns the limits of a Pod with resources of CPU or memory of its own; `None` of one without. As upstream's
 /// `ResourceConfigForPod`.

@@ -14,12 +14,12 @@ use setpoint_model::pod::{DEFERRED, INFEASIBLE, RESIZE_IN_PROGRESS, RESIZE_PENDI
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{Container, Pod, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
+use setpoint_runtime::{PodResources, State};
 
 use crate::admission::Demand;
 use crate::pod_resources;
 use crate::rejection::InsufficientResource;
 use crate::restart::is_sidecar;
-use crate::runtime::{PodResources, State};
 use crate::world::{AssignedPod, Runs, World};
 
 /// The resources that can be changed.

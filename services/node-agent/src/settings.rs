@@ -3,87 +3,92 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::{client, runtime};
-use setpoint_host::duration;
+use setpoint_host::DurationText;
+use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
+use setpoint_runtime::{LogLimits, docker};
 
 use crate::eviction;
 use crate::image_gc;
 use crate::node::reservation;
-use crate::runtime::{LogLimits, docker};
 use crate::shutdown::GracePeriods;
 
 /// Number of addresses for Pods in a node's network.
 const MAX_PODS: usize = 253;
 
 /// Settings of the node agent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The connection to the gateway.
+    /// Connection to the gateway.
     pub gateway: client::Settings,
-    /// The runtime of the containers.
+    /// Container runtime: docker, process or simulated.
     pub runtime: Kind,
-    /// Name of the node; empty for the name of the instance. Several nodes are named `<name>-0`, `<name>-1` and so on.
+    /// Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several nodes get
+    /// `-0`, `-1` and so on appended.
     pub node_name: String,
-    /// File with the key by which gateways and agents prove themselves to each other, made if there is none; empty to serve nobody.
+    /// File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty to serve
+    /// nobody.
     pub agent_secret_file: PathBuf,
-    /// Number of nodes in this process. More than one requires the simulated runtime.
+    /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
-    /// Number of Pods that are reconciled concurrently.
+    /// Number of Pods reconciled concurrently.
     pub workers: usize,
-    /// Directory for the state of the process runtime, which must survive restarts; empty for
-    /// `.setpoint/node/<node-name>`.
+    /// Directory of the state of processes, which must survive restarts; empty for `.setpoint/node/<node-name>`.
     pub state_dir: PathBuf,
-    /// Directory of the persistent volumes that the node keeps, the same path on the engine's machine; empty for `local-path`
-    /// in the state directory, or for none if the agent runs in a container.
+    /// Directory of the node's persistent volumes, the same path for the agent and the container engine; empty for `local-path` in
+    /// the state directory, or none if the agent runs in a container.
     pub local_path: PathBuf,
-    /// Size at which a container's log file is rotated, as a quantity.
+    /// Size at which the log file of a container is rotated, as a quantity.
     pub container_log_max_size: String,
-    /// Maximum number of log files of a container.
+    /// Maximum number of log files of a container, rotated ones included.
     pub container_log_max_files: u32,
     /// Time that a simulated container takes to start.
-    #[serde(with = "duration")]
+    #[serde(with = "DurationText")]
     pub start_delay: Duration,
-    /// Whether Events are recorded.
+    /// Whether Events are recorded: on, off, or auto (off if simulated).
     pub events: Switch,
-    /// Interval between two renewals of a node's Lease.
-    #[serde(with = "duration")]
+    /// Interval of the renewals of a node's Lease.
+    #[serde(with = "DurationText")]
     pub heartbeat: Duration,
-    /// Interval between two updates of an unchanged node status.
-    #[serde(with = "duration")]
+    /// Interval of the updates of an unchanged node status.
+    #[serde(with = "DurationText")]
     pub status_refresh: Duration,
-    /// Time after which a stream of `exec`, `attach` or `port-forward` ends that carries nothing; zero for never.
-    #[serde(with = "duration")]
+    /// Time after which a stream of `exec`, `attach` or `port-forward` ends that carries nothing; 0s for
+    /// never.
+    #[serde(with = "DurationText")]
     pub streaming_connection_idle_timeout: Duration,
-    /// Time that Pods have to end when the agent is stopped; zero if they go on.
-    #[serde(with = "duration")]
+    /// Time that Pods have to end when the agent is stopped by a signal; 0s if they go on without it.
+    #[serde(with = "DurationText")]
     pub shutdown_grace_period: Duration,
-    /// The part of it for critical Pods, which end after the others.
-    #[serde(with = "duration")]
+    /// The part of `shutdown_grace_period` for Pods with a priority of at least 2000000000, which end last.
+    #[serde(with = "DurationText")]
     pub shutdown_grace_period_critical_pods: Duration,
-    /// Use of the images' disk in percent from which on unused images are removed; 100 for never.
+    /// Use of the images' disk in percent from which on unused images that the agent has pulled are removed; 100 for never.
     pub image_gc_high_threshold_percent: u8,
-    /// Use of the images' disk in percent down to which unused images are removed.
+    /// Use of the images' disk in percent down to which they are removed.
     pub image_gc_low_threshold_percent: u8,
     /// Time since its pull before which an unused image is not removed.
-    #[serde(with = "duration")]
+    #[serde(with = "DurationText")]
     pub image_minimum_gc_age: Duration,
-    /// Settings of the eviction of Pods.
+    /// Eviction of Pods.
     pub eviction: eviction::Settings,
     /// Resources of each node.
     pub capacity: Capacity,
-    /// Resources that the agent and other parts of Kubernetes need, such as `cpu=100m,memory=256Mi`; Pods cannot request them.
+    /// Resources (cpu, memory, ephemeral-storage) that Pods cannot request, as the kubelet's `--kube-reserved`, for example
+    /// `cpu=100m,memory=256Mi`; not of simulated nodes. Hard thresholds of eviction are subtracted, too.
     pub kube_reserved: String,
-    /// Resources that the rest of the machine needs, written alike.
+    /// Further such resources, as the kubelet's `--system-reserved`.
     pub system_reserved: String,
-    /// Settings of the docker runtime.
+    /// The docker runtime.
     pub docker: docker::Settings,
 }
 
 /// A container runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Containers of a Docker engine.
@@ -95,7 +100,7 @@ pub enum Kind {
 }
 
 /// A switch with an automatic setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
     /// On for runtimes that run containers, off for the simulated one, where recording an Event costs more than running
@@ -108,16 +113,16 @@ pub enum Switch {
 }
 
 /// Resources of a node.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capacity {
-    /// A quantity; empty for the machine's CPUs, or 32 if simulated.
+    /// CPUs of a node; empty for the machine's, or 32 if simulated.
     pub cpu: String,
-    /// A quantity; empty for the machine's memory, or 256Gi if simulated.
+    /// Memory of a node; empty for the machine's, or 256Gi if simulated.
     pub memory: String,
-    /// A quantity; empty for the size of the machine's disk, or 1Ti if simulated.
+    /// Disk of a node; empty for the machine's, or 1Ti if simulated.
     pub ephemeral_storage: String,
-    /// Maximum number of Pods.
+    /// Maximum number of Pods of a node.
     pub pods: usize,
 }
 
@@ -227,204 +232,58 @@ impl Settings {
         };
         reserved("kube-reserved", &self.kube_reserved)?;
         reserved("system-reserved", &self.system_reserved)?;
-        let rules = [
+        first_broken(&[
             (
-                self.shutdown_grace_period_critical_pods > self.shutdown_grace_period,
+                self.shutdown_grace_period_critical_pods <= self.shutdown_grace_period,
                 "shutdown-grace-period-critical-pods: must not be longer than shutdown-grace-period",
             ),
             (
-                self.image_gc_high_threshold_percent > 100,
+                self.image_gc_high_threshold_percent <= 100,
                 "image-gc-high-threshold-percent: must be at most 100",
             ),
             (
-                self.image_gc_low_threshold_percent >= self.image_gc_high_threshold_percent,
+                self.image_gc_low_threshold_percent < self.image_gc_high_threshold_percent,
                 "image-gc-low-threshold-percent: must be less than image-gc-high-threshold-percent",
             ),
-            (self.nodes == 0, "nodes: there must be at least one"),
+            (self.nodes > 0, "nodes: there must be at least one"),
             (
-                self.nodes > 1 && self.runtime != Kind::Simulated,
+                self.nodes <= 1 || self.runtime == Kind::Simulated,
                 "nodes: only simulated nodes can share a process",
             ),
             (
-                self.log_limits().max_size == 0,
+                self.log_limits().max_size > 0,
                 "container-log-max-size: must be a quantity above zero",
             ),
             (
-                self.container_log_max_files < 2,
+                self.container_log_max_files >= 2,
                 "container-log-max-files: there must be at least two",
             ),
             (
-                !self.local_path.as_os_str().is_empty() && !self.local_path.is_absolute(),
+                self.local_path.as_os_str().is_empty() || self.local_path.is_absolute(),
                 "local-path: must be absolute",
             ),
             (
-                self.docker.image_volume_max_bytes() <= 0,
+                self.docker.image_volume_max_bytes() > 0,
                 "docker.image-volume-max-size: must be a quantity above zero",
             ),
-            (self.workers == 0, "workers: there must be at least one"),
+            (self.workers > 0, "workers: there must be at least one"),
             (
-                self.heartbeat.is_zero(),
+                !self.heartbeat.is_zero(),
                 "heartbeat: must be longer than zero",
             ),
             (
-                self.status_refresh.is_zero(),
+                !self.status_refresh.is_zero(),
                 "status-refresh: must be longer than zero",
             ),
             (
-                self.capacity.pods > MAX_PODS,
+                self.capacity.pods <= MAX_PODS,
                 "capacity.pods: a node has 253 addresses for Pods",
             ),
-        ];
-        let broken = rules.iter().find(|(broken, _)| *broken);
-        broken.map_or(Ok(()), |(_, rule)| Err((*rule).to_owned()))
+        ])
     }
 }
 
 impl setpoint_host::Settings for Settings {
-    fn describe() -> &'static [(&'static str, &'static str)] {
-        &[
-            ("gateway.address", "Address of the gateway"),
-            ("gateway.timeout", "Timeout of a call to the gateway"),
-            ("runtime", "Container runtime: docker, process or simulated"),
-            (
-                "node_name",
-                "Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several nodes get -0, -1 … appended",
-            ),
-            (
-                "agent_secret_file",
-                "File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty to serve nobody",
-            ),
-            (
-                "nodes",
-                "Number of nodes in this process; more than one only if simulated",
-            ),
-            ("workers", "Number of Pods reconciled concurrently"),
-            (
-                "state_dir",
-                "Directory of the state of processes; empty for .setpoint/node/<node-name>",
-            ),
-            (
-                "local_path",
-                "Directory of the node's persistent volumes, the same path for the agent and the container engine; empty for local-path in the state directory, or none if the agent runs in a container",
-            ),
-            (
-                "container_log_max_size",
-                "Size at which the log file of a container is rotated",
-            ),
-            (
-                "container_log_max_files",
-                "Maximum number of log files of a container, rotated ones included",
-            ),
-            (
-                "start_delay",
-                "Time that a simulated container takes to start",
-            ),
-            (
-                "events",
-                "Whether Events are recorded: on, off, or auto (off if simulated)",
-            ),
-            ("heartbeat", "Interval of the renewals of a node's Lease"),
-            (
-                "status_refresh",
-                "Interval of the updates of an unchanged node status",
-            ),
-            (
-                "streaming_connection_idle_timeout",
-                "Time after which a stream of exec, attach or port-forward ends that carries nothing; 0s for never",
-            ),
-            (
-                "shutdown_grace_period",
-                "Time that Pods have to end when the agent is stopped by a signal; 0s if they go on without it",
-            ),
-            (
-                "shutdown_grace_period_critical_pods",
-                "The part of shutdown_grace_period for Pods with a priority of at least 2000000000, which end last",
-            ),
-            (
-                "image_gc_high_threshold_percent",
-                "Use of the images' disk from which on unused images that the agent has pulled are removed; 100 for never",
-            ),
-            (
-                "image_gc_low_threshold_percent",
-                "Use of the images' disk down to which they are removed",
-            ),
-            (
-                "image_minimum_gc_age",
-                "Time since its pull before which an unused image is not removed",
-            ),
-            (
-                "eviction.hard",
-                "Thresholds that evict Pods at once, as the kubelet's --eviction-hard; empty for none",
-            ),
-            (
-                "eviction.soft",
-                "Thresholds that evict Pods once they are met for a grace period, as the kubelet's --eviction-soft",
-            ),
-            (
-                "eviction.soft_grace_period",
-                "Grace periods of the soft thresholds, for example memory.available=1m30s",
-            ),
-            (
-                "eviction.minimum_reclaim",
-                "What is to be available beyond a threshold once it was met, for example nodefs.available=500Mi",
-            ),
-            (
-                "eviction.max_pod_grace_period",
-                "Maximum time that a Pod evicted by a soft threshold has to stop",
-            ),
-            (
-                "eviction.pressure_transition_period",
-                "Time for which the node keeps a condition of pressure",
-            ),
-            (
-                "capacity.cpu",
-                "CPUs of a node; empty for the machine's, or 32 if simulated",
-            ),
-            (
-                "capacity.memory",
-                "Memory of a node; empty for the machine's, or 256Gi if simulated",
-            ),
-            (
-                "capacity.ephemeral_storage",
-                "Disk of a node; empty for the machine's, or 1Ti if simulated",
-            ),
-            ("capacity.pods", "Maximum number of Pods of a node"),
-            (
-                "kube_reserved",
-                "Resources (cpu, memory, ephemeral-storage) that Pods cannot request, as the kubelet's --kube-reserved, for example cpu=100m,memory=256Mi; not of simulated nodes. Hard thresholds of eviction are subtracted, too",
-            ),
-            (
-                "system_reserved",
-                "Further such resources, as the kubelet's --system-reserved",
-            ),
-            ("docker.socket", "Socket of the container engine"),
-            (
-                "docker.network",
-                "Network of the Pods in the engine; empty for the Compose project's `pods`, else `setpoint`",
-            ),
-            (
-                "docker.pause_image",
-                "Image of the pause container, which holds a Pod's namespaces",
-            ),
-            (
-                "docker.fallback",
-                "Runtime if no engine answers: none (the agent ends) or process (containers run with the rights and networks of the agent)",
-            ),
-            (
-                "docker.cluster",
-                "Cluster label of the containers; empty for the Compose project's name, else setpoint",
-            ),
-            (
-                "docker.host_paths",
-                "Paths of the node's machine that Pods may mount, with all below them; none by default",
-            ),
-            (
-                "docker.image_volume_max_size",
-                "Maximum size of the image of a volume",
-            ),
-        ]
-    }
-
     fn drain(&self) -> Duration {
         self.shutdown_grace_period
     }
@@ -437,14 +296,14 @@ impl setpoint_host::Settings for Settings {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect_file;
+
     use super::*;
 
     #[test]
-    fn every_setting_is_described() {
-        assert_eq!(
-            setpoint_host::settings::undescribed::<Settings>(),
-            Vec::<String>::new()
-        );
+    fn the_settings_file_has_every_setting_with_its_default() {
+        let template = setpoint_host::settings::template::<Settings>("node-agent", &());
+        expect_file!["../../../deploy/config/node-agent.toml"].assert_eq(&template);
     }
 
     #[test]

@@ -11,13 +11,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_controller::View as _;
 use setpoint_model::Key;
+use setpoint_runtime::Runtime;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use crate::agent::Agent;
 use crate::ending::Ending;
 use crate::node::CRITICAL;
-use crate::runtime::Runtime;
 
 /// The kubelet's reason and message for a Pod that ends because its node shuts down.
 const REASON: &str = "Terminated";

@@ -16,6 +16,10 @@ use setpoint_host::agent_auth::{Guard, Key as AgentKey};
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
+use setpoint_runtime::docker::{Docker, Engine, Fallback};
+use setpoint_runtime::process::Processes;
+use setpoint_runtime::simulated::Simulated;
+use setpoint_runtime::{Runtime, Wake};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -32,10 +36,6 @@ use crate::node::watch::Wakes;
 use crate::node::{self, Machine, Node, NodeState};
 use crate::pod::PodView;
 use crate::reclaim;
-use crate::runtime::docker::{Docker, Engine, Fallback};
-use crate::runtime::process::Processes;
-use crate::runtime::simulated::Simulated;
-use crate::runtime::{Runtime, Wake};
 use crate::service::NodeService;
 use crate::settings::{Kind, Settings};
 use crate::shutdown::end_pods;
@@ -71,9 +71,10 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let queue = QueueHandle::default();
     let wake = wake(&queue);
     let gateway = Client::connect(&settings.gateway, host.instance())?;
-    let tasks = gateway.tasks();
     if let Some(engine) = engine {
-        let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake, tasks).await?;
+        let tasks = gateway.tasks().clone();
+        let report = move |health| tasks.report("engine", "", health);
+        let runtime = Docker::open(engine, &settings.docker, &nodes[0].name, wake, report).await?;
         return serve(host, settings, machine, nodes, queue, gateway, runtime).await;
     }
     match settings.runtime {

@@ -1,44 +1,24 @@
 //! Subcommands of the binary beside the agent itself.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use setpoint_runtime::process::sweep;
+use setpoint_runtime::{docker, program};
 use tokio::signal::unix::{SignalKind, signal};
-
-use crate::runtime::docker::{self, disk, helper};
-use crate::runtime::process::{confine, exec_shim, shim, sweep};
 
 /// Grace period of containers that a sweep stops.
 const SWEEP_GRACE: Duration = Duration::from_secs(2);
 /// `EX_USAGE` of sysexits.h.
 const USAGE: u8 = 64;
 
-/// Runs the subcommand in `args`: `shim <folder>`, `confine <folder>`, `exec <folder> <agent> <tty|plain> <command>…`,
-/// `pause`, `dial <ip> <port>`, `publish <folder> <version>`, `measure <folder>…`, `sweep <state-dir>`, or
-/// `sweep --runtime docker`. Returns `None` if there is none and the agent is to run.
+/// Runs the subcommand in `args`: `sweep <state-dir>`, `sweep --runtime docker`, or one of the runtimes' own. Returns `None`
+/// if there is none and the agent is to run.
 pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let args: Vec<_> = args.into_iter().collect();
     match args.as_slice() {
-        [name, folder] if name == "shim" => Some(shim::main(Path::new(folder))),
-        [name, folder] if name == "confine" => Some(confine::main(Path::new(folder))),
-        [name, folder, terminal, command @ ..] if name == "confine" => {
-            Some(confine::exec(Path::new(folder), terminal == "tty", command))
-        }
-        [name, folder, agent, terminal, command @ ..] if name == "exec" => {
-            let agent = agent.to_str().unwrap_or_default();
-            let (folder, tty) = (Path::new(folder), terminal == "tty");
-            Some(exec_shim::main(folder, agent, tty, command))
-        }
-        [name, ip, port] if name == "dial" => Some(helper::dial(ip.to_str()?, port.to_str()?)),
-        [name, folder, version] if name == "publish" => {
-            Some(helper::publish(folder.to_str()?, version.to_str()?))
-        }
-        [name, folders @ ..] if name == "measure" => {
-            Some(disk::measure(folders.iter().map(Path::new)))
-        }
-        [name] if name == "pause" => Some(shim::pause()),
         [name, rest @ ..] if name == "sweep" => Some(match Sweep::parse(rest) {
             Some(sweep) => run_sweep(sweep),
             None => {
@@ -46,7 +26,7 @@ pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
                 ExitCode::from(USAGE)
             }
         }),
-        _ => None,
+        others => program::run(others),
     }
 }
 

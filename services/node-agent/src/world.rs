@@ -13,6 +13,7 @@ use setpoint_model::pod as model;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::core::{Container, ContainerStatus, Pod};
 use setpoint_proto::meta::Quantity;
+use setpoint_runtime::{self as runtime, ContainerId, Sandbox, State};
 
 use crate::admission::AdmitResult;
 use crate::ending::Ending;
@@ -21,7 +22,6 @@ use crate::hooks::PostStart;
 use crate::probe::{Health, ProbeResults, has_probe};
 use crate::resize::Resize;
 use crate::restart::{self, Ended, is_sidecar};
-use crate::runtime::{self, ContainerId, Sandbox, State};
 use crate::status::status;
 
 /// The API's default for `terminationGracePeriodSeconds`.

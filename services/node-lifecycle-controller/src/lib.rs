@@ -9,6 +9,11 @@
 //! No decision compares a time that another process wrote: a node is heard when its Lease or its heartbeat changes. What was
 //! heard is kept in memory, so that a new leader, as after an absence of the gateway, gives every node and every Pod the
 //! full time again.
+//!
+//! The clock stands still while its process is suspended. Before a node is marked as Unknown its Lease is read, and
+//! before a Pod is evicted the taints of its node are, so that a cache that lags costs no Pod. Only nodes that are not
+//! healthy are reconciled, in batches of one snapshot: the state of a zone, and the next node at the rate of the zone,
+//! are parts of each decision. While no node of any zone is ready, no Pod is evicted.
 
 mod act;
 mod awake_clock;
@@ -33,7 +38,7 @@ pub use health::{Health, LeaseView, Signs};
 pub use node::{NodeView, Ready};
 pub use plan::{Action, Conditions, plan};
 pub use pod::PodView;
-pub use reconciler::{CONTROLLER, Nodes, run};
+pub use reconciler::{CONTROLLER, Nodes};
 pub use settings::Lifecycle;
 pub use taints::Change;
 pub use world::World;

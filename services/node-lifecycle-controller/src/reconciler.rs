@@ -1,7 +1,6 @@
 //! The controller of the health of nodes: its informers, its clock, and its implementation of [`Reconciler`].
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,18 +55,14 @@ struct Memory {
     registered: Registered,
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Lifecycle> = Hosted {
     name: "node-lifecycle-controller",
     resource: Node::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Lifecycle::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     lifecycle: Lifecycle,
@@ -186,9 +181,9 @@ fn zones(nodes: &[Arc<NodeView>]) -> Zones {
 }
 
 impl Reconciler for Nodes {
+    type Object = Node;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn begin(&self) {
         *self.memory.lock() = Memory::default();

@@ -2,29 +2,32 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use setpoint_host::duration;
+use setpoint_host::DurationText;
+use setpoint_host::settings::first_broken;
 
-/// The settings of the health of nodes; the defaults are upstream's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How the node-lifecycle-controller judges nodes. The grace period must be several times as long as `heartbeat` of the node
+/// agents. The defaults are upstream's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lifecycle {
-    /// The interval at which nodes are judged.
-    #[serde(with = "duration")]
+    /// Interval at which nodes are judged; at least 100ms.
+    #[serde(with = "DurationText")]
     pub monitor_period: Duration,
-    /// The time without a sign of life after which a node is not ready.
-    #[serde(with = "duration")]
+    /// Time without a renewal of its Lease or status after which a node is not ready.
+    #[serde(with = "DurationText")]
     pub monitor_grace_period: Duration,
     /// The same for a node that has never posted a status.
-    #[serde(with = "duration")]
+    #[serde(with = "DurationText")]
     pub startup_grace_period: Duration,
-    /// The number of nodes of a zone that are tainted NoExecute in a second.
+    /// Number of nodes of a zone that are tainted NoExecute in a second.
     pub eviction_rate: f64,
-    /// The same for a zone of which many nodes are not ready, if it is large; 0 in a small one.
+    /// The same for a large zone of which many nodes are not ready; none in a small one.
     pub secondary_eviction_rate: f64,
-    /// The part of the nodes of a zone that makes [`Self::secondary_eviction_rate`] apply if they are not ready.
+    /// Part of the nodes of a zone that are not ready from which the secondary rate applies.
     pub unhealthy_zone_threshold: f64,
-    /// The number of nodes above which a zone is large.
+    /// Number of nodes above which a zone is large.
     pub large_cluster_size: usize,
 }
 
@@ -45,14 +48,12 @@ impl Default for Lifecycle {
 impl Lifecycle {
     /// The shortest interval: all nodes are looked at in each.
     const SHORTEST: Duration = Duration::from_millis(100);
+}
 
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first invalid value.
-    pub fn validate(&self) -> Result<(), String> {
+impl setpoint_host::Settings for Lifecycle {
+    fn validate(&self) -> Result<(), String> {
         let is_rate = |rate: f64| (0.0..=f64::MAX).contains(&rate);
-        let rules = [
+        first_broken(&[
             (
                 self.monitor_period >= Self::SHORTEST,
                 "monitor_period must be at least 100ms",
@@ -73,51 +74,14 @@ impl Lifecycle {
                 (0.0..=1.0).contains(&self.unhealthy_zone_threshold),
                 "unhealthy_zone_threshold must be between 0 and 1",
             ),
-        ];
-        let broken = rules.into_iter().find(|(holds, _)| !holds);
-        broken.map_or(Ok(()), |(_, why)| Err(why.to_owned()))
+        ])
     }
-}
-
-/// The descriptions of [`Lifecycle`] for `--help`, as the table of this name.
-#[macro_export]
-macro_rules! describe_lifecycle {
-    ($table:literal) => {
-        [
-            (
-                concat!($table, ".monitor_period"),
-                "Interval at which nodes are judged; at least 100ms",
-            ),
-            (
-                concat!($table, ".monitor_grace_period"),
-                "Time without a renewal of its Lease or status after which a node is not ready",
-            ),
-            (
-                concat!($table, ".startup_grace_period"),
-                "The same for a node that has never posted a status",
-            ),
-            (
-                concat!($table, ".eviction_rate"),
-                "Nodes of a zone that are tainted NoExecute in a second",
-            ),
-            (
-                concat!($table, ".secondary_eviction_rate"),
-                "The same for a large zone of which many nodes are not ready; none in a small one",
-            ),
-            (
-                concat!($table, ".unhealthy_zone_threshold"),
-                "Part of the nodes of a zone that are not ready from which the secondary rate applies",
-            ),
-            (
-                concat!($table, ".large_cluster_size"),
-                "Number of nodes above which a zone is large",
-            ),
-        ]
-    };
 }
 
 #[cfg(test)]
 mod tests {
+    use setpoint_host::Settings as _;
+
     use super::*;
 
     #[test]

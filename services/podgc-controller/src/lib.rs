@@ -16,6 +16,6 @@ mod surplus;
 
 pub use node::NodeView;
 pub use plan::{Action, NodeState, World, plan};
-pub use reconciler::{CONTROLLER, Garbage, run};
+pub use reconciler::{CONTROLLER, Garbage};
 pub use settings::Collection;
 pub use surplus::surplus;

@@ -1,7 +1,6 @@
 //! The controller: its informers, and its implementation of [`Reconciler`].
 
 use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,18 +34,14 @@ struct Memory {
     surplus: HashSet<String>,
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Collection> = Hosted {
     name: "podgc-controller",
     resource: Pod::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Collection::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     collection: Collection,
@@ -145,9 +140,9 @@ impl Garbage {
 }
 
 impl Reconciler for Garbage {
+    type Object = Pod;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn begin(&self) {
         *self.memory.lock() = Memory::default();

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use setpoint_host::duration;
+use setpoint_host::DurationText;
+use setpoint_host::settings::first_broken;
 
-/// The settings of the collection; the defaults are upstream's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Which Pods the podgc-controller deletes; the defaults are upstream's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Collection {
-    /// The number of ended Pods that are kept; 0 for all.
+    /// Number of ended Pods that are kept, the newest ones; 0 for all.
     pub terminated_pod_threshold: usize,
-    /// The interval at which ended Pods are counted.
-    #[serde(with = "duration")]
+    /// Interval at which ended Pods are counted; at least 100ms.
+    #[serde(with = "DurationText")]
     pub check_period: Duration,
-    /// The time for which a node must be missing before its Pods are deleted.
-    #[serde(with = "duration")]
+    /// Time for which a node must be missing before its Pods are deleted.
+    #[serde(with = "DurationText")]
     pub quarantine: Duration,
 }
 
@@ -32,36 +34,11 @@ impl Default for Collection {
 impl Collection {
     /// The shortest interval: all Pods are looked at in each.
     const SHORTEST: Duration = Duration::from_millis(100);
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first invalid value.
-    pub fn validate(&self) -> Result<(), String> {
-        match self.check_period >= Self::SHORTEST {
-            true => Ok(()),
-            false => Err("check_period must be at least 100ms".to_owned()),
-        }
-    }
 }
 
-/// The descriptions of [`Collection`] for `--help`, as the table of this name.
-#[macro_export]
-macro_rules! describe_collection {
-    ($table:literal) => {
-        [
-            (
-                concat!($table, ".terminated_pod_threshold"),
-                "Number of ended Pods that are kept, the newest ones; 0 for all",
-            ),
-            (
-                concat!($table, ".check_period"),
-                "Interval at which ended Pods are counted; at least 100ms",
-            ),
-            (
-                concat!($table, ".quarantine"),
-                "Time for which a node must be missing before its Pods are deleted",
-            ),
-        ]
-    };
+impl setpoint_host::Settings for Collection {
+    fn validate(&self) -> Result<(), String> {
+        let long_enough = self.check_period >= Self::SHORTEST;
+        first_broken(&[(long_enough, "check_period must be at least 100ms")])
+    }
 }

@@ -3,10 +3,10 @@
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
     Client, Hosted, Inputs, ObjectRef, Outcome, Plan, Reader, Receipt, Reconciler, Recorder,
-    Replica,
+    Replica, StatusOf,
 };
 use setpoint_model::{Key, Meta};
-use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
+use setpoint_proto::apps::ReplicaSet;
 use setpoint_proto::core::{Pod, ReplicationController};
 use setpoint_proto::{ApiError, Resource as _};
 use setpoint_workload::PodView;
@@ -34,14 +34,14 @@ pub type ReplicationControllers = Replicas<ReplicationControllerView>;
 pub const CONTROLLER: Hosted = Hosted {
     name: "replicaset-controller",
     resource: ReplicaSet::RESOURCE,
-    run: |replica, settings| Box::pin(run::<ReplicaSetView>(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run::<ReplicaSetView>(replica, settings)),
 };
 
 /// The controller of ReplicationControllers, for processes that host it.
 pub const REPLICATION_CONTROLLER: Hosted = Hosted {
     name: "replication-controller",
     resource: ReplicationController::RESOURCE,
-    run: |replica, settings| Box::pin(run::<ReplicationControllerView>(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run::<ReplicationControllerView>(replica, settings)),
 };
 
 async fn run<S: Replicated>(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -57,9 +57,9 @@ async fn run<S: Replicated>(replica: Replica, settings: Settings) -> anyhow::Res
 }
 
 impl<S: Replicated> Reconciler for Replicas<S> {
+    type Object = S::Object;
     type World = World;
     type Action = Action;
-    type Status = ReplicaSetStatus;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         World::observe(&self.sets, &self.pods, key, inputs)
@@ -91,17 +91,7 @@ impl<S: Replicated> Reconciler for Replicas<S> {
         act::record::<S::Object>(&self.events, &world.set, action, result);
     }
 
-    fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
-        status(world, outcome)
-    }
-
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: ReplicaSetStatus,
-    ) -> Result<Receipt, ApiError> {
-        let set = S::with_status(world.set.meta.precondition(), status);
-        Ok(client.update_status(&set).await?.receipt())
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<StatusOf<Self>> {
+        status(world, outcome).map(S::status)
     }
 }

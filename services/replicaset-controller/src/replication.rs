@@ -8,7 +8,6 @@ use setpoint_proto::apps::{ReplicaSetCondition, ReplicaSetStatus};
 use setpoint_proto::core::{
     ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus,
 };
-use setpoint_proto::meta::ObjectMeta;
 use setpoint_workload::PodView;
 
 use crate::{ReplicaSetView, Replicated};
@@ -59,11 +58,22 @@ impl Replicated for ReplicationControllerView {
         self.0.clone()
     }
 
-    fn with_status(metadata: ObjectMeta, status: ReplicaSetStatus) -> ReplicationController {
-        ReplicationController {
-            metadata,
-            status: controller_status(status),
-            ..Default::default()
+    fn status(status: ReplicaSetStatus) -> ReplicationControllerStatus {
+        let conditions = status.conditions.into_iter();
+        let conditions = conditions.map(|condition| ReplicationControllerCondition {
+            r#type: condition.r#type,
+            status: condition.status,
+            last_transition_time: condition.last_transition_time,
+            reason: condition.reason,
+            message: condition.message,
+        });
+        ReplicationControllerStatus {
+            replicas: status.replicas,
+            fully_labeled_replicas: status.fully_labeled_replicas,
+            observed_generation: status.observed_generation,
+            ready_replicas: status.ready_replicas,
+            available_replicas: status.available_replicas,
+            conditions: conditions.collect(),
         }
     }
 }
@@ -85,24 +95,5 @@ fn set_status(status: ReplicationControllerStatus) -> ReplicaSetStatus {
         available_replicas: status.available_replicas,
         conditions: conditions.collect(),
         terminating_replicas: None,
-    }
-}
-
-fn controller_status(status: ReplicaSetStatus) -> ReplicationControllerStatus {
-    let conditions = status.conditions.into_iter();
-    let conditions = conditions.map(|condition| ReplicationControllerCondition {
-        r#type: condition.r#type,
-        status: condition.status,
-        last_transition_time: condition.last_transition_time,
-        reason: condition.reason,
-        message: condition.message,
-    });
-    ReplicationControllerStatus {
-        replicas: status.replicas,
-        fully_labeled_replicas: status.fully_labeled_replicas,
-        observed_generation: status.observed_generation,
-        ready_replicas: status.ready_replicas,
-        available_replicas: status.available_replicas,
-        conditions: conditions.collect(),
     }
 }

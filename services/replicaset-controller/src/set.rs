@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use setpoint_controller::{Owns, View, selector};
 use setpoint_model::{Meta, Selector};
+use setpoint_proto::Resource;
 use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::core::PodTemplateSpec;
-use setpoint_proto::meta::ObjectMeta;
 use setpoint_workload::PodView;
 
 /// A view of a kind whose objects each keep a number of Pods.
 pub trait Replicated: Owns<PodView> {
     /// Returns the view as that of a ReplicaSet.
     fn into_set(self: Arc<Self>) -> Arc<ReplicaSetView>;
-    /// Returns an object of the kind with this metadata and status.
-    fn with_status(metadata: ObjectMeta, status: ReplicaSetStatus) -> Self::Object;
+    /// Returns the status of a ReplicaSet as that of the kind.
+    fn status(status: ReplicaSetStatus) -> <Self::Object as Resource>::Status;
 }
 
 /// The fields of a ReplicaSet that the controller reads.
@@ -67,12 +67,8 @@ impl Replicated for ReplicaSetView {
         self
     }
 
-    fn with_status(metadata: ObjectMeta, status: ReplicaSetStatus) -> ReplicaSet {
-        ReplicaSet {
-            metadata,
-            status,
-            ..Default::default()
-        }
+    fn status(status: ReplicaSetStatus) -> ReplicaSetStatus {
+        status
     }
 }
 

@@ -46,18 +46,14 @@ enum Read {
     Counted(Box<ResourceQuota>, Counted),
 }
 
-/// The controller, for processes that host it. Those with settings of their own call [`run`] instead.
-pub const CONTROLLER: Hosted = Hosted {
+/// The controller, for processes that host it.
+pub const CONTROLLER: Hosted<Counting> = Hosted {
     name: "resourcequota-controller",
     resource: ResourceQuota::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Counting::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller in a process that hosts it, as [`Hosted::run`].
-///
-/// # Errors
-/// If the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     counting: Counting,
@@ -184,9 +180,9 @@ impl Quotas {
 }
 
 impl Reconciler for Quotas {
+    type Object = ResourceQuota;
     type World = World;
     type Action = Infallible;
-    type Status = ResourceQuotaStatus;
 
     fn begin(&self) {
         self.reads.lock().clear();
@@ -242,21 +238,6 @@ impl Reconciler for Quotas {
 
     fn status(world: &World, _: &Outcome<Infallible>) -> Option<ResourceQuotaStatus> {
         status(world)
-    }
-
-    /// Writes the count to the version of the quota that was read.
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: ResourceQuotaStatus,
-    ) -> Result<Receipt, ApiError> {
-        let quota = ResourceQuota {
-            metadata: world.meta.precondition(),
-            status,
-            ..ResourceQuota::default()
-        };
-        Ok(client.update_status(&quota).await?.receipt())
     }
 
     fn retry_after(error: &ApiError) -> Option<Duration> {

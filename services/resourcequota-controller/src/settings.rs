@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use setpoint_host::duration;
+use setpoint_host::DurationText;
+use setpoint_host::settings::first_broken;
 
-/// The settings of the count; the default is upstream's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How often the resourcequota-controller counts without a change; the default is upstream's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Counting {
-    /// The interval at which all quotas are counted without a change.
-    #[serde(with = "duration")]
+    /// Interval at which all quotas are counted without a change; at least 1s.
+    #[serde(with = "DurationText")]
     pub sync_period: Duration,
 }
 
@@ -25,26 +27,11 @@ impl Default for Counting {
 impl Counting {
     /// The shortest interval: all objects that quotas measure are read in each.
     const SHORTEST: Duration = Duration::from_secs(1);
-
-    /// Checks the settings.
-    ///
-    /// # Errors
-    /// The first invalid value.
-    pub fn validate(&self) -> Result<(), String> {
-        match self.sync_period >= Self::SHORTEST {
-            true => Ok(()),
-            false => Err("sync_period must be at least 1s".to_owned()),
-        }
-    }
 }
 
-/// The descriptions of [`Counting`] for `--help`, as the table of this name.
-#[macro_export]
-macro_rules! describe_counting {
-    ($table:literal) => {
-        [(
-            concat!($table, ".sync_period"),
-            "Interval at which all quotas are counted without a change; at least 1s",
-        )]
-    };
+impl setpoint_host::Settings for Counting {
+    fn validate(&self) -> Result<(), String> {
+        let long_enough = self.sync_period >= Self::SHORTEST;
+        first_broken(&[(long_enough, "sync_period must be at least 1s")])
+    }
 }

@@ -127,8 +127,8 @@ impl Actor<'_> {
         let Some(status) = status else {
             return Ok(Receipt::none());
         };
-        let set = |object: &mut Pod| object.status = status;
-        self.gateway.update_status_of::<Pod>(&pod.meta, set).await
+        let gateway = self.gateway;
+        gateway.update_status_of::<Pod>(&pod.meta, status).await
     }
 
     /// Marks a victim and deletes it with its own grace period. The Pod is read first: a view does not keep its status.

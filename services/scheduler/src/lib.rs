@@ -4,6 +4,22 @@
 //! when the cache has the bindings of the last one, so that only bindings without a response are assumed. A Pod that no
 //! node fits is unschedulable until a change that its rejecting plugins say may help; if Pods of lower priority can make room
 //! for it, they are deleted and the node is reserved for it meanwhile.
+//!
+//! A cycle takes one snapshot of the caches and makes one plan for up to 256 Pods, those of the highest priority first.
+//!
+//! * `profile/` has upstream's profiles: the plugins for the Pods of a `schedulerName`, with weights and arguments. All
+//!   share the queue, the snapshot and the plan, so that each decision includes those of other profiles before it. Pods
+//!   whose scheduler no profile names are left alone.
+//! * `plugins/` filter and score, named and worded as upstream's. All nodes are filtered and scored; a seed breaks
+//!   ties. What depends on other Pods is counted once for each group of Pods (namespace, selector, controller) in a
+//!   cycle, by node, and kept up to date as Pods are placed (`groups.rs`, `terms.rs`).
+//! * `preemption.rs` removes the Pods of lower priority from a node, spares as many as it can, in upstream's order, and
+//!   ranks nodes as upstream does. The plan first nominates the node, in the Pod's status, and then marks and deletes
+//!   the victims. A reservation counts for Pods of the same or lower priority.
+//! * A Pod that fits nowhere waits for a change that a plugin that rejected it says may help (`helps`), and for its
+//!   backoff of 1 to 10 s. Changes while Pods are decided on are kept and compared when the Pods are added, so that
+//!   none is lost; after 300 s a Pod is tried without a change.
+//! * A binding without a response counts until the cache has its outcome, and is repeated on the same node.
 
 mod act;
 mod affinity;

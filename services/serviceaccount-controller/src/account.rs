@@ -1,7 +1,5 @@
 //! The serviceaccount-controller: creates the account of Pods that name none.
 
-use std::convert::Infallible;
-
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{
     Client, Controller, Hosted, Informer, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler,
@@ -41,7 +39,7 @@ pub enum Action {
 pub const CONTROLLER: Hosted = Hosted {
     name: "serviceaccount-controller",
     resource: Namespace::RESOURCE,
-    run: |replica, settings| {
+    run: |replica, settings, ()| {
         Box::pin(async move {
             let accounts = replica.client.informer().only(selection());
             let namespaces = replica.informer();
@@ -85,9 +83,9 @@ pub fn plan(world: &World) -> Plan<Action> {
 }
 
 impl Reconciler for Accounts {
+    type Object = Namespace;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         let namespace = self.namespaces.get(key)?.meta.clone();

@@ -1,11 +1,11 @@
 //! The root-ca-certificate-publisher: keeps the CA bundle with which Pods verify the API server.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{
@@ -25,11 +25,12 @@ const DESCRIPTION_OF_CA: &str = "Contains a CA bundle that can be used to verify
     endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
     distributions of Kubernetes clusters.";
 
-/// The settings of the publisher.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// The CA bundle in the ConfigMap kube-root-ca.crt of each namespace, as kube-controller-manager's `--root-ca-file`. Gateways serve
+/// without TLS, so that there is none by default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Publishing {
-    /// The file with the bundle; empty for none, which publishes an empty one.
+    /// File with the CA bundle that Pods verify the API server with; empty for none, as while it serves without TLS.
     pub root_ca_file: PathBuf,
 }
 
@@ -54,16 +55,7 @@ impl Publishing {
     }
 }
 
-/// The descriptions of [`Publishing`] for `--help`, as the table of this name.
-#[macro_export]
-macro_rules! describe_publishing {
-    ($table:literal) => {
-        [(
-            concat!($table, ".root_ca_file"),
-            "File with the CA bundle that Pods verify the API server with; empty for none, as while it serves without TLS",
-        )]
-    };
-}
+impl setpoint_host::Settings for Publishing {}
 
 /// The reconciler of namespaces.
 pub struct Publisher {
@@ -93,17 +85,13 @@ pub enum Action {
 }
 
 /// The controller, for processes that host it.
-pub const CONTROLLER: Hosted = Hosted {
+pub const CONTROLLER: Hosted<Publishing> = Hosted {
     name: "root-ca-certificate-publisher-controller",
     resource: Namespace::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings, Publishing::default())),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-/// Runs the controller until the process shuts down.
-///
-/// # Errors
-/// If the bundle cannot be read, or the election's settings cannot work.
-pub async fn run(
+async fn run(
     replica: Replica,
     settings: runtime::Settings,
     publishing: Publishing,
@@ -175,9 +163,9 @@ fn with_bundle(mut published: ConfigMap, bundle: &str) -> ConfigMap {
 }
 
 impl Reconciler for Publisher {
+    type Object = Namespace;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         Some(World {

@@ -30,7 +30,7 @@ pub struct StatefulSets {
 pub const CONTROLLER: Hosted = Hosted {
     name: "statefulset-controller",
     resource: StatefulSet::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
@@ -61,9 +61,9 @@ fn users(sets: &Reader<StatefulSetView>, claim: &ClaimView) -> Vec<Key> {
 }
 
 impl Reconciler for StatefulSets {
+    type Object = StatefulSet;
     type World = World;
     type Action = Action;
-    type Status = StatefulSetStatus;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         World::observe(self, key, inputs)
@@ -96,15 +96,5 @@ impl Reconciler for StatefulSets {
 
     fn status(world: &World, outcome: &Outcome<Action>) -> Option<StatefulSetStatus> {
         status(world, outcome)
-    }
-
-    async fn update_status(
-        &self,
-        client: &Client,
-        world: &World,
-        status: StatefulSetStatus,
-    ) -> Result<Receipt, ApiError> {
-        let set = |set: &mut StatefulSet| set.status = status;
-        client.update_status_of(&world.set.meta, set).await
     }
 }

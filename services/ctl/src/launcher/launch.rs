@@ -1,6 +1,6 @@
 //! Starts a process of the cluster and waits until it is ready.
 
-use std::fs::{self, File};
+use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -9,12 +9,11 @@ use std::time::Duration;
 use std::{env, io};
 
 use anyhow::{Context, bail};
-use setpoint_host::probe;
+use setpoint_host::{private, probe};
 use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster_spec::LOOPBACK;
-use super::private;
 use super::process::{MARKER_VARIABLE, marker};
 use super::state_dir::StateDir;
 use super::topology::{ProcessSpec, health_path};
@@ -90,7 +89,7 @@ pub fn start<'a>(
 /// Returns the command that runs `process`, listening on `port` (0 for any free port) and appending to its log.
 pub fn command(state_dir: &StateDir, process: &ProcessSpec, port: u16) -> anyhow::Result<Command> {
     let path = state_dir.log(&process.name);
-    let log = private::open(File::options().create(true).append(true), &path);
+    let log = private::open(private::options().append(true), &path);
     let log = log.with_context(|| format!("cannot write {}", path.display()))?;
     let mut command = Command::new(program(process.service)?);
     command

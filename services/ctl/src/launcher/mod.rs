@@ -7,7 +7,6 @@
 mod cluster_spec;
 mod launch;
 pub mod port;
-mod private;
 mod process;
 mod state_dir;
 pub mod topology;

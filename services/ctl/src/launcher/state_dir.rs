@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf, absolute};
 use anyhow::Context;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
-
-use super::private;
+use setpoint_host::private;
 
 /// The state directory of a cluster and the repository that it belongs to.
 #[derive(Clone, Debug)]
@@ -81,8 +80,7 @@ impl StateDir {
              users:\n\
              - name: admin\n  user: {{}}\n"
         );
-        let mut options = File::options();
-        let file = private::open(options.write(true).create(true).truncate(true), &path);
+        let file = private::open(private::options().write(true).truncate(true), &path);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
         written.with_context(|| format!("cannot write {}", path.display()))
     }
@@ -157,7 +155,7 @@ impl StateDir {
         let own = is_ours.then(|| self.state.clone());
         let parts = ["run", "log"].map(|part| self.state.join(part));
         for path in own.into_iter().chain(parts) {
-            private::create_dir(&path)
+            private::create_dir_all(&path)
                 .with_context(|| format!("cannot create {}", path.display()))?;
         }
         Ok(())
@@ -174,7 +172,7 @@ impl StateDir {
                 _ => {}
             }
         }
-        private::create_dir(&logs).context("cannot create the log directory")
+        private::create_dir_all(&logs).context("cannot create the log directory")
     }
 
     fn all_nodes(&self) -> PathBuf {

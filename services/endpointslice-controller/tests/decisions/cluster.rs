@@ -17,7 +17,7 @@ pub struct Cluster {
     pub slices: BTreeMap<String, EndpointSlice>,
     pub endpoints: Option<Endpoints>,
     pub zones: Zones,
-    pub is_reported: bool,
+    pub reports: Vec<String>,
     seed: u64,
 }
 
@@ -61,7 +61,7 @@ impl Cluster {
             slices: BTreeMap::new(),
             endpoints: None,
             zones: Zones::new(),
-            is_reported: false,
+            reports: Vec::new(),
             seed: 0,
         }
     }
@@ -85,7 +85,7 @@ impl Cluster {
                 .map(Arc::new)
                 .collect(),
             endpoints: self.endpoints.clone().map(Whole::of).map(Arc::new),
-            is_reported: self.is_reported,
+            is_reported: !self.reports.is_empty(),
             seed: self.seed << 32,
         }
     }
@@ -110,6 +110,7 @@ impl Cluster {
             Action::CreateEndpoints(new) | Action::UpdateEndpoints(new) => {
                 self.endpoints = Some(*new);
             }
+            Action::Report(problem) => self.reports.push(problem),
         }
     }
 

@@ -5,8 +5,6 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use setpoint_proto::core::EndpointAddress;
 
-use setpoint_endpointslice_controller::report;
-
 use crate::cluster::{Cluster, pod, read, selecting, service};
 
 /// Checks RF9: an address that validation would refuse is in no write, and the user is told of it once.
@@ -24,26 +22,23 @@ fn pods_with_addresses_that_no_slice_may_have_are_no_endpoints() {
     ] {
         let pods = [pod("far", "10.0.0.1", true), pod("near", refused, true)];
         let mut cluster = Cluster::of(selecting(), pods);
-        assert_eq!(cluster.settle(), 2, "one slice, and the Endpoints");
+        assert_eq!(cluster.settle(), 3, "an Event, one slice and the Endpoints");
         let addresses = cluster.addresses().into_iter().map(|(ip, _)| ip);
         assert_eq!(addresses.collect::<Vec<_>>(), ["10.0.0.1"]);
         let subsets = &cluster.endpoints.as_ref().unwrap().subsets;
         assert_eq!(subsets[0].addresses.len(), 1);
-        let told = report(&cluster.world());
-        assert_eq!(
-            told,
-            Some(format!("address {refused} of Pod near {problem}"))
-        );
-        cluster.is_reported = true;
-        assert_eq!(report(&cluster.world()), None);
+        let report = format!("address {refused} of Pod near {problem}");
+        assert_eq!(cluster.reports, [report]);
         // The Service has an empty slice if no Pod has another address.
         cluster.pods.remove("far");
         cluster.settle();
         assert_eq!(cluster.addresses(), []);
         assert_eq!(cluster.slices.len(), 1);
+        assert_eq!(cluster.reports.len(), 1);
     }
-    let cluster = Cluster::of(selecting(), [pod("far", "10.0.0.1", true)]);
-    assert_eq!(report(&cluster.world()), None);
+    let mut cluster = Cluster::of(selecting(), [pod("far", "10.0.0.1", true)]);
+    cluster.settle();
+    assert!(cluster.reports.is_empty());
 }
 
 #[test]

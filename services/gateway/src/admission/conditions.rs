@@ -1,24 +1,18 @@
 //! Match conditions: expressions that all have to hold for a policy or webhook to be asked about a request.
 
 use serde_json::Value as Json;
-use setpoint_cel::{
-    Environment, Error, Evaluation, Expression, Input, Output, Question, Value, Variables,
-    on_compiler_stack,
-};
+use setpoint_cel::{Error, Evaluation, Expression, Input, Question, Value, Variables};
 use setpoint_proto::admissionregistration::MatchCondition;
 
 use super::authorizer::Everything;
-use super::environment::{Types, of_policy};
 use super::request::Values;
+use crate::kinds::expressions::Compiled;
 
 /// The cost that the match conditions of a policy or webhook may have together, as upstream's.
 const BUDGET: u64 = 2_500_000;
 /// The error of expressions that cost more than they may together.
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
-
-/// An expression, or what is wrong with it.
-pub(crate) type Compiled = Result<Expression, String>;
 
 /// The values of the variables of a request.
 pub(super) struct Inputs<'a> {
@@ -31,7 +25,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Returns the values in the order of [`of_policy`].
+    /// Returns the values in the order of the variables of [`crate::kinds::expressions`].
     pub(super) fn of(&self, namespace: &'a Json) -> [Input<'a>; 7] {
         [
             Input::Json(&self.values.object),
@@ -43,25 +37,6 @@ impl<'a> Inputs<'a> {
             Input::ResourceCheck(&Everything, self.resource),
         ]
     }
-}
-
-/// Compiles the match conditions of a webhook.
-///
-/// # Errors
-/// If there are no resources to compile with.
-pub(crate) fn compile(conditions: &[MatchCondition]) -> Result<Vec<Compiled>, String> {
-    on_compiler_stack(|| compile_in(&of_policy(false, true, Types::default()), conditions))
-}
-
-/// Compiles match conditions in an environment.
-pub(super) fn compile_in(
-    environment: &Environment<'_>,
-    conditions: &[MatchCondition],
-) -> Vec<Compiled> {
-    let sources = conditions.iter().map(|one| one.expression.trim());
-    sources
-        .map(|source| environment.compile(source, Output::Bool))
-        .collect()
 }
 
 /// Returns whether all conditions hold. One that is false decides, whichever failed before; they do not see the namespace.

@@ -14,9 +14,10 @@ use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::Cache;
 use tokio::sync::Mutex;
 
-use super::policy::{Expressions, Hook, Mutations};
+use super::policy::Hook;
 use super::webhook::Configuration;
-use crate::heavy::heavy;
+use crate::kinds::expressions::{Expressions, Mutations};
+use crate::offload::offload;
 use crate::registry::{Cached, errors};
 
 /// The kinds that hooks are made from.
@@ -75,7 +76,7 @@ impl Hooks {
             return Ok(known);
         }
         let bytes = sources.iter().map(|source| source.raw.len()).sum();
-        let made = heavy(bytes, || Snapshot::after(&known, sources)).await?;
+        let made = offload(bytes, || Snapshot::after(&known, sources)).await?;
         let made = Arc::new(made);
         *self.newest.write() = made.clone();
         Ok(made)

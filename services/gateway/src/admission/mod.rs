@@ -18,7 +18,6 @@ mod authorizer;
 mod chain;
 mod conditions;
 mod constraints;
-mod environment;
 mod hooks;
 mod policy;
 mod reinvocation;
@@ -29,8 +28,5 @@ mod webhook;
 
 pub(crate) use attributes::{Attributes, Operation};
 pub(crate) use chain::Chain;
-pub(crate) use conditions::{Compiled, compile as compile_conditions};
-pub(crate) use environment::Types;
 pub(crate) use hooks::Hooks;
-pub(crate) use policy::{compile, compile_mutations, type_warnings};
 use webhook::internal;

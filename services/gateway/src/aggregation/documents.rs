@@ -15,9 +15,8 @@ use setpoint_proto::apidiscovery::ApiResourceDiscovery;
 use tokio::time::timeout;
 
 use super::front_proxy::Certificate;
-use super::{Remote, Swagger, set_user, system_user};
+use super::{Gateway, Remote, Swagger, set_user, system_user};
 use crate::outbound::cause;
-use crate::registry::Registry;
 
 /// The time in which a document must be there.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,13 +55,9 @@ impl Documents {
 
 impl Remote {
     /// Fetches the documents. Those of before stay if the server does not answer.
-    pub(crate) async fn fetch_documents(&self, registry: &Registry) {
+    pub(crate) async fn fetch_documents(&self, gateway: &dyn Gateway) {
         let before = self.server.documents();
-        let certificate = registry
-            .aggregator()
-            .front_proxy
-            .certificate(registry)
-            .await;
+        let certificate = gateway.front_proxy().certificate(gateway).await;
         let failed = |why: String| {
             tracing::debug!(name = self.name, why, "fetching discovery failed");
             before.outdated()

@@ -6,11 +6,11 @@ use setpoint_model::Key;
 use setpoint_model::condition::{self, TRUE};
 use setpoint_proto::apiregistration::ApiService;
 
+use super::Gateway;
 use super::Server;
 use super::server::Endpoint;
 use crate::kinds::apiservice::{AVAILABLE, HTTPS, LOCAL, is_resource_metrics};
 use crate::outbound::ServiceAddress;
-use crate::registry::Registry;
 
 /// Returns what the status says since the version is that of another server.
 fn is_available(service: &ApiService) -> bool {
@@ -36,7 +36,7 @@ impl Remote {
     pub(crate) fn of(
         service: &ApiService,
         before: Option<&Self>,
-        registry: &Registry,
+        gateway: &dyn Gateway,
     ) -> Option<Self> {
         let spec = &service.spec;
         // The core group has a path of its own, and is always served here.
@@ -56,7 +56,7 @@ impl Remote {
             version: spec.version.clone(),
             priorities: (spec.group_priority_minimum, spec.version_priority),
             is_available: is_available(service),
-            server: server.unwrap_or_else(|| Arc::new(Server::new(endpoint, registry))),
+            server: server.unwrap_or_else(|| Arc::new(Server::new(endpoint, gateway))),
         })
     }
 

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::Remote;
 use super::documents::JSON;
 use super::front_proxy::Certificate;
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// The document of a server, as it was fetched last.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -52,7 +52,7 @@ impl Remote {
                 }
                 now.hash = hash;
                 let prefix = format!("{}/", self.path());
-                heavy(document.len(), || Filtered::parse(&document, &prefix)).await
+                offload(document.len(), || Filtered::parse(&document, &prefix)).await
             }
             Err(why) => Err(why),
         };

@@ -8,7 +8,7 @@ use setpoint_model::{Revision, Verb};
 use setpoint_proto::setpoint::{HistoryEnd, WriteType};
 use setpoint_proto::{ApiError, Cause};
 
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::{AtLeast, Before, Cached, Registry, RequestContext, Target, errors};
 
 /// The versions of one object.
@@ -71,7 +71,7 @@ impl Registry {
             };
             let bytes = object.raw.len();
             let version = || Version::new(known_write, object, earlier.as_deref());
-            let version = heavy(bytes, version).await?;
+            let version = offload(bytes, version).await?;
             history.versions.push(version);
             history.end = end;
             match earlier {

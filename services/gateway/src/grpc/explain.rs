@@ -15,10 +15,10 @@ use tonic::{Request, Response, Status};
 use super::request::{Caller, bad_request, open, stored};
 use super::telemetry::Call;
 use crate::explain::{history, why};
-use crate::flow_control::Seat;
 use crate::registry::{Registry, Target};
 use crate::request::Attributes;
 use crate::request::authorization::authorize;
+use crate::request::flow_control::Seat;
 
 /// The number of versions without a limit in the request.
 const VERSIONS: usize = 50;

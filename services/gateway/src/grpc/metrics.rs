@@ -14,11 +14,11 @@ use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::{Request, Response, Status};
 
 use super::request::{Caller, open};
-use crate::adapter::{CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
-use crate::flow_control::{Flow, FlowControl};
 use crate::metrics::{Request as Counted, RequestLabels};
+use crate::prometheus_adapter::{CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
 use crate::registry::Registry;
 use crate::request::authorization::authorize;
+use crate::request::flow_control::{Flow, FlowControl};
 use crate::request::{Attributes, Resource};
 
 /// The implementation over a registry.
@@ -42,7 +42,7 @@ impl Service {
                 .adapter()
                 .filter(|adapter| adapter.has_custom());
             let adapter = adapter.ok_or_else(no_custom)?;
-            adapter.custom(&self.registry, &request).await
+            adapter.custom(self.registry.cache(), &request).await
         };
         let resource = Resource {
             group: CUSTOM.to_owned(),

@@ -24,9 +24,9 @@ use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt as _;
 
-use crate::access::authentication;
 use crate::registry::Registry;
 use crate::request::Attributes;
+use crate::request::authentication;
 use crate::request::authorization::authorize;
 use objects::Service;
 
@@ -94,7 +94,7 @@ async fn prepare(
             // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
             registry.cache().loaded().await?;
         }
-        let user = authentication::identify(&registry, request.headers_mut()).await?;
+        let user = authentication::identify(registry.tokens(), request.headers_mut()).await?;
         if is_reflection {
             authorize(&user, &Attributes::of_path("post", request.uri().path()))?;
         }

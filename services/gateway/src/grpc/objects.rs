@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status};
 use super::request::{at_least, bad_request, collection, filter, named, object, open, target};
 use super::telemetry::Call;
 use super::watch;
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::{
     List, ListParams, ObjectResponse, Patch, Registry, RevisionMatch, Subresource, Target,
 };
@@ -175,7 +175,7 @@ async fn patch(request: &PatchRequest) -> Result<Patch, ApiError> {
         return Err(ApiError::new(Reason::Invalid, message));
     }
     let parse = || serde_json::from_slice(&request.patch);
-    let body = heavy(request.patch.len(), parse).await;
+    let body = offload(request.patch.len(), parse).await;
     Ok(Patch {
         r#type: request.r#type(),
         body: body.map_err(|error| bad_request(error.to_string()))?,

@@ -6,8 +6,8 @@ use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
 use tonic::{Extensions, Request};
 
-use crate::access::Identity;
-use crate::heavy::heavy;
+use crate::kinds::Identity;
+use crate::offload::offload;
 use crate::registry::{AtLeast, Filter, RequestContext, Target, errors};
 
 /// The caller of a method.
@@ -128,7 +128,7 @@ pub(super) async fn object(
     let any = any.ok_or_else(|| bad_request("object: Required value"))?;
     let kind = kinds.by_message(&any.type_url, &any.value);
     let kind = kind.ok_or_else(|| bad_request(format!("type {:?} is unknown", any.type_url)))?;
-    Ok(heavy(any.value.len(), || kind.decode(&any.value)).await?)
+    Ok(offload(any.value.len(), || kind.decode(&any.value)).await?)
 }
 
 pub(super) fn bad_request(message: impl Into<String>) -> ApiError {

@@ -12,12 +12,12 @@ use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
 use super::request::Caller;
-use crate::flow_control::{Flow, FlowControl, Seat};
 use crate::kinds::{self, Strategy, Writes};
 use crate::metrics;
 use crate::registry::{RequestContext, Target};
 use crate::request::Attributes;
 use crate::request::authorization::authorize;
+use crate::request::flow_control::{Flow, FlowControl, Seat};
 
 /// A call of a verb.
 pub(super) struct Call<'a> {
@@ -38,7 +38,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns a call that reads objects of many kinds, each of which its work authorizes. `target` is for metrics.
+    /// Returns a call that reads objects of many kinds; its work authorizes each kind. `target` is for metrics.
     pub(super) fn of_many_kinds(verb: Verb, target: &'a Target) -> Self {
         Self {
             is_authorized: false,

@@ -26,8 +26,8 @@ use tokio_util::sync::CancellationToken;
 use super::connect::Streams;
 use super::forwarding;
 use super::response::ErrorResponse;
-use crate::access::Identity;
 use crate::aggregation::{Error, Remote, set_user};
+use crate::kinds::Identity;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 
@@ -142,7 +142,7 @@ fn outgoing(
     Ok((outgoing, parts.extensions.remove()))
 }
 
-/// Returns the time by which a request must have ended; `None` if it is one that lasts.
+/// Returns the deadline of a request; `None` for long-running ones.
 fn deadline(request: &Request) -> Result<Option<Instant>, ApiError> {
     let info = request.extensions().get::<RequestInfo>();
     let lasts = info.is_some_and(|info| info.attributes.is_long_running());

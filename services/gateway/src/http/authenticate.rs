@@ -1,4 +1,4 @@
-//! Authenticates and authorizes requests, and serves the documents by which others verify tokens (OpenID Connect discovery).
+//! Authenticates and authorizes requests, and serves the documents that others need to verify tokens (OpenID Connect discovery).
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ use serde_json::json;
 use setpoint_proto::ApiError;
 
 use super::response::{self, ApiResponse, ErrorResponse};
-use crate::access::service_account::ISSUER;
-use crate::access::{Identity, authentication};
+use crate::kinds::Identity;
 use crate::registry::Registry;
+use crate::request::authentication;
 use crate::request::authorization::authorize;
+use crate::request::service_account::ISSUER;
 use crate::request::{Query, RequestInfo};
 
 const KEYS: &str = "/openid/v1/jwks";
@@ -41,7 +42,7 @@ async fn user_of(
     info: &RequestInfo,
     headers: &mut HeaderMap,
 ) -> Result<Identity, ApiError> {
-    let user = authentication::identify(registry, headers).await?;
+    let user = authentication::identify(registry.tokens(), headers).await?;
     authorize(&user, &info.attributes)?;
     Ok(user)
 }
@@ -66,7 +67,7 @@ async fn configuration(query: Query, headers: HeaderMap) -> ApiResponse {
 }
 
 async fn keys(State(registry): State<Arc<Registry>>) -> Result<ApiResponse, ErrorResponse> {
-    let keys = registry.key_set().await?;
+    let keys = registry.tokens().keys.key_set().await?;
     let content_type = HeaderValue::from_static("application/jwk-set+json");
     Ok(ApiResponse::new(content_type, keys.to_string()))
 }

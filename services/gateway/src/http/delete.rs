@@ -13,8 +13,8 @@ use super::handler::ObjectRequest;
 use super::list_options;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
-use crate::heavy::heavy;
 use crate::kinds;
+use crate::offload::offload;
 use crate::registry::{Deleted, ObjectResponse, RequestContext};
 use crate::request::Query;
 
@@ -75,7 +75,7 @@ pub(super) async fn all(request: ObjectRequest) -> Result<ApiResponse, ApiError>
     };
     let items: Vec<Bytes> = items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    heavy(bytes, || encoder.list(kind, metadata, items)).await
+    offload(bytes, || encoder.list(kind, metadata, items)).await
 }
 
 fn status(deleted: Deleted) -> Result<Status, ApiError> {

@@ -15,7 +15,7 @@ use setpoint_proto::ApiError;
 use super::connect::{ConnectRequest, Streams, connect};
 use super::response::{ErrorFormat, ErrorResponse};
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
-use crate::access::Identity;
+use crate::kinds::Identity;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Route};
 

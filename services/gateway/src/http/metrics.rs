@@ -15,7 +15,9 @@ use setpoint_proto::{ApiError, custom_metrics_v1beta1 as v1beta1};
 use super::accept::{self, Form, Lacking, Media};
 use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
 use super::{encoding, not_found};
-use crate::adapter::{Adapter, CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION, NAMESPACES};
+use crate::prometheus_adapter::{
+    Adapter, CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION, NAMESPACES,
+};
 use crate::registry::Registry;
 use crate::request::Query;
 
@@ -112,7 +114,7 @@ async fn custom(
         let parameter = |name| query.get(name).unwrap_or_default().to_owned();
         request.label_selector = parameter("labelSelector");
         request.metric_label_selector = parameter("metricLabelSelector");
-        let list = adapter.custom(&registry, &request).await?;
+        let list = adapter.custom(registry.cache(), &request).await?;
         match version {
             "v1beta1" => encode(&before(list), &query, &headers),
             _ => encode(&list, &query, &headers),

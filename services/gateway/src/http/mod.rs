@@ -4,7 +4,6 @@
 //! handler: it parses the path into a kind and an object, and calls the registry.
 
 mod accept;
-mod admit;
 mod aggregation;
 mod authenticate;
 mod body;
@@ -19,6 +18,7 @@ mod forwarding;
 mod handler;
 mod list_options;
 mod loading;
+mod max_in_flight;
 mod metrics;
 mod openapi;
 mod ordered;
@@ -77,8 +77,8 @@ async fn prepare(
     };
     request.extensions_mut().insert(info.clone());
     let compress = |request| compression::compress(request, next);
-    let admit = |request| admit::admit(request, compress);
-    let forward = |request| aggregation::forward(&registry, request, admit);
+    let limit = |request| max_in_flight::limit(request, compress);
+    let forward = |request| aggregation::forward(&registry, request, limit);
     let authenticate = |request| authenticate::authenticate(&registry, &info, request, forward);
     telemetry::observe(&info, request, authenticate).await
 }

@@ -18,7 +18,7 @@ use super::handler::ObjectRequest;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use super::yaml;
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::{Check, ObjectResponse, Patch};
 use crate::request::Query;
 use crate::request::Route;
@@ -73,7 +73,7 @@ pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiErro
     check_apply_options(&request.query, of)?;
     let body = body::read(request.body).await?;
     let bytes = body.len();
-    let (body, duplicate) = heavy(bytes, || patch_body(of, &body)).await?;
+    let (body, duplicate) = offload(bytes, || patch_body(of, &body)).await?;
     let patch = Patch {
         r#type: of,
         body,
@@ -157,7 +157,7 @@ async fn decode(
 ) -> Result<DecodedBody, ApiError> {
     let expected = subresource_kind(route.kind, &route.subresource);
     let body = body::read(body).await?;
-    heavy(body.len(), || {
+    offload(body.len(), || {
         DecodedBody::decode(expected, headers, &body, validation)
     })
     .await

@@ -14,11 +14,9 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
-use super::{Paths, StoredKind, age};
-use crate::access::Identity;
+use super::{Identity, Paths, StoredKind, Subresource, age};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
-use crate::registry::Subresource;
 
 const APPROVED: &str = "Approved";
 const DENIED: &str = "Denied";

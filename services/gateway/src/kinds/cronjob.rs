@@ -1,16 +1,20 @@
 //! CronJob: a schedule, a time zone, and the spec of its Jobs.
 
+mod waits;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 use setpoint_model::cron::{self, Timetable};
 use setpoint_proto::batch::{CronJob, CronJobSpec};
+use setpoint_proto::setpoint::Wait;
 
 use super::template;
 use super::{Role, StoredKind, age, job, status};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::set_default;
+use crate::kinds::waits::Records;
 
 const POLICIES: &[&str] = &["Allow", "Forbid", "Replace"];
 
@@ -20,6 +24,7 @@ const MAX_NAME: usize = 52;
 const MAX_ZONE_PART: usize = 14;
 
 impl StoredKind for CronJob {
+    const WAITS_HAVE_NEXT_RECONCILE: bool = true;
     const ROLE: Role = Role::Workload;
 
     status::status_items!();
@@ -88,6 +93,10 @@ impl StoredKind for CronJob {
                 return template::cell(column, &job.template, job.selector.as_ref());
             }
         })
+    }
+
+    fn waits(&self, records: &Records<'_>) -> Vec<Wait> {
+        waits::waits(self, records.now_ns)
     }
 }
 

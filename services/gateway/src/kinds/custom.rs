@@ -1,7 +1,6 @@
 //! Objects of custom kinds: what the schema and the subresources of their definition ask for.
 
-mod conversion;
-mod review;
+mod waits;
 
 use std::collections::BTreeSet;
 
@@ -11,20 +10,20 @@ use serde_json::{Map, Value};
 use setpoint_codec::custom::ScalePaths;
 use setpoint_codec::{CustomObject, Kind, Object};
 use setpoint_model::selector::Selector;
+use setpoint_proto::setpoint::Wait;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_schema::Schema;
-
-pub(crate) use conversion::{Converter, OBJECT_SIZE, is_converted_by_webhook};
 
 use super::{Admitting, Replicas, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
+use crate::kinds::waits::Records;
 use crate::registry::{Registry, Target, errors};
 
 const STATUS: &str = "status";
 
 /// Returns a stored object in a served version. As upstream, it has the defaults of the version that it is stored in, without the
-/// fields that the served version does not have. An object that a webhook has to convert stays as it is: see [`Converter`].
+/// fields that the served version does not have. An object that a webhook has to convert stays as it is: the registry calls it.
 pub(super) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<dyn Object> {
     if object.downcast_ref::<CustomObject>().is_none() {
         return object;
@@ -45,6 +44,12 @@ pub(super) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<d
         }
         Err(_) => unreachable!("the type was compared"),
     }
+}
+
+/// Returns whether a webhook converts objects to this version from others.
+pub(crate) fn is_converted_by_webhook(kind: &Kind) -> bool {
+    let resource = kind.custom_resource();
+    resource.is_some_and(|resource| resource.webhook().is_some())
 }
 
 /// Removes the fields that the schema of an object's version does not have.
@@ -153,6 +158,10 @@ impl StoredKind for CustomObject {
         if let Some(paths) = scale_paths(self) {
             set_at(&mut self.content, &paths.spec, replicas.into());
         }
+    }
+
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        waits::waits(self)
     }
 }
 

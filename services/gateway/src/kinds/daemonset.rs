@@ -7,6 +7,7 @@ use serde_json::Value;
 use setpoint_model::selector::Selector;
 use setpoint_proto::apps::{DaemonSet, DaemonSetUpdateStrategy, RollingUpdateDaemonSet};
 use setpoint_proto::meta::IntOrString;
+use setpoint_proto::setpoint::Wait;
 
 use super::template;
 use super::{Role, StoredKind};
@@ -14,6 +15,7 @@ use crate::kinds::validation::amount::{self, Amount};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::{label_selector, podspec, set_default};
+use crate::kinds::waits::{Records, Rollout, wait};
 
 /// The annotation with the number of the template, which old clients read.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
@@ -109,6 +111,26 @@ impl StoredKind for DaemonSet {
             _ => return template::cell(column, &spec.template, spec.selector.as_ref()),
         })
     }
+
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        let status = &self.status;
+        let (updated, wanted) = (
+            status.updated_number_scheduled,
+            status.desired_number_scheduled,
+        );
+        let outdated = outdated(updated, wanted, &self.spec.update_strategy.r#type);
+        let rollout = Rollout {
+            observed_generation: status.observed_generation,
+            reported: misplaced(status.number_misscheduled)
+                .into_iter()
+                .chain(outdated)
+                .collect(),
+            wanted,
+            ready: status.number_ready,
+            ..Rollout::default()
+        };
+        rollout.waits(self.metadata.generation)
+    }
 }
 
 fn template_generation(annotations: &BTreeMap<String, String>) -> i64 {
@@ -166,4 +188,20 @@ fn validate_rolling(
         (true, true) => errors.required(&down_at, "cannot be 0 when maxSurge is 0"),
         _ => {}
     }
+}
+
+/// Returns that not all Pods of a DaemonSet are of the current template.
+fn outdated(updated: i32, wanted: i32, strategy: &str) -> Option<Wait> {
+    let next = match strategy {
+        "OnDelete" => "OnDelete: one is updated when it is deleted",
+        _ => "they are updated node by node",
+    };
+    let message = || format!("{updated} of {wanted} Pods are of the current template; {next}");
+    (updated < wanted).then(|| wait("NotUpdated", message()))
+}
+
+/// Returns that a DaemonSet has Pods on nodes that should not run it.
+fn misplaced(nodes: i32) -> Option<Wait> {
+    let message = || format!("{nodes} nodes have a Pod and should not run one");
+    (nodes > 0).then(|| wait("Misscheduled", message()))
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use setpoint_model::selector::Selector;
 use setpoint_proto::apps::{Deployment, DeploymentStrategy, RollingUpdateDeployment};
 use setpoint_proto::meta::IntOrString;
+use setpoint_proto::setpoint::Wait;
 
 use super::template;
 use super::{Paths, Replicas, Role, StoredKind};
@@ -12,6 +13,7 @@ use crate::kinds::validation::amount::{self, Amount};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
+use crate::kinds::waits::{Records, Rollout, failures};
 
 impl StoredKind for Deployment {
     const STATUS_RESETS: Paths = &[&["spec"], &["metadata", "labels"]];
@@ -102,6 +104,18 @@ impl StoredKind for Deployment {
             "Available" => status.available_replicas.into(),
             _ => return template::cell(column, &spec.template, spec.selector.as_ref()),
         })
+    }
+
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        let (spec, status) = (&self.spec, &self.status);
+        let rollout = Rollout {
+            observed_generation: status.observed_generation,
+            paused: spec.paused,
+            reported: failures(&status.conditions),
+            wanted: spec.replicas.unwrap_or_default(),
+            ready: status.ready_replicas,
+        };
+        rollout.waits(self.metadata.generation)
     }
 }
 

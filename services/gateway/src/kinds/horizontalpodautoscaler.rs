@@ -2,6 +2,7 @@
 
 mod cells;
 mod metrics;
+mod waits;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,10 +12,12 @@ use setpoint_proto::autoscaling_v2::{
     CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec,
     HpaScalingPolicy, HpaScalingRules, MetricSpec, MetricTarget, ResourceMetricSource,
 };
+use setpoint_proto::setpoint::Wait;
 
 use super::{StoredKind, status};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::waits::Records;
 
 const DEFAULT_CPU_UTILIZATION: i32 = 80;
 /// The largest window and period of scaling rules.
@@ -104,6 +107,10 @@ impl StoredKind for HorizontalPodAutoscaler {
             "Replicas" => self.status.current_replicas.into(),
             _ => return None,
         })
+    }
+
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        waits::waits(self)
     }
 }
 

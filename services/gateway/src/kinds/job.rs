@@ -5,16 +5,19 @@ mod indexes;
 mod policies;
 mod spec;
 mod status;
+mod waits;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::{condition, names};
 use setpoint_proto::batch::Job;
+use setpoint_proto::setpoint::Wait;
 
 use super::template;
 use super::{Role, StoredKind, age};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
+use crate::kinds::waits::Records;
 
 pub(super) use spec::{fill_defaults, validate as validate_spec};
 
@@ -82,6 +85,10 @@ impl StoredKind for Job {
             "Duration" => duration(self, now).into(),
             _ => return template::cell(column, template, spec.selector.as_ref()),
         })
+    }
+
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        waits::waits(self)
     }
 }
 

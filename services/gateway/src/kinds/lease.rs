@@ -3,8 +3,7 @@
 use setpoint_model::Verb;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 
-use super::{StoredKind, Writes};
-use crate::flow_control::PriorityLevel;
+use super::{PriorityLevel, StoredKind, Writes};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 

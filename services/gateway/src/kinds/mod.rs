@@ -7,7 +7,6 @@ mod admission;
 pub(crate) mod age;
 pub(crate) mod apiservice;
 mod certificatesigningrequest;
-pub(crate) mod computed;
 mod configmap;
 mod controllerrevision;
 mod cronjob;
@@ -24,9 +23,11 @@ mod deviceclass;
 mod endpoints;
 mod endpointslice;
 mod event;
+pub(crate) mod expressions;
 pub(crate) mod flowcontrol;
 mod flowschema;
 mod horizontalpodautoscaler;
+pub(crate) mod identity;
 mod ingress;
 mod ingressclass;
 mod ipaddress;
@@ -34,7 +35,6 @@ mod job;
 pub(crate) mod json_path;
 mod lease;
 pub(crate) mod limitrange;
-mod metrics;
 pub(crate) mod namespace;
 mod networkpolicy;
 mod node;
@@ -43,6 +43,7 @@ pub(crate) mod persistentvolumeclaim;
 pub(crate) mod pod;
 pub(crate) mod poddisruptionbudget;
 mod podtemplate;
+mod priority_level;
 pub(crate) mod priorityclass;
 mod prioritylevelconfiguration;
 mod rbac;
@@ -51,8 +52,6 @@ mod replicationcontroller;
 mod resourceclaim;
 pub(crate) mod resourcequota;
 mod resourceslice;
-pub(crate) mod review;
-mod reviews;
 mod runtimeclass;
 mod secret;
 pub(crate) mod service;
@@ -62,6 +61,8 @@ mod statefulset;
 mod status;
 pub(crate) mod storageclass;
 mod strategy;
+mod subresource;
+mod target;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -70,6 +71,7 @@ pub(crate) mod view;
 mod views;
 mod volumeattachment;
 mod volumeattributesclass;
+pub(crate) mod waits;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
@@ -79,13 +81,17 @@ use setpoint_model::selector::Selector;
 use setpoint_model::{Verb, names};
 use setpoint_proto::ApiError;
 use setpoint_proto::coordination::LeaseSpec;
+use setpoint_proto::setpoint::Wait;
 
-use crate::access::Identity;
-use crate::flow_control::PriorityLevel;
 use crate::kinds::validation::field_errors::FieldErrors;
-use crate::registry::{Allocation, Registry, Subresource, Target};
+use crate::kinds::waits::Records;
+use crate::registry::{Allocation, Registry};
 
+pub use identity::Identity;
+pub(crate) use priority_level::PriorityLevel;
 pub(crate) use strategy::{Strategy, find, of};
+pub use subresource::Subresource;
+pub use target::Target;
 
 /// The role of a kind in running containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +150,8 @@ pub(crate) trait StoredKind: Object {
     const STATUS_RESETS: Paths = &[&["spec"]];
     /// The meaning of its writes.
     const WRITES: Writes = Writes::Changes;
+    /// Whether `waits` has the time of the next scheduled reconcile of an object.
+    const WAITS_HAVE_NEXT_RECONCILE: bool = false;
 
     /// Returns the priority level of requests about the kind; `None` for that of all reads or of all writes.
     fn priority_level(_verb: Verb, _namespace: &str) -> Option<PriorityLevel> {
@@ -248,6 +256,10 @@ pub(crate) trait StoredKind: Object {
         false
     }
 
+    /// Returns what the object waits for, as its spec and status and the records tell.
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        Vec::new()
+    }
     /// Returns the cell of a computed column of the kind's table; `None` if the column is not computed.
     fn cell(&self, _column: &str, _now: Timestamp) -> Option<Value> {
         None

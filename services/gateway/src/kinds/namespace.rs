@@ -3,11 +3,10 @@
 use setpoint_model::names;
 use setpoint_proto::core::Namespace;
 
-use super::StoredKind;
+use super::{StoredKind, Subresource};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::metadata;
-use crate::registry::Subresource;
 
 /// The label with the name, for selectors.
 const NAME: &str = "kubernetes.io/metadata.name";

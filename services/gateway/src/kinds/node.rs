@@ -12,8 +12,7 @@ use setpoint_model::{Verb, names};
 use setpoint_proto::core::{Node, NodeAddress, Taint};
 use setpoint_proto::meta::Quantity;
 
-use super::StoredKind;
-use crate::flow_control::PriorityLevel;
+use super::{PriorityLevel, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::ip;

@@ -13,22 +13,26 @@ mod status;
 mod tolerations;
 pub(crate) mod topology;
 mod update;
+mod waits;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::{condition, pod, qos_class};
 use setpoint_proto::core::{Pod, PodCondition};
+use setpoint_proto::setpoint::Wait;
 
 use super::{Admitting, Paths, Role, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
+use crate::kinds::waits::Records;
 use crate::registry::{Registry, Subresource, Target};
 
 /// The default grace period of a deletion, in seconds.
 const DEFAULT_GRACE_PERIOD: i64 = 30;
 
 impl StoredKind for Pod {
+    const WAITS_HAVE_NEXT_RECONCILE: bool = true;
     const ROLE: Role = Role::Pod;
     const COUNTS_GENERATIONS: bool = true;
     const STATUS_RESETS: Paths = &[
@@ -158,6 +162,10 @@ impl StoredKind for Pod {
 
     fn begin_deletion(&mut self, requested: Option<i64>) -> i64 {
         grace_period(self, requested)
+    }
+
+    fn waits(&self, records: &Records<'_>) -> Vec<Wait> {
+        waits::waits(self, records)
     }
 }
 

@@ -4,12 +4,14 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::selector::Selector;
 use setpoint_proto::apps::ReplicaSet;
+use setpoint_proto::setpoint::Wait;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::podspec;
+use crate::kinds::waits::{Records, Rollout, failures};
 
 impl StoredKind for ReplicaSet {
     template::workload_items!();
@@ -70,5 +72,17 @@ impl StoredKind for ReplicaSet {
             "Ready" => status.ready_replicas.into(),
             _ => return template::cell(column, &spec.template, spec.selector.as_ref()),
         })
+    }
+
+    fn waits(&self, _records: &Records<'_>) -> Vec<Wait> {
+        let (spec, status) = (&self.spec, &self.status);
+        let rollout = Rollout {
+            observed_generation: status.observed_generation,
+            reported: failures(&status.conditions),
+            wanted: spec.replicas.unwrap_or_default(),
+            ready: status.ready_replicas,
+            ..Rollout::default()
+        };
+        rollout.waits(self.metadata.generation)
     }
 }

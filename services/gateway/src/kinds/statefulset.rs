@@ -1,5 +1,7 @@
 //! StatefulSet: claims for each Pod, and a spec of which few fields can be changed.
 
+mod waits;
+
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -14,6 +16,7 @@ use setpoint_proto::core::{
     PersistentVolumeClaim, PersistentVolumeClaimVolumeSource, PodTemplateSpec, Volume, VolumeSource,
 };
 use setpoint_proto::meta::IntOrString;
+use setpoint_proto::setpoint::Wait;
 
 use super::template;
 use super::{Replicas, Role, StoredKind};
@@ -22,6 +25,7 @@ use crate::kinds::validation::claim as claim_spec;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::{label_selector, podspec, set_default};
+use crate::kinds::waits::{Records, Rollout};
 
 const POLICIES: &[&str] = &["Delete", "Retain"];
 
@@ -161,6 +165,19 @@ impl StoredKind for StatefulSet {
             }
             _ => template::cell(column, &self.spec.template, None),
         }
+    }
+
+    fn waits(&self, records: &Records<'_>) -> Vec<Wait> {
+        let status = &self.status;
+        let rollout = Rollout {
+            observed_generation: status.observed_generation,
+            wanted: self.spec.replicas.unwrap_or_default(),
+            ready: status.ready_replicas,
+            ..Rollout::default()
+        };
+        let mut waits = rollout.waits(self.metadata.generation);
+        waits.extend(waits::waits(self, records.pods));
+        waits
     }
 }
 

@@ -10,13 +10,16 @@ use serde_json::Value;
 use setpoint_codec::{CustomObject, Kind, Object};
 use setpoint_model::Verb;
 use setpoint_proto::coordination::LeaseSpec;
+use setpoint_proto::setpoint::Wait;
 use setpoint_proto::{Resource, for_each_stored_kind};
 
-use super::{Admitting, Allocating, Paths, Replicas, Role, StoredKind, Writes};
-use crate::access::Identity;
-use crate::flow_control::PriorityLevel;
+use super::{
+    Admitting, Allocating, Identity, Paths, PriorityLevel, Replicas, Role, StoredKind, Subresource,
+    Target, Writes,
+};
 use crate::kinds::validation::field_errors::FieldErrors;
-use crate::registry::{Registry, Subresource, Target};
+use crate::kinds::waits::Records;
+use crate::registry::Registry;
 
 struct StrategyOf<T>(PhantomData<fn() -> T>);
 
@@ -43,6 +46,7 @@ strategy! {
     fn orphans_by_default() -> bool => T::ORPHANS_BY_DEFAULT;
     fn role() -> Role => T::ROLE;
     fn writes() -> Writes => T::WRITES;
+    fn waits_have_next_reconcile() -> bool => T::WAITS_HAVE_NEXT_RECONCILE;
     fn status_resets() -> Paths => T::STATUS_RESETS;
     fn priority_level(verb: Verb, namespace: &str) -> Option<PriorityLevel> => T::priority_level(verb, namespace);
     fn fill_defaults(new: &mut dyn Object) => typed_mut::<T>(new).fill_defaults();
@@ -69,6 +73,7 @@ strategy! {
     fn check_delete(name: &str) -> Result<(), &'static str> => T::check_delete(name);
     fn begin_deletion(object: &mut dyn Object, requested: Option<i64>) -> i64 => typed_mut::<T>(object).begin_deletion(requested);
     fn holds_deletion(object: &dyn Object) -> bool => typed::<T>(object).holds_deletion();
+    fn waits(object: &dyn Object, records: &Records<'_>) -> Vec<Wait> => typed::<T>(object).waits(records);
     fn cell(object: &dyn Object, column: &str, now: Timestamp) -> Option<Value> => typed::<T>(object).cell(column, now);
     fn completion<'a>(object: &'a dyn Object) -> Option<(&'a str, &'static str)> => typed::<T>(object).completion();
 }

@@ -1,4 +1,4 @@
-//! Objects of custom kinds in the version of a request, and in the one that is stored.
+//! Converts custom objects between the requested and the storage version.
 //!
 //! ```text
 //! stored bytes ──▶ version of the request: defaults, changes, validation, response ──▶ storage version
@@ -16,9 +16,10 @@ use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause, EventType, Reason};
 use setpoint_store::cache::{Cached, Event, Filter, Watch};
 
-use crate::heavy::heavy;
+use crate::converter::OBJECT_SIZE;
 use crate::kinds;
-use crate::kinds::custom::{self, OBJECT_SIZE, is_converted_by_webhook};
+use crate::kinds::custom::{self, is_converted_by_webhook};
+use crate::offload::offload;
 use crate::registry::selection::Selection;
 use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, Target, errors};
@@ -62,9 +63,9 @@ impl Registry {
             return Ok(items);
         }
         let bytes = items.iter().map(|item| item.raw.len()).sum();
-        let decoded = heavy(bytes, || decoded(items.iter())).await?;
+        let decoded = offload(bytes, || decoded(items.iter())).await?;
         let converted = self.of_storage(decoded, served).await?;
-        heavy(bytes, || {
+        offload(bytes, || {
             for (item, object) in items.iter_mut().zip(converted) {
                 *item = Arc::new(item.in_version(served, &object.encode()));
             }
@@ -247,9 +248,9 @@ impl Registry {
     ) -> Result<Vec<CustomObject>, ApiError> {
         let bytes = objects.len() * OBJECT_SIZE;
         let fill_defaults = |object: &mut CustomObject| kinds::of(to).fill_defaults(object);
-        heavy(bytes, || objects.iter_mut().for_each(fill_defaults)).await;
+        offload(bytes, || objects.iter_mut().for_each(fill_defaults)).await;
         let mut converted = self.converter().convert(objects, to).await?;
-        heavy(bytes, || converted.iter_mut().for_each(custom::prune)).await;
+        offload(bytes, || converted.iter_mut().for_each(custom::prune)).await;
         Ok(converted)
     }
 

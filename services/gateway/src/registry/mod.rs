@@ -4,12 +4,13 @@
 //! cache, which may be stale; the transaction detects that, and the write is repeated with the stored object. Reads are
 //! served by the cache, except for later pages of a list.
 
+mod aggregated;
 pub(crate) mod conversion;
 pub(crate) mod errors;
 mod request_context;
 mod response;
 mod selection;
-mod target;
+pub(crate) mod target;
 mod verbs;
 pub(crate) mod write;
 
@@ -22,23 +23,23 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::access::{self, TokenKeys};
-use crate::adapter::Adapter;
 use crate::admission::Hooks;
 use crate::aggregation::Aggregator;
-use crate::kinds::custom::Converter;
+use crate::converter::Converter;
+use crate::dial_policy::DialPolicy;
 use crate::kinds::resourcequota::QuotaLocks;
 use crate::kinds::view;
-use crate::peers::Peers;
+use crate::prometheus_adapter::Adapter;
+use crate::request::service_account::Tokens;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
 use crate::webhook::Clients;
 
+pub use crate::kinds::{Subresource, Target};
 pub(crate) use errors::readable;
 pub use request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
-pub use target::{Subresource, Target};
 pub(crate) use verbs::create::Owner;
 pub use verbs::delete::Deleted;
 pub(crate) use verbs::patch::resets_managers;
@@ -53,42 +54,42 @@ pub struct Registry {
     allocations: write::allocation::AllocationLock,
     quota_locks: QuotaLocks,
     hooks: Hooks,
-    peers: Peers,
+    dial_policy: DialPolicy,
     converter: Converter,
     webhooks: Clients,
     server: ServerInfo,
     usage: Usage,
     adapter: Option<Adapter>,
     aggregator: Aggregator,
-    pub(crate) token_keys: TokenKeys,
+    tokens: Tokens,
 }
 
 impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
         Self {
-            converter: Converter::new(cache.clone(), Peers::default()),
-            webhooks: Clients::new(cache.clone(), Peers::default()),
+            converter: Converter::new(cache.clone(), DialPolicy::default()),
+            webhooks: Clients::new(cache.clone(), DialPolicy::default()),
+            tokens: Tokens::new(store.clone(), cache.clone()),
             store,
             cache,
             allocations: write::allocation::AllocationLock::default(),
             quota_locks: QuotaLocks::default(),
             hooks: Hooks::default(),
-            peers: Peers::default(),
+            dial_policy: DialPolicy::default(),
             server: ServerInfo::default(),
             usage: Usage::default(),
             adapter: None,
             aggregator: Aggregator::default(),
-            token_keys: TokenKeys::default(),
         }
     }
 
     /// Sets the addresses of other processes that the gateway may call.
     #[must_use]
-    pub fn with_peers(mut self, peers: Peers) -> Self {
-        self.converter = Converter::new(self.cache.clone(), peers.clone());
-        self.webhooks = Clients::new(self.cache.clone(), peers.clone());
-        self.peers = peers;
+    pub fn with_dial_policy(mut self, policy: DialPolicy) -> Self {
+        self.converter = Converter::new(self.cache.clone(), policy.clone());
+        self.webhooks = Clients::new(self.cache.clone(), policy.clone());
+        self.dial_policy = policy;
         self
     }
 
@@ -146,8 +147,8 @@ impl Registry {
     }
 
     /// Returns the addresses of other processes that the gateway may call.
-    pub(crate) fn peers(&self) -> &Peers {
-        &self.peers
+    pub(crate) fn dial_policy(&self) -> &DialPolicy {
+        &self.dial_policy
     }
 
     /// Returns the resource usage of Pods.
@@ -175,17 +176,22 @@ impl Registry {
         &self.cache
     }
 
-    /// Authorizes `verb` on a target. Computed kinds can only be read.
+    /// Refuses a verb that a target does not have: computed kinds can only be read. Requests are authorized before.
     pub(crate) fn allow(
         &self,
-        context: &RequestContext,
+        _context: &RequestContext,
         verb: Verb,
         target: &Target,
     ) -> Result<(), ApiError> {
-        if target.served.is_computed && verb != Verb::Get {
-            return Err(errors::not_allowed());
+        match target.served.is_computed && verb != Verb::Get {
+            true => Err(errors::not_allowed()),
+            false => Ok(()),
         }
-        access::allow(&context.user, verb, target.served, &target.namespace)
+    }
+
+    /// Returns the tokens of ServiceAccounts.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 }
 

@@ -5,7 +5,7 @@ use setpoint_proto::trace::TRACEPARENT;
 use setpoint_proto::{ApiError, Cause, FENCE, Reason, TraceContext};
 use setpoint_telemetry::Span;
 
-use crate::access::Identity;
+use crate::kinds::Identity;
 
 /// The context of a request.
 #[derive(Clone, Debug, Default)]

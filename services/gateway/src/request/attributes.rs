@@ -8,7 +8,7 @@ use setpoint_codec::rest::is_connect;
 use setpoint_model::{Verb, names, selector::Fields};
 
 use super::Query;
-use crate::registry::Target;
+use crate::kinds::Target;
 
 /// The attributes of a request without its user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,6 +2,10 @@
 //!
 //! The cause of the write is field 15 of the `Unknown`, and the [`Identity`] of the write field 14. Kubernetes' tools skip both as
 //! unknown fields.
+//!
+//! 2026-11: we chose fields of the envelope over annotations for cause and identity, because what clients cannot see
+//! they cannot change, copy or be woken by. Wrong if tools that rewrite values (`etcdctl`, a storage migration) had to
+//! keep the cause.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use prost::Message;

@@ -67,9 +67,9 @@ struct Mirrors {
 }
 
 impl Reconciler for Mirrors {
+    type Object = ConfigMap;
     type World = World;
     type Action = Action;
-    type Status = ();
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         let source = self.sources.get(key)?;

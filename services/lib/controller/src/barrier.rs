@@ -1,4 +1,8 @@
 //! Read-your-writes: a key waits until the caches have reached the revisions that were written for it.
+//!
+//! 2026-11: we chose revisions over expectations (client-go's counters with a time limit of five minutes), because a
+//! revision says exactly when the cache has the write, also after a crash of a handler and for updates. Wrong if
+//! revisions of the kinds that a reconcile writes were not comparable.
 
 use std::collections::HashMap;
 use std::time::Duration;

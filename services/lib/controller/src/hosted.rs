@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use futures::future::{BoxFuture, try_join_all};
+use setpoint_host::settings::{Error, Extension, Layers, Merged};
 use setpoint_host::{self as host, Host};
 
 use crate::Replica;
@@ -11,49 +12,135 @@ use crate::runtime::Settings;
 
 /// A controller that a process can host, alone or beside others. Each has a Lease, metrics and a writer of its own name;
 /// the connection, informers of the same view and the decision log are the process's.
+///
+/// `S` are the settings of the controller itself, beside those that every controller has.
 #[derive(Clone, Copy)]
-pub struct Hosted {
+pub struct Hosted<S = ()> {
     /// Its name, such as `replicaset-controller`.
     pub name: &'static str,
     /// The kind of the objects that it reconciles.
     pub resource: &'static str,
     /// Makes the controller and runs it until the process shuts down; see [`Replica::run`].
-    pub run: fn(Replica, Settings) -> BoxFuture<'static, anyhow::Result<()>>,
+    pub run: fn(Replica, Settings, S) -> BoxFuture<'static, anyhow::Result<()>>,
 }
 
 impl Hosted {
     /// Runs the process of a service that is this controller alone.
+    pub fn run_process(self) -> ExitCode {
+        self.run_process_with("")
+    }
+}
+
+impl<S: host::Settings> Hosted<S> {
+    /// Runs the process of a service that is this controller alone, with its own settings in the table of this name.
     #[tokio::main(worker_threads = 2)]
-    pub async fn run_process(self) -> ExitCode {
-        host::run(self.name, |host, settings| self.start(host, settings)).await
+    pub async fn run_process_with(self, table: &'static str) -> ExitCode {
+        let own = Own {
+            controller: &self,
+            table,
+        };
+        host::run_with(self.name, own, |host, settings, controller| {
+            controller.start(host, settings)
+        })
+        .await
+    }
+}
+
+/// A [`Hosted`] controller, whatever the type of its settings.
+pub trait AnyHosted: Send + Sync {
+    /// Returns its name, such as `replicaset-controller`.
+    fn name(&self) -> &'static str;
+    /// Adds its own settings, if it has any, as the table of this name.
+    fn declare(&self, table: &str, layers: &mut Layers);
+    /// Reads its own settings from the table of this name.
+    ///
+    /// # Errors
+    /// The first value that is not valid, in one line.
+    fn configure(&self, table: &str, merged: &Merged) -> Result<Configured, Error>;
+    /// Returns the template of the settings file of its process, with its own settings in the table of this name.
+    fn template(&self, table: &'static str) -> String;
+}
+
+impl<S: host::Settings> AnyHosted for Hosted<S> {
+    fn name(&self) -> &'static str {
+        self.name
     }
 
+    fn declare(&self, table: &str, layers: &mut Layers) {
+        layers.table::<S>(table);
+    }
+
+    fn configure(&self, table: &str, merged: &Merged) -> Result<Configured, Error> {
+        let (own, run) = (merged.table::<S>(table)?, self.run);
+        Ok(Configured {
+            name: self.name,
+            resource: self.resource,
+            run: Box::new(move |replica, settings| run(replica, settings, own)),
+        })
+    }
+
+    fn template(&self, table: &'static str) -> String {
+        let own = Own {
+            controller: self,
+            table,
+        };
+        host::settings::template::<Settings>(self.name, &own)
+    }
+}
+
+/// Reads the settings of a controller that has a process of its own.
+struct Own<'a> {
+    controller: &'a dyn AnyHosted,
+    table: &'static str,
+}
+
+impl Extension for Own<'_> {
+    type Settings = Configured;
+
+    fn declare(&self, layers: &mut Layers) {
+        self.controller.declare(self.table, layers);
+    }
+
+    fn read(&self, merged: &Merged) -> Result<Configured, Error> {
+        self.controller.configure(self.table, merged)
+    }
+}
+
+type Run = dyn FnOnce(Replica, Settings) -> BoxFuture<'static, anyhow::Result<()>> + Send;
+
+/// A controller with its own settings.
+pub struct Configured {
+    /// Its name, such as `replicaset-controller`.
+    pub name: &'static str,
+    resource: &'static str,
+    run: Box<Run>,
+}
+
+impl Configured {
     /// Runs the controller as a service of its own until shutdown.
     ///
     /// # Errors
     /// If the gateway's address is no URI, or the election's settings cannot work.
-    pub async fn start(self, host: Host, settings: Settings) -> anyhow::Result<()> {
+    async fn start(self, host: Host, settings: Settings) -> anyhow::Result<()> {
         let service = host.service();
         let replica = Replica::join(host, &settings.gateway, service, self.resource)?;
         (self.run)(replica, settings).await
     }
 
-    /// Runs several controllers with the same settings until shutdown. `run` runs one of them: by [`Self::run`], unless it also
-    /// has settings of its own.
+    /// Runs several controllers until shutdown, with the same settings beside their own.
     ///
     /// # Errors
-    /// As [`Self::start`]; then all of them end.
+    /// If the gateway's address is no URI, or the election's settings cannot work; then all of them end.
     pub async fn start_all(
         controllers: Vec<Self>,
         host: Host,
         settings: Settings,
-        run: impl Fn(Self, Replica, Settings) -> BoxFuture<'static, anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
         let service = host.service();
         let process = Replica::join(host, &settings.gateway, service, "")?;
-        let start = |hosted: Self| {
-            let replica = process.hosting(hosted.name, hosted.resource);
-            run(hosted, replica, settings.clone())
+        let start = |configured: Self| {
+            let replica = process.hosting(configured.name, configured.resource);
+            (configured.run)(replica, settings.clone())
         };
         let running: Vec<_> = controllers.into_iter().map(start).collect();
         // From now on, each of them has a check of its own.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use setpoint_model::{Key, Meta};
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, Resource};
 
 use crate::decision_log::Note;
 use crate::{Cascade, Client, ObjectRef, Outcome, Plan, Receipt, Step};
@@ -23,16 +23,19 @@ pub struct Inputs {
     pub seed: u64,
 }
 
+/// The status of the objects that a reconciler reconciles.
+pub type StatusOf<R> = <<R as Reconciler>::Object as Resource>::Status;
+
 /// A controller as *observe → plan → act → status*.
 ///
 /// It does not get the reason of a reconcile, and reads only caches: the same world gives the same plan.
 pub trait Reconciler: Send + Sync + 'static {
+    /// The kind of the reconciled objects; `PartialObjectMetadata` for objects of any kind, whose names [`Self::kind`] returns.
+    type Object: Resource;
     /// Everything that a decision depends on.
     type World: Send + Sync;
     /// One idempotent write, as data.
     type Action: Debug + Send + Sync;
-    /// The status that is written.
-    type Status: Send + Sync;
 
     /// The maximum number of plans that a reconcile executes, each of a new observation, until one is empty or fails. It also
     /// ends after a plan whose writes the caches have not reached; their arrival wakes the key.
@@ -64,7 +67,7 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Returns the metadata of the reconciled object, as it was observed.
     fn meta(world: &Self::World) -> &Meta;
 
-    /// Returns resource and kind of the reconciled object, for a controller of objects of several kinds.
+    /// Returns resource and kind of the reconciled object, for a controller of objects of any kind.
     fn kind(_: &Self::World) -> Option<(&str, &str)> {
         None
     }
@@ -95,21 +98,18 @@ pub trait Reconciler: Send + Sync + 'static {
     fn record(&self, _: &Self::World, _: &Self::Action, _: &Result<Receipt, ApiError>) {}
 
     /// Status: returns the status that the object should have; `None` if it has it. Pure, as `plan` is.
-    fn status(_: &Self::World, _: &Outcome<Self::Action>) -> Option<Self::Status> {
+    fn status(_: &Self::World, _: &Outcome<Self::Action>) -> Option<StatusOf<Self>> {
         None
     }
 
-    /// Writes the status. A controller that returns one writes it: the default is an error.
+    /// Writes the status to the version that was observed, and returns its receipt.
     fn update_status(
         &self,
-        _: &Client,
-        _: &Self::World,
-        _: Self::Status,
+        gateway: &Client,
+        world: &Self::World,
+        status: StatusOf<Self>,
     ) -> impl Future<Output = Result<Receipt, ApiError>> + Send {
-        ready(Err(ApiError::new(
-            Reason::InternalError,
-            "the controller does not write a status",
-        )))
+        gateway.update_status_of::<Self::Object>(Self::meta(world), status)
     }
 
     /// Returns whether the object has reached its target state. Until it has, adds of its key without a cause are attributed to

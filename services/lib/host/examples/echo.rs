@@ -3,14 +3,18 @@
 use std::process::ExitCode;
 
 use opentelemetry::trace::SpanBuilder;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_host::{self as host, Host};
 use setpoint_telemetry::Span;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Settings {
+    /// Fail at start.
     fail: bool,
+    /// Ignore the shutdown token.
     hang: bool,
+    /// Whether the check passes.
     ready: bool,
 }
 
@@ -24,15 +28,7 @@ impl Default for Settings {
     }
 }
 
-impl host::Settings for Settings {
-    fn describe() -> &'static [(&'static str, &'static str)] {
-        &[
-            ("fail", "Fail at start"),
-            ("hang", "Ignore the shutdown token"),
-            ("ready", "Whether the check passes"),
-        ]
-    }
-}
+impl host::Settings for Settings {}
 
 #[tokio::main(worker_threads = 2)]
 async fn main() -> ExitCode {

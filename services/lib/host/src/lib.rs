@@ -5,19 +5,17 @@
 //! ```no_run
 //! use std::process::ExitCode;
 //!
+//! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use setpoint_host::{self as host, Host};
 //!
-//! #[derive(Default, Serialize, Deserialize)]
+//! #[derive(Default, Serialize, Deserialize, JsonSchema)]
 //! struct Settings {
+//!     /// Number of keys that are reconciled concurrently.
 //!     workers: usize,
 //! }
 //!
-//! impl host::Settings for Settings {
-//!     fn describe() -> &'static [(&'static str, &'static str)] {
-//!         &[("workers", "Number of keys reconciled concurrently")]
-//!     }
-//! }
+//! impl host::Settings for Settings {}
 //!
 //! #[tokio::main(worker_threads = 2)]
 //! async fn main() -> ExitCode {
@@ -41,11 +39,13 @@ mod body;
 mod chunked_body;
 mod connection_info;
 mod debug;
+mod duration_text;
 mod grpc;
 mod health;
 pub mod http_client;
 mod limits;
 mod origin;
+pub mod private;
 pub mod probe;
 mod probe_handlers;
 mod process;
@@ -65,11 +65,9 @@ pub mod unverified_tls;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Durations such as `15s`, `300ms` and `1m 30s`, for `#[serde(with = "host::duration")]`.
-pub use jiff::fmt::serde::unsigned_duration::friendly::compact::required as duration;
-
+pub use duration_text::DurationText;
 pub use health::{Check, Health};
 pub use process::Host;
 pub use protocol::Protocol;
-pub use run::run;
+pub use run::{run, run_with};
 pub use settings::Settings;

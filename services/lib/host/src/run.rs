@@ -16,7 +16,7 @@ use tracing::{error, info, warn};
 use crate::probe;
 use crate::process::Host;
 use crate::serve;
-use crate::settings::{self, Common, Settings};
+use crate::settings::{self, Common, Extension, Settings};
 use crate::shutdown::Signals;
 
 /// `EX_USAGE` of sysexits.h: the settings are invalid, so a restart will not help.
@@ -38,8 +38,20 @@ where
     F: FnOnce(Host, S) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
+    run_with(service, (), |host, settings, ()| start(host, settings)).await
+}
+
+/// Runs a service as [`run`] does, with further settings beside those of the type `S`.
+pub async fn run_with<S, E, F, Fut>(service: &'static str, extension: E, start: F) -> ExitCode
+where
+    S: Settings,
+    E: Extension,
+    F: FnOnce(Host, S, E::Settings) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
     let (is_health, args) = take_health_command(env::args_os());
-    let (common, settings) = match settings::load::<S>(service, args, |name| env::var(name).ok()) {
+    let loaded = settings::load::<S, E>(service, &extension, args, |name| env::var(name).ok());
+    let (common, settings, further) = match loaded {
         Ok(loaded) => loaded,
         Err(settings::Error::HelpOrVersion(answer)) => {
             say(&answer.to_string());
@@ -66,6 +78,7 @@ where
             return ExitCode::from(USAGE);
         }
     };
+    let start = |host, settings| start(host, settings, further);
     let outcome = run_service(service, common, settings, &telemetry, start).await;
     if let Err(failure) = &outcome {
         error!(error = format!("{failure:#}"), "failed");

@@ -174,7 +174,7 @@ fn kinds_of(schema: &Value) -> &[Value] {
     schema[KINDS].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The content by which definitions of one name are compared.
+/// The parts of a definition that are compared with others of its name.
 struct Content {
     /// The hash of everything but the kinds.
     hash: [u8; 32],

@@ -24,6 +24,10 @@ pub const TOKEN_KEY: &str = "/setpoint/token-key";
 pub const PAST_TERM: &str = "/setpoint/past-term";
 
 /// Returns the key of the current term of a lease. It exists as long as the Lease does.
+///
+/// 2026-11: we chose a key outside of `/registry/` over the Lease's own, because a renewal must not conflict with the writes
+/// that its term fences, and Kubernetes' tools should find nothing there that they do not know. Wrong if a backup takes
+/// `/registry/` alone: the terms would begin anew.
 pub fn term(lease: &Key) -> String {
     format!("/setpoint/terms/{}/{}", lease.namespace, lease.name)
 }

@@ -3,6 +3,23 @@
 //!
 //! Each write is conditional, concerns one object and has a revision of its own. A revision is therefore a cursor
 //! into the history.
+//!
+//! A change has these forms on its way from etcd to a client:
+//!
+//! | form | where | content, and why it differs from the one before |
+//! |---|---|---|
+//! | [`Batch`] of [`Change`]s | the port | the encoded puts and deletions of one revision; a revision is applied as a whole |
+//! | `DecodedChange` | the cache | one of them, decoded outside of the cache's lock |
+//! | `Record` | the log | the version before and after, from which the filter of each watcher derives its event |
+//! | [`Event`](cache::Event) | a watch | the event of one watcher, with the shared [`Cached`](cache::Cached); HTTP and gRPC frame it |
+//! | `WatchEvent` | `setpoint-proto` | the message between gateway and informer |
+//! | `Delta` | informers | the views before and after, so that handlers wake the former and the new owner |
+//!
+//! # Decisions
+//!
+//! * 2026-11: we chose Kubernetes' keys and protobuf values over a layout of our own, because its tools can read and
+//!   repair such a store, and a cluster can be moved. Wrong if a query had to be answered by etcd that these keys
+//!   cannot.
 
 pub mod cache;
 #[cfg(feature = "contract")]

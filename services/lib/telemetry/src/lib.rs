@@ -3,6 +3,22 @@
 //! Sampling, batches and the export are those of OpenTelemetry's SDK, configured by its `OTEL_*` variables
 //! (<https://opentelemetry.io/docs/languages/sdk-configuration/>). Without `OTEL_EXPORTER_OTLP_ENDPOINT` or
 //! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` no span is recorded. A process that is killed loses the spans of its last batch.
+//!
+//! Waits are spans, too: `delivery` (from the write to the cache of the service that reacts), `queue`, `barrier`, and
+//! `takeover` (there was no leader). Each step has its reason as the attribute `because`, and the Events that it
+//! records are span events. A reconcile with several causes belongs to the youngest of their traces and links the
+//! others; a heartbeat, a resync or a crash begins a trace of its own, and a trace older than `telemetry.trace_age` is
+//! not continued. Every write answers with its `traceparent` and continues the one that it is sent.
+//!
+//! Spans are exported every 200 ms unless `OTEL_BSP_SCHEDULE_DELAY` is set. A process that is killed may leave parts of
+//! its trace without a parent; one that is stopped loses no span. Spans that cannot be exported are lost, and the log
+//! says when that begins and ends.
+//!
+//! # Decisions
+//!
+//! * 2026-11: we chose OpenTelemetry's SDK over an exporter of our own, which had cost less CPU, because every variable
+//!   of the specification, retries and limits are its business. Wrong if export costs more than a few hundredths of a
+//!   create: `tests/measure/README.md` has the figure.
 
 mod export;
 mod log_filter;

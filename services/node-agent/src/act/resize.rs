@@ -1,9 +1,10 @@
 //! Resizes of running containers.
 
+use setpoint_runtime::{ContainerId, PodResources, Runtime};
+
 use super::volumes::runtime_message;
 use super::{Error, Executor};
 use crate::fields::{self, Column};
-use crate::runtime::{ContainerId, PodResources, Runtime};
 use crate::world::{AssignedPod, World};
 
 impl<R: Runtime> Executor<R> {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_proto::core::Container;
+use setpoint_runtime::{ContainerId, Runtime, State};
 
 use super::{Error, Executor};
 use crate::handler::Target;
 use crate::hooks;
 use crate::probe::{self, Health, ProbeResults};
-use crate::runtime::{ContainerId, Runtime, State};
 use crate::world::{AssignedPod, World};
 
 impl<R: Runtime> Executor<R> {

@@ -1,13 +1,13 @@
 //! Volumes of Pods and mounts of containers.
 
 use setpoint_proto::core::{Container, Pod};
+use setpoint_runtime::{self as runtime, Mount, Runtime, Volume};
 use tracing::warn;
 
 use super::{Error, Executor, placement};
 use crate::downward::Placement;
 use crate::env_file::{self, EnvFiles};
 use crate::environment;
-use crate::runtime::{self, Mount, Runtime, Volume};
 use crate::volumes::Sources;
 use crate::world::{AssignedPod, World};
 
@@ -124,9 +124,9 @@ mod tests {
     use super::*;
     use crate::events::Events;
     use crate::fake::Fake;
-    use crate::runtime::LogLimits;
     use crate::volumes::{Tokens, Updates};
     use crate::world::{Runs, WaitingReason};
+    use setpoint_runtime::LogLimits;
 
     fn executor() -> Executor<Fake> {
         let settings = Settings {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use setpoint_proto::core::Pod;
+use setpoint_runtime::Runtime;
 use tokio::time::sleep;
 
 use super::{IMMEDIATE, Manager, limits};
 use crate::node::CRITICAL;
-use crate::runtime::Runtime;
 
 /// Minimum interval between two measurements.
 const INTERVAL: Duration = Duration::from_secs(10);

@@ -92,7 +92,7 @@ mod tests {
     use setpoint_proto::core::{EmptyDirVolumeSource, Volume};
 
     use super::*;
-    use crate::runtime::{ContainerSpace, Space};
+    use setpoint_runtime::{ContainerSpace, Space};
 
     fn container(name: &str, limit: &str) -> Container {
         let mut container = Container {

@@ -36,8 +36,8 @@ use self::victim::{Candidate, choose, message};
 use crate::agent::Agent;
 use crate::ending::Ending;
 use crate::node::Pressure;
-use crate::runtime::Runtime;
 use crate::usage::Meter;
+use setpoint_runtime::Runtime;
 
 /// The kubelet's reason for an evicted Pod.
 pub const EVICTED: &str = "Evicted";

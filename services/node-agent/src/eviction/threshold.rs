@@ -3,31 +3,33 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use setpoint_host::duration;
+use setpoint_host::DurationText;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::meta;
 
 use crate::node::Pressure;
 
 /// Settings of eviction.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Thresholds that evict Pods at once, such as `memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%`; empty for
-    /// none.
+    /// Thresholds that evict Pods at once, as the kubelet's `--eviction-hard`; empty for none.
+    ///
+    /// For example `memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%`.
     pub hard: String,
-    /// Thresholds that evict Pods once they are met for their grace period.
+    /// Thresholds that evict Pods once they are met for a grace period, as the kubelet's `--eviction-soft`.
     pub soft: String,
-    /// The grace period of each soft threshold, such as `memory.available=1m30s`.
+    /// Grace periods of the soft thresholds, for example `memory.available=1m30s`.
     pub soft_grace_period: String,
-    /// The amounts to be available beyond each threshold once it was met, such as `nodefs.available=500Mi`.
+    /// Amounts to be available beyond a threshold once it was met, for example `nodefs.available=500Mi`.
     pub minimum_reclaim: String,
-    /// Maximum grace period of Pods that a soft threshold evicts.
-    #[serde(with = "duration")]
+    /// Maximum time that a Pod evicted by a soft threshold has to stop.
+    #[serde(with = "DurationText")]
     pub max_pod_grace_period: Duration,
-    /// Time for which the node keeps a condition after its threshold was last met.
-    #[serde(with = "duration")]
+    /// Time for which the node keeps a condition of pressure.
+    #[serde(with = "DurationText")]
     pub pressure_transition_period: Duration,
 }
 

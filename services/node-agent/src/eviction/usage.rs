@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use setpoint_model::Resources;
 use setpoint_proto::core::{Pod, PodSpec};
 use setpoint_proto::setpoint::PodUsage;
+use setpoint_runtime::Space;
 
 use super::threshold::Signal;
 use super::victim::{Candidate, Consumption};
-use crate::runtime::Space;
 use crate::usage::Held;
 
 /// The use of one resource by a Pod, in the unit of a signal.
@@ -97,8 +97,8 @@ mod tests {
     use setpoint_proto::core::{EmptyDirVolumeSource, Volume};
 
     use super::*;
-    use crate::runtime::{ContainerId, ContainerSpace, DiskUsage};
     use crate::usage::by_pod;
+    use setpoint_runtime::{ContainerId, ContainerSpace, DiskUsage};
 
     fn space(bytes: u64) -> Space {
         Space { bytes, inodes: 1 }

@@ -10,10 +10,10 @@ mod pod;
 mod security;
 
 use setpoint_proto::core::{Container, PodSpec};
+use setpoint_runtime::Runtime;
 
 use crate::container_config::{denied_capabilities, requests};
 use crate::ephemeral;
-use crate::runtime::Runtime;
 
 /// The capability to trace processes.
 const TRACING: &str = "SYS_PTRACE";

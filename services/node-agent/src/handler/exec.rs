@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use setpoint_runtime::{Error, Output, Runtime, Streams};
 use tokio::time::timeout;
 
 use super::{MAX_OUTPUT, Outcome, Target};
 use crate::duration;
 use crate::expand::expand;
-use crate::runtime::{Error, Output, Runtime, Streams};
 
 /// A command that has ended.
 struct Ended {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use setpoint_proto::core::GrpcAction;
+use setpoint_runtime::Runtime;
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
@@ -13,7 +14,6 @@ use tonic_health::pb::health_client::HealthClient;
 use tower::service_fn;
 
 use super::{Outcome, Target, VERSION, timed_out};
-use crate::runtime::Runtime;
 
 impl<R: Runtime> Target<R> {
     /// Asks the health service at a port of the Pod. As in the kubelet, all errors are failures of the container.

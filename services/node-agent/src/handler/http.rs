@@ -12,10 +12,10 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use setpoint_host::unverified_tls;
 use setpoint_proto::core::HttpGetAction;
+use setpoint_runtime::{Connection, Runtime};
 use tokio::time::timeout;
 
 use super::{MAX_OUTPUT, Outcome, Target, VERSION, timed_out};
-use crate::runtime::{Connection, Runtime};
 
 /// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 10;

@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use setpoint_proto::core::{Container, LifecycleHandler, ProbeHandler};
 use setpoint_proto::meta::IntOrString;
+use setpoint_runtime::streams::dial;
+use setpoint_runtime::{Connection, ContainerId, Error, Runtime};
 use tokio::time::timeout;
 
 use crate::duration;
-use crate::runtime::streams::dial;
-use crate::runtime::{Connection, ContainerId, Error, Runtime};
 
 /// The version of Kubernetes whose probes these are, for user agents.
 const VERSION: &str = setpoint_model::version::KUBERNETES;

@@ -10,11 +10,11 @@ use setpoint_proto::core::{
     Taint,
 };
 use setpoint_proto::meta::Quantity;
+use setpoint_runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 
 use super::machine::{Machine, architecture};
 use super::{Node, NodeState, Pressure};
 use crate::rejection::OS;
-use crate::runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
 use crate::settings::Kind;
 
 /// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).

@@ -3,10 +3,10 @@
 use setpoint_controller::Plan;
 use setpoint_model::condition;
 use setpoint_model::pod::RESIZE_IN_PROGRESS;
+use setpoint_runtime::State;
 
 use super::{Action, KillReason};
 use crate::resize::{Change, resizable};
-use crate::runtime::State;
 use crate::world::{AssignedPod, World};
 
 impl AssignedPod {

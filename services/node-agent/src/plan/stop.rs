@@ -5,12 +5,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_controller::Plan;
 use setpoint_model::time::after;
+use setpoint_runtime::{self as runtime, Sandbox, State};
 
 use super::Action;
 use crate::ending::Ending;
 use crate::hooks::MIN_GRACE;
 use crate::restart::is_sidecar;
-use crate::runtime::{self, Sandbox, State};
 use crate::world::{AssignedPod, World};
 
 /// Grace period for containers of a Pod that is gone or terminal.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_proto::core::{Container, HttpGetAction, Pod, Probe, ProbeHandler};
 use setpoint_proto::meta::IntOrString;
+use setpoint_runtime::Wake;
 
 use super::{Begin, Health, ProbeResults, Probes};
 use crate::events::Events;
 use crate::fake::Fake;
-use crate::runtime::Wake;
 
 const CONTAINERS: usize = 1000;
 const PERIOD: Duration = Duration::from_secs(10);

@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_proto::core::{Container, Pod, Probe};
+use setpoint_runtime::{ContainerId, Runtime, Wake};
 use setpoint_task::{Panicked, catch_panic};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -26,7 +27,6 @@ use tokio_util::task::AbortOnDropHandle;
 use self::worker::Worker;
 use crate::events::Events;
 use crate::handler::Target;
-use crate::runtime::{ContainerId, Runtime, Wake};
 
 /// Containers that started longer ago than this when their probes begin were adopted from an earlier process of the
 /// agent. Their first executions are spread over a period.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_proto::core::{Container, ExecAction, Pod, Probe, ProbeHandler};
+use setpoint_runtime::{Runtime as _, Wake};
 use tokio::time::{Instant, sleep};
 
 use super::{Begin, Health, ProbeResults, Probes, spread};
 use crate::events::Events;
 use crate::fake::{Fake, id};
-use crate::runtime::{Runtime as _, Wake};
 
 struct Fixture {
     runtime: Fake,
@@ -189,7 +189,7 @@ async fn a_probe_that_hangs_fails_at_its_timeout() {
 fn adopted_containers_are_probed_at_different_times() {
     let period = Duration::from_secs(10);
     let delay = |name: &str, ran: u64| {
-        let id = crate::runtime::ContainerId {
+        let id = setpoint_runtime::ContainerId {
             name: name.into(),
             ..id()
         };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_proto::core::{Pod, Probe};
+use setpoint_runtime::{Runtime, State, Wake};
 use setpoint_task::next_tick;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -13,7 +14,6 @@ use super::streak::Streak;
 use super::{Health, ProbeKind, Probes, key, spread};
 use crate::events::Events;
 use crate::handler::{Outcome, Target};
-use crate::runtime::{Runtime, State, Wake};
 
 /// All probes but the first of a container are executed at multiples of this time.
 const TICK: Duration = Duration::from_millis(100);

@@ -9,7 +9,6 @@
 mod act;
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +19,10 @@ use setpoint_controller::{
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{PersistentVolume, Pod};
+use setpoint_runtime::Runtime;
 
 use crate::agent::Agent;
 use crate::pod::PodView;
-use crate::runtime::Runtime;
 
 /// The finalizer of volumes whose directory a node removes.
 pub const FINALIZER: &str = "setpoint.dev/local-path";
@@ -120,9 +119,9 @@ pub fn controller<R: Runtime>(
 }
 
 impl<R: Runtime> Reconciler for Volumes<R> {
+    type Object = PersistentVolume;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         let volume = self.volumes.get(key)?;

@@ -19,13 +19,15 @@ use setpoint_proto::setpoint::{
     UsageResponse,
 };
 use setpoint_proto::{ApiError, Reason};
+use setpoint_runtime::log::limited;
+use setpoint_runtime::{
+    Container, ContainerId, Error, LogOptions, Outputs, Runtime, Sandbox, State,
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use self::idle::Idle;
 use crate::agent::Agent;
-use crate::runtime::log::limited;
-use crate::runtime::{Container, ContainerId, Error, LogOptions, Outputs, Runtime, Sandbox, State};
 use crate::usage::Meter;
 
 /// Serves what the agent knows about its containers.

@@ -6,6 +6,8 @@ use futures::stream::BoxStream;
 use setpoint_proto::setpoint::port_forward_input::Input as Request;
 use setpoint_proto::setpoint::port_forward_output::Output as Response;
 use setpoint_proto::setpoint::{HalfClose, OpenPort, Opened, PortForwardInput, PortForwardOutput};
+use setpoint_runtime::Connection;
+use setpoint_runtime::streams::{BUFFERED_CHUNKS, CHUNK};
 use setpoint_task::catch_panic;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf, split};
 use tokio::sync::mpsc;
@@ -14,8 +16,6 @@ use tonic::{Status, Streaming};
 
 use super::idle::Idle;
 use super::streams::{OPEN_TIMEOUT, bad_request};
-use crate::runtime::Connection;
-use crate::runtime::streams::{BUFFERED_CHUNKS, CHUNK};
 
 /// The responses of a call.
 pub(super) type Responses = BoxStream<'static, Result<PortForwardOutput, Status>>;

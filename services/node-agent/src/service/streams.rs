@@ -11,12 +11,12 @@ use setpoint_proto::setpoint::{
     ContainerInput, ContainerOutput, Exit, OpenContainer, Opened, TerminalSize,
 };
 use setpoint_proto::{ApiError, Reason};
+use setpoint_runtime::{Input, Inputs, Output, Outputs, Streams};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::to_api_error;
-use crate::runtime::{Input, Inputs, Output, Outputs, Streams};
 
 /// Timeout of the first request of a call.
 pub(super) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);

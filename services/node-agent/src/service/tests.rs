@@ -15,6 +15,8 @@ use setpoint_proto::setpoint::{
     ContainerInput, Exit, HalfClose, LogsPiece, LogsRequest, OpenContainer, OpenPort, Opened,
     PortForwardInput, UsageRequest, UsageResponse,
 };
+use setpoint_runtime::Runtime as _;
+use setpoint_runtime::streams::dial;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -28,8 +30,6 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use super::idle::Idle;
 use super::{port_forward, streams, to_api_error};
 use crate::fake::{Fake, id};
-use crate::runtime::Runtime as _;
-use crate::runtime::streams::dial;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 

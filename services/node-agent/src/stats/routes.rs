@@ -11,12 +11,12 @@ use axum::routing::get;
 use serde::Serialize;
 use setpoint_host::agent_auth::Guard;
 use setpoint_proto::{AGENT_PAGES, NODE_HEADER};
+use setpoint_runtime::Runtime;
 
 use super::summary::Host;
 use super::{Summary, metrics};
 use crate::agent::Agent;
 use crate::node::Node;
-use crate::runtime::Runtime;
 use crate::usage::{Meter, Report};
 
 /// The format of the metrics.

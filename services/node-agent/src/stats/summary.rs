@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use nix::sys::statvfs::statvfs;
 use setpoint_proto::meta::Time;
 use setpoint_proto::setpoint::ContainerUsage;
+use setpoint_runtime::{Container, Space, State};
 
 use super::{
     ContainerStats, CpuStats, FsStats, MemoryStats, NodeStats, PodReference, PodStats,
     RuntimeStats, Summary, VolumeStats,
 };
 use crate::eviction::{FileSystems, Observation, machine_memory};
-use crate::runtime::{Container, Space, State};
 use crate::usage::{Held, Measured, PodReport, Report, boot_time};
 
 /// The measurements of the machine of a node.
@@ -244,8 +244,8 @@ mod tests {
     use setpoint_proto::core::Pod;
 
     use super::*;
-    use crate::runtime::{ContainerConfig, ContainerId, ContainerSpace};
     use crate::usage::MachineCpu;
+    use setpoint_runtime::{ContainerConfig, ContainerId, ContainerSpace};
 
     fn container(name: &str) -> Container {
         let config = ContainerConfig {

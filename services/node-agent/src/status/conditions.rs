@@ -3,9 +3,9 @@
 use setpoint_model::condition::{self, FALSE, TRUE};
 use setpoint_model::pod::{DISRUPTION_TARGET, RESIZE_IN_PROGRESS, RESIZE_PENDING};
 use setpoint_proto::core::{PodCondition, PodStatus};
+use setpoint_runtime as runtime;
 
 use crate::restart::{self, is_sidecar};
-use crate::runtime;
 use crate::world::{AssignedPod, World};
 
 /// The type of the condition of a Pod all of whose containers are being restarted.

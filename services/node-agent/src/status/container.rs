@@ -5,12 +5,12 @@ use setpoint_proto::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus, ResourceRequirements,
 };
+use setpoint_runtime::{self as runtime, ContainerId, Exit, State};
 
 use crate::duration;
 use crate::ephemeral;
 use crate::hooks::PostStart;
 use crate::restart::is_sidecar;
-use crate::runtime::{self, ContainerId, Exit, State};
 use crate::world::{AssignedPod, LOST_EXIT_CODE, LastAttempt, WaitingReason, World};
 
 /// Returns the status of a container or init container.

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use setpoint_runtime::Runtime;
 use tokio::sync::Mutex;
 
 use super::{Held, Meter, by_pod};
-use crate::runtime::Runtime;
 
 /// The time for which a measurement is used again (upstream's `volumeStatsAggPeriod`).
 const FRESH: Duration = Duration::from_secs(60);

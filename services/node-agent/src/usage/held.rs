@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use setpoint_proto::core::{PodSpec, Volume};
-
-use crate::runtime::{ContainerId, ContainerSpace, DiskUsage, Space};
+use setpoint_runtime::{ContainerId, ContainerSpace, DiskUsage, Space};
 
 /// The space that a Pod holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -15,9 +15,9 @@ use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::{ContainerUsage, PodUsage};
+use setpoint_runtime::{Container, ContainerId, Reading, Runtime, State};
 
 use crate::agent::Agent;
-use crate::runtime::{Container, ContainerId, Reading, Runtime, State};
 use disk::Disks;
 pub use disk::Measured;
 pub use held::{Held, by_pod};

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::ContainerUsage;
+use setpoint_runtime::{Container, ContainerId, Runtime};
 
 use super::{Meter, Readings, nanocores};
-use crate::runtime::{Container, ContainerId, Runtime};
 
 /// The last measurements of a node and its Pods.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::core::Pod;
 use setpoint_proto::meta::{self, Quantity};
 use setpoint_proto::setpoint::{ContainerUsage, PodUsage};
+use setpoint_runtime::{Container, State};
 
 use super::pod_usage;
-use crate::runtime::{Container, State};
 
 /// The annotation of a Pod with the CPU load of its workload: a quantity such as `500m`, or steps such as
 /// `0s=500m 1m=4 5m=500m`, each from a time since the first Pod of the workload started. The Pods of one controller share
@@ -125,7 +125,7 @@ mod tests {
     use setpoint_proto::meta::OwnerReference;
 
     use super::*;
-    use crate::runtime::ContainerId;
+    use setpoint_runtime::ContainerId;
 
     const SECOND: Duration = Duration::from_secs(1);
 

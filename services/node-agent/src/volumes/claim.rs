@@ -10,10 +10,10 @@ use setpoint_proto::core::{
     Node, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimVolumeSource,
     PersistentVolumeSpec,
 };
+use setpoint_runtime::HostPath;
 
 use super::{Sources, allowed_root, config_error};
 use crate::environment::{Error, optional_object};
-use crate::runtime::HostPath;
 
 /// The mode of a volume that the node makes: any user of a container may write to it.
 const MODE: u32 = 0o777;

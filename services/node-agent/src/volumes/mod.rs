@@ -15,13 +15,13 @@ use setpoint_proto::core::{
     EmptyDirVolumeSource, HostPathVolumeSource, PersistentVolumeClaimVolumeSource, Pod,
     Volume as Declared, VolumeSource,
 };
+use setpoint_runtime::{HostPath, Volume, VolumeKind};
 
 use self::projection::DEFAULT_MODE;
 use crate::container_config::security;
 use crate::downward::Placement;
 use crate::environment::Error;
 use crate::ephemeral;
-use crate::runtime::{HostPath, Volume, VolumeKind};
 use crate::world::WaitingReason;
 
 pub use self::claim::is_name;

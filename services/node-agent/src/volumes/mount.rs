@@ -1,12 +1,12 @@
 //! Resolves the mounts of a container.
 
 use setpoint_proto::core::{Container, Volume, VolumeMount};
+use setpoint_runtime::{ImageVolume, Mount};
 
 use super::{Sources, config_error, is_files};
 use crate::container_config::pull_policy;
 use crate::environment::Error;
 use crate::expand::expand_all;
-use crate::runtime::{ImageVolume, Mount};
 
 impl Sources<'_> {
     /// Resolves the mounts of a container with the environment `env`.

@@ -7,11 +7,11 @@ use setpoint_proto::core::{
     ConfigMap, DownwardApiVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, Secret,
     ServiceAccountTokenProjection, VolumeProjection,
 };
+use setpoint_runtime::File;
 
 use super::{Sources, config_error, group, user};
 use crate::downward::{self, Placement};
 use crate::environment::{Error, optional_object};
-use crate::runtime::File;
 
 /// The API's default for `defaultMode`.
 pub const DEFAULT_MODE: i32 = 0o644;

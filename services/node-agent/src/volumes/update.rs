@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use setpoint_proto::meta::ObjectMeta;
-
-use crate::runtime::{Volume, VolumeKind};
+use setpoint_runtime::{Volume, VolumeKind};
 
 /// The interval in which a Pod's volumes are compared with their objects, as in the kubelet.
 pub const INTERVAL: Duration = Duration::from_secs(60);
@@ -94,7 +93,7 @@ fn hash(volume: &Volume) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::File;
+    use setpoint_runtime::File;
 
     #[test]
     fn volumes_of_a_pod_with_other_labels_have_not_been_compared() {

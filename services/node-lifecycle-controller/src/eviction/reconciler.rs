@@ -1,7 +1,6 @@
 //! The controller of evictions: its informers, its clock, and its implementation of [`Reconciler`].
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -38,7 +37,7 @@ pub struct Evictions {
 pub const CONTROLLER: Hosted = Hosted {
     name: "taint-eviction-controller",
     resource: Pod::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {
@@ -122,9 +121,9 @@ impl Evictions {
 }
 
 impl Reconciler for Evictions {
+    type Object = Pod;
     type World = World;
     type Action = Action;
-    type Status = Infallible;
 
     fn begin(&self) {
         self.waiting.lock().clear();

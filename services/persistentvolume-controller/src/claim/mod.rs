@@ -13,6 +13,6 @@ pub use binding::Binding;
 pub use plan::{Action, plan};
 pub use provision::provision;
 pub use reconciler::{CONTROLLER, Claims};
-pub use status::{Change, status};
+pub use status::{notice, status};
 pub use view::ClaimView;
 pub use world::World;

@@ -9,12 +9,12 @@ use setpoint_controller::{
 };
 use setpoint_model::volume::{LOCAL_PATH, reserved_for};
 use setpoint_model::{Key, Meta};
-use setpoint_proto::core::{PersistentVolume, PersistentVolumeClaim};
+use setpoint_proto::core::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus};
 use setpoint_proto::{ApiError, Resource as _};
 use setpoint_workload::PodView;
 
 use super::view::UNBOUND;
-use super::{Action, Change, ClaimView, World, act, plan, status};
+use super::{Action, ClaimView, World, act, notice, plan, status};
 use crate::volume::VolumeView;
 use crate::{ClassView, NodeView, Notice};
 
@@ -38,7 +38,7 @@ pub struct Claims {
 pub const CONTROLLER: Hosted = Hosted {
     name: "persistentvolumeclaim-controller",
     resource: PersistentVolumeClaim::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {
@@ -176,9 +176,9 @@ impl Claims {
 }
 
 impl Reconciler for Claims {
+    type Object = PersistentVolumeClaim;
     type World = World;
     type Action = Action;
-    type Status = Change;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         let view = self.claims.get(key)?;
@@ -245,7 +245,7 @@ impl Reconciler for Claims {
         }
     }
 
-    fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<PersistentVolumeClaimStatus> {
         status(world, outcome)
     }
 
@@ -253,15 +253,15 @@ impl Reconciler for Claims {
         &self,
         client: &Client,
         world: &World,
-        change: Change,
+        status: PersistentVolumeClaimStatus,
     ) -> Result<Receipt, ApiError> {
         let meta = world.claim.meta();
-        let written = client
-            .update_status_of::<PersistentVolumeClaim>(meta, |claim| claim.status = change.status)
-            .await?;
-        if let Some(notice) = &change.notice {
-            self.tell(world, notice);
+        let notice = notice(world, &status);
+        let written = client.update_status_of::<PersistentVolumeClaim>(meta, status);
+        let receipt = written.await?;
+        if let Some(notice) = notice {
+            self.tell(world, &notice);
         }
-        Ok(written)
+        Ok(receipt)
     }
 }

@@ -6,24 +6,14 @@ use setpoint_proto::core::PersistentVolumeClaimStatus;
 use super::{Action, Binding, World};
 use crate::Notice;
 
-/// A new status.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// The status.
-    pub status: PersistentVolumeClaimStatus,
-    /// The Event about a loss.
-    pub notice: Option<Notice>,
-}
-
 /// Returns the status that the claim should have; `None` if it has it. After a write of the claim the next observation decides.
-pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
+pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<PersistentVolumeClaimStatus> {
     let writes = |action: &Action| !matches!(action, Action::Report(_) | Action::Provision(_));
     if outcome.plan.steps.iter().any(|step| writes(&step.action)) {
         return None;
     }
     let now = &world.claim.status;
     let mut status = now.clone();
-    let mut notice = None;
     match Binding::of(world) {
         Binding::Complete(volume) => {
             // A volume that grew is reported once the file system has grown, too.
@@ -40,10 +30,7 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
             status.phase = "Bound".to_owned();
             status.access_modes.clone_from(&volume.volume.access_modes);
         }
-        Binding::Lost(lost) => {
-            status.phase = "Lost".to_owned();
-            notice = Some(lost);
-        }
+        Binding::Lost(_) => status.phase = "Lost".to_owned(),
         Binding::Open | Binding::Blocked(_) | Binding::Chosen(_) => {
             status.phase = "Pending".to_owned();
             status.access_modes.clear();
@@ -51,5 +38,13 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
             status.current_volume_attributes_class_name = None;
         }
     }
-    (status != *now).then_some(Change { status, notice })
+    (status != *now).then_some(status)
+}
+
+/// Returns the Event about a new status, if it is a loss.
+pub fn notice(world: &World, status: &PersistentVolumeClaimStatus) -> Option<Notice> {
+    match Binding::of(world) {
+        Binding::Lost(notice) if status.phase == "Lost" => Some(notice),
+        _ => None,
+    }
 }

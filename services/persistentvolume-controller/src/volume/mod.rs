@@ -8,5 +8,5 @@ mod view;
 
 pub use plan::{Action, ClaimState, World, plan};
 pub use reconciler::{CONTROLLER, Volumes};
-pub use status::{Change, status};
+pub use status::{notice, status};
 pub use view::VolumeView;

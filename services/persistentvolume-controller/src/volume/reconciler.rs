@@ -7,10 +7,10 @@ use setpoint_controller::{
 };
 use setpoint_model::volume::{LOCAL_PATH, NODE, reserved_for};
 use setpoint_model::{Key, Meta};
-use setpoint_proto::core::PersistentVolume;
+use setpoint_proto::core::{PersistentVolume, PersistentVolumeStatus};
 use setpoint_proto::{ApiError, Resource as _};
 
-use super::{Action, Change, ClaimState, VolumeView, World, act, plan, status};
+use super::{Action, ClaimState, VolumeView, World, act, notice, plan, status};
 use crate::NodeView;
 use crate::claim::ClaimView;
 
@@ -30,7 +30,7 @@ pub struct Volumes {
 pub const CONTROLLER: Hosted = Hosted {
     name: "persistentvolume-controller",
     resource: PersistentVolume::RESOURCE,
-    run: |replica, settings| Box::pin(run(replica, settings)),
+    run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
 
 async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()> {
@@ -110,9 +110,9 @@ impl Volumes {
 }
 
 impl Reconciler for Volumes {
+    type Object = PersistentVolume;
     type World = World;
     type Action = Action;
-    type Status = Change;
 
     fn observe(&self, key: &Key, _: Inputs) -> Option<World> {
         let volume = self.volumes.get(key)?;
@@ -150,7 +150,7 @@ impl Reconciler for Volumes {
         }
     }
 
-    fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<PersistentVolumeStatus> {
         status(world, outcome)
     }
 
@@ -158,20 +158,18 @@ impl Reconciler for Volumes {
         &self,
         client: &Client,
         world: &World,
-        change: Change,
+        status: PersistentVolumeStatus,
     ) -> Result<Receipt, ApiError> {
         let view = &world.volume;
-        if let ("Released", Some(claim)) = (&*change.status.phase, &view.volume.claim) {
+        if let ("Released", Some(claim)) = (&*status.phase, &view.volume.claim) {
             act::ensure_unclaimed(client, view, &claim.key).await?;
         }
-        let written = client
-            .update_status_of::<PersistentVolume>(view.meta(), |volume| {
-                volume.status = change.status;
-            })
-            .await?;
-        if let Some(notice) = &change.notice {
+        let notice = notice(world, &status);
+        let written = client.update_status_of::<PersistentVolume>(view.meta(), status);
+        let receipt = written.await?;
+        if let Some(notice) = notice {
             notice.record(&self.events, &reference::<PersistentVolume>(view.meta()));
         }
-        Ok(written)
+        Ok(receipt)
     }
 }

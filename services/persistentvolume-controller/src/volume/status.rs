@@ -7,24 +7,13 @@ use super::plan::Fate;
 use super::{Action, ClaimState, World};
 use crate::Notice;
 
-/// A new status.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Change {
-    /// The status.
-    pub status: PersistentVolumeStatus,
-    /// The Event about a failure.
-    pub notice: Option<Notice>,
-}
-
 /// Returns the status that the volume should have; `None` if it has it. After a write of the volume the next observation decides.
-pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
+pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<PersistentVolumeStatus> {
     if !outcome.plan.is_empty() {
         return None;
     }
     let volume = &world.volume.volume;
-    let failure = (world.fate() == Fate::Reclaimed)
-        .then(|| failure(world))
-        .flatten();
+    let failure = failure(world);
     let phase = match (&failure, world.fate(), &world.claim) {
         // The release is written before a failure to reclaim, so that no step of the history is left out.
         (Some(_), ..) if ["Released", "Failed"].contains(&&*volume.phase) => "Failed",
@@ -33,26 +22,30 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<Change> {
         (_, _, ClaimState::None | ClaimState::Named) => "Available",
         _ => "Bound",
     };
-    let told = failure.filter(|_| phase == "Failed");
+    let failure = failure.filter(|_| phase == "Failed");
     let mut status = world.volume.status.clone();
     if status.phase == phase {
         return None;
     }
     phase.clone_into(&mut status.phase);
-    let (reason, message) = told
-        .as_ref()
-        .map(|notice| (notice.reason.to_owned(), notice.message.clone()))
+    let (reason, message) = failure
+        .map(|notice| (notice.reason.to_owned(), notice.message))
         .unwrap_or_default();
     (status.reason, status.message) = (reason, message);
     status.last_phase_transition_time = None;
-    Some(Change {
-        status,
-        notice: told,
-    })
+    Some(status)
 }
 
-/// Returns why the volume cannot be reclaimed. Volumes of CSI drivers, and of all provisioners but plugins, are theirs to delete.
+/// Returns the Event about a new status, if it is a failure.
+pub fn notice(world: &World, status: &PersistentVolumeStatus) -> Option<Notice> {
+    failure(world).filter(|_| status.phase == "Failed")
+}
+
+/// Returns why a volume that is to be reclaimed cannot be. Volumes of CSI drivers, and of all provisioners but plugins, are theirs to delete.
 fn failure(world: &World) -> Option<Notice> {
+    if world.fate() != Fate::Reclaimed {
+        return None;
+    }
     let view = &world.volume;
     let volume = &view.volume;
     match (&*volume.reclaim_policy, volume.provisioner()) {

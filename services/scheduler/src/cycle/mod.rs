@@ -17,6 +17,7 @@ use setpoint_controller::{
 };
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
+use setpoint_proto::core::Pod;
 
 use crate::act::Actor;
 use crate::assumed::Assumed;
@@ -62,9 +63,9 @@ pub struct Decided {
 }
 
 impl Reconciler for Scheduler {
+    type Object = Pod;
     type World = Decided;
     type Action = Action;
-    type Status = ();
 
     const SPAN: Option<&'static str> = Some("schedule");
 

@@ -2,7 +2,6 @@
 
 use setpoint_proto::ApiError;
 
-use super::compiled::Expressions;
 use super::evaluation;
 use super::hook::Hook;
 use super::invocation::{self, Invocation, Misconfigured};
@@ -11,7 +10,8 @@ use crate::admission::Attributes;
 use crate::admission::conditions::Inputs;
 use crate::admission::request::Versions;
 use crate::admission::surroundings::Surroundings;
-use crate::heavy::heavy;
+use crate::kinds::expressions::Expressions;
+use crate::offload::offload;
 use crate::registry::Registry;
 
 /// Lets policies judge a request that is about to be committed. Upstream's never see reviews.
@@ -80,7 +80,7 @@ impl Dispatch<'_> {
         };
         let judge = || evaluation::objections(policy, &inputs);
         // The work does not depend on the size of the objects alone: expressions may loop.
-        for objection in heavy(usize::MAX, judge).await {
+        for objection in offload(usize::MAX, judge).await {
             self.verdict.object(policy, binding, objection);
         }
     }

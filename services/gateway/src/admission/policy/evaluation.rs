@@ -3,9 +3,9 @@
 use setpoint_cel::{Evaluation, Value};
 use setpoint_proto::admissionregistration::Validation;
 
-use super::compiled::Expressions;
 use super::hook::Policy;
-use crate::admission::conditions::{Compiled, Inputs, all_hold, eval};
+use crate::admission::conditions::{Inputs, all_hold, eval};
+use crate::kinds::expressions::{Compiled, Expressions};
 
 /// The cost that the validations of a policy may have together, as upstream's.
 const BUDGET: u64 = 10_000_000;

@@ -9,11 +9,9 @@ use setpoint_proto::admissionregistration::{
 };
 use setpoint_proto::meta::ObjectMeta;
 
-use super::compiled::{self, Expressions};
-use super::mutating::{self, Mutations};
 use crate::admission::constraints::Constraints;
-use crate::admission::environment::Types;
 use crate::admission::hooks::version;
+use crate::kinds::expressions::{self, Expressions, Mutations, Types};
 
 /// A policy, and its bindings in the order of their names. `E` are the expressions of its kind.
 pub(in crate::admission) struct Hook<E> {
@@ -84,9 +82,13 @@ macro_rules! declared {
     };
 }
 declared!(ValidatingAdmissionPolicy, Expressions, |spec| {
-    compiled::compile(spec, Types::default())
+    expressions::compile(spec, Types::default())
 });
-declared!(MutatingAdmissionPolicy, Mutations, mutating::compile);
+declared!(
+    MutatingAdmissionPolicy,
+    Mutations,
+    expressions::compile_mutations
+);
 
 impl<E> Hook<E> {
     /// Returns the policies that have bindings. Those that are not among `before` are compiled.

@@ -10,21 +10,14 @@
 //!
 //! There is no audit log: what policies would write to it is computed, since it may fail, and dropped.
 
-mod compiled;
 mod dispatch;
 mod evaluation;
 mod hook;
 mod invocation;
 mod mutating;
 mod params;
-mod schema;
-mod type_check;
 mod verdict;
 
-pub(super) use compiled::Expressions;
-pub(crate) use compiled::compile;
 pub(super) use dispatch::judge;
 pub(super) use hook::Hook;
-pub(crate) use mutating::compile as compile_mutations;
-pub(super) use mutating::{Mutations, Pass, mutate};
-pub(crate) use type_check::warnings as type_warnings;
+pub(super) use mutating::{Pass, mutate};

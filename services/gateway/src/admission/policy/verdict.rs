@@ -3,11 +3,11 @@
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, Reason};
 
-use super::compiled::Expressions;
 use super::evaluation::Objection;
 use super::hook::{Binding, Policy};
 use super::invocation::Misconfigured;
 use crate::admission::Attributes;
+use crate::kinds::expressions::Expressions;
 use crate::registry::errors;
 
 /// The denials and the warnings so far.

@@ -10,9 +10,9 @@ use setpoint_proto::admissionregistration::{
 };
 use setpoint_proto::meta::ObjectMeta;
 
-use crate::admission::conditions::{self, Compiled};
 use crate::admission::constraints::Constraints;
 use crate::admission::hooks::version;
+use crate::kinds::expressions::{self, Compiled};
 use crate::webhook::Config;
 
 /// The timeout of a webhook that names none.
@@ -92,7 +92,7 @@ macro_rules! declared {
                         exclude_resource_rules: Vec::new(),
                         match_policy: webhook.match_policy.clone(),
                     }),
-                    conditions: conditions::compile(&webhook.match_conditions),
+                    conditions: expressions::compile_conditions(&webhook.match_conditions),
                     config: Config::from(&webhook.client_config),
                     versions: webhook.admission_review_versions.clone(),
                     timeout: timeout(webhook.timeout_seconds),

@@ -14,7 +14,7 @@ use crate::admission::Attributes;
 use crate::admission::conditions::{Inputs, all_hold};
 use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::{Registry, errors};
 
 /// Returns what a webhook is to be called with; `None` if it does not match the request.
@@ -60,7 +60,7 @@ async fn holds(webhook: &Webhook, values: &Values, around: &Surroundings) -> Res
         resource: &around.resource,
     };
     // The work does not depend on the size of the objects alone: expressions may loop.
-    heavy(usize::MAX, || {
+    offload(usize::MAX, || {
         all_hold(conditions, &Variables::default(), &inputs)
     })
     .await

@@ -14,7 +14,7 @@ use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, replacement};
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::Registry;
 
 /// A pass of the webhooks over a request.
@@ -94,7 +94,7 @@ impl Pass<'_> {
             .kind_as(values.kind);
         let broken = |error: String| Failure::Denial(internal(&error));
         let bytes = values.object.to_string().len();
-        let patched = heavy(bytes, || patched(kind, &values.object, patch)).await;
+        let patched = offload(bytes, || patched(kind, &values.object, patch)).await;
         let patched = patched.map_err(broken)?;
         let replaced = replacement::replace(self.registry, object, patched, &values.object).await;
         replaced.map_err(broken)

@@ -7,17 +7,10 @@
 //! ```
 //! Every gateway gives the same answer, because it reads what it did not see itself.
 
-mod autoscaler;
-mod cronjob;
-mod custom;
 mod events;
-mod job;
 mod managers;
 mod objects;
-mod pod;
 mod replicas;
-mod rollout;
-mod statefulset;
 mod waits;
 
 use jiff::Timestamp;

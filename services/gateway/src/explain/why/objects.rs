@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use setpoint_codec::{Kind, Object};
-use setpoint_model::{Key, owner, pod};
+use setpoint_model::{Key, owner};
 use setpoint_proto::apps::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use setpoint_proto::batch::{CronJob, Job};
 use setpoint_proto::core::Pod;
@@ -13,6 +13,7 @@ use setpoint_proto::{ApiError, Cause, Reason, Resource};
 
 use crate::explain::history::History;
 use crate::kinds::Role;
+use crate::kinds::waits::is_settled;
 use crate::registry::{AtLeast, Filter, Registry, Target};
 
 /// The maximum number of owners above each other: a ReplicaSet, its Deployment, and room for more.
@@ -132,7 +133,7 @@ impl Related {
     }
 
     fn add_pod(&mut self, pod: Pod) {
-        if !is_ready(&pod) && self.pods.len() < PODS {
+        if !is_settled(&pod) && self.pods.len() < PODS {
             let reference = Key::of(&pod.metadata).in_resource(Pod::RESOURCE);
             self.subjects.push(reference.clone());
             self.pods.push((reference, pod));
@@ -162,11 +163,6 @@ async fn owners(
         owners.push(key.in_resource(kind.resource()));
     }
     Ok(owners)
-}
-
-/// Returns whether a Pod has nothing to wait for: it is ready, or it succeeded.
-pub(super) fn is_ready(pod: &Pod) -> bool {
-    pod::is_ready(pod) || pod.status.phase == "Succeeded"
 }
 
 pub(super) fn kind<T: Resource>() -> &'static Kind {

@@ -1,15 +1,14 @@
-//! Finds the reasons for which an object waits, from its records. Pure.
+//! Finds the reasons for which an object waits, from its records: those that its kind knows, and those of all kinds. Pure.
 
 use std::collections::BTreeSet;
 
-use setpoint_codec::{CustomObject, Object};
-use setpoint_proto::batch::CronJob;
+use setpoint_codec::Object;
 use setpoint_proto::core::Pod;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::{ObjectRef, Observer, Wait};
 
-use super::replicas::newest;
-use super::{autoscaler, cronjob, custom, job, pod, rollout, statefulset};
+use crate::kinds::waits::{self, newest, wait};
+use crate::kinds::{self, StoredKind as _};
 
 /// The records that an explanation is derived from.
 pub(super) struct Records {
@@ -22,63 +21,30 @@ pub(super) struct Records {
     pub now_ns: i64,
 }
 
+impl Records {
+    /// Returns the records of an object: the subject, or one of its Pods.
+    fn of<'a>(&'a self, subject: &'a ObjectRef) -> waits::Records<'a> {
+        waits::Records {
+            subject,
+            pods: &self.pods,
+            observers: &self.observers,
+            now_ns: self.now_ns,
+        }
+    }
+}
+
 /// Returns what the object waits for: first its own state, then the Pods that it controls, then failed and scheduled
 /// reconciles.
 pub(super) fn waits(records: &Records) -> Vec<Wait> {
     let Some(object) = records.object.as_deref() else {
         return Vec::new();
     };
+    let rules = kinds::of(object.kind());
     let mut waits: Vec<_> = deletion(object.meta()).into_iter().collect();
-    // The status of others says nothing about the deletion.
-    let is_explained = !waits.is_empty() && (is::<CustomObject>(object) || is::<CronJob>(object));
-    if !is_explained {
-        waits.extend(of_kind(object, records));
-    }
+    waits.extend(rules.waits(object, &records.of(&records.subject)));
     waits.extend(blocked(records));
-    let next_is_explained = is::<Pod>(object) || is::<CronJob>(object);
-    waits.extend(reconciles(records, next_is_explained));
+    waits.extend(reconciles(records, rules.waits_have_next_reconcile()));
     waits
-}
-
-fn is<T: 'static>(object: &dyn Object) -> bool {
-    object.downcast_ref::<T>().is_some()
-}
-
-/// Returns the waits that the spec and status of the object tell.
-fn of_kind(object: &dyn Object, records: &Records) -> Vec<Wait> {
-    if let Some(object) = object.downcast_ref() {
-        return pod::waits(object, &records.subject, &records.observers);
-    }
-    if let Some(object) = object.downcast_ref() {
-        return custom::waits(object);
-    }
-    if let Some(object) = object.downcast_ref() {
-        return cronjob::waits(object, records.now_ns);
-    }
-    if let Some(object) = object.downcast_ref() {
-        return job::waits(object);
-    }
-    if let Some(object) = object.downcast_ref() {
-        return autoscaler::waits(object);
-    }
-    let mut waits = rollout::waits(object);
-    if let Some(object) = object.downcast_ref() {
-        waits.extend(statefulset::waits(object, &records.pods));
-    }
-    waits
-}
-
-pub(super) fn wait(reason: &str, message: impl Into<String>) -> Wait {
-    Wait {
-        reason: reason.to_owned(),
-        message: message.into(),
-        ..Wait::default()
-    }
-}
-
-pub(super) fn not_observed(written: i64, seen: i64) -> Wait {
-    let message = format!("generation {written} was not acted upon yet; {seen} was");
-    wait("NotObserved", message)
 }
 
 fn deletion(meta: &ObjectMeta) -> Option<Wait> {
@@ -101,7 +67,7 @@ fn deletion(meta: &ObjectMeta) -> Option<Wait> {
 /// Returns what the Pods wait for.
 fn blocked(records: &Records) -> Vec<Wait> {
     let of_pod = |(reference, pod): &(ObjectRef, Pod)| {
-        let waits = pod::waits(pod, reference, &records.observers);
+        let waits = pod.waits(&records.of(reference));
         let on = reference.clone();
         waits.into_iter().map(move |wait| Wait {
             on: Some(on.clone()),
@@ -112,8 +78,7 @@ fn blocked(records: &Records) -> Vec<Wait> {
 }
 
 /// Returns the services whose last reconcile of the object failed, or whose next one is scheduled. Of several replicas, the
-/// most recent reconcile counts. The scheduled reconciles of Pods and CronJobs are `explained` already: [`pod::waits`],
-/// [`cronjob::waits`].
+/// most recent reconcile counts. A scheduled reconcile is left out if the waits of the kind have it: `explained`.
 fn reconciles(records: &Records, explained: bool) -> Vec<Wait> {
     let services = records.observers.iter().map(|one| one.service.as_str());
     let services: BTreeSet<_> = services.collect();

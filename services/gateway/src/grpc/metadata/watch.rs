@@ -32,7 +32,7 @@ const BOOKMARK_INTERVAL: Duration = Duration::from_secs(10);
 /// The stream of a watch.
 pub(super) type Events = Pin<Box<dyn Stream<Item = Result<MetadataEvent, Status>> + Send>>;
 
-/// The fields of the metadata that the stream is about, so that others are not decoded.
+/// The fields of the metadata that the stream needs: others are not decoded.
 #[derive(Clone, PartialEq, Message)]
 struct Links {
     #[prost(string, tag = "5")]
@@ -94,11 +94,11 @@ pub(super) async fn begin(
     Ok(Box::pin(open.over(events.map_err(Status::from))))
 }
 
-/// The objects and changes that a watch is about.
+/// The objects and changes that a watch selects.
 struct Selection {
     /// Empty for all.
     namespaces: HashSet<String>,
-    /// The kinds of which every change is sent.
+    /// The kinds whose every change is sent.
     changes_of: HashSet<String>,
 }
 
@@ -107,7 +107,7 @@ impl Selection {
         self.namespaces.is_empty() || self.namespaces.contains(&object.key.namespace)
     }
 
-    /// Returns the event of a write, unless it has changed nothing that the stream is about.
+    /// Returns the event of a write, unless it has changed nothing that the stream sends.
     fn event(&self, write: &Written) -> Option<MetadataEvent> {
         if !self.includes(&write.new) {
             return None;

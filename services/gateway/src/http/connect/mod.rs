@@ -31,7 +31,7 @@ use http::request::Parts;
 use setpoint_proto::ApiError;
 
 use super::not_allowed;
-use crate::access::Identity;
+use crate::kinds::Identity;
 use crate::registry::Registry;
 use crate::request::{Query, Route};
 

@@ -70,7 +70,7 @@ async fn index(
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let published = published(&documents, &registry).await?;
-    let remotes = registry.aggregator().used(&registry).await?;
+    let remotes = registry.aggregator().used(&*registry).await?;
     let remotes = remotes.iter().map(|remote| {
         let path = remote.path().trim_start_matches('/').to_owned();
         (path, remote.server.documents().openapi.clone())

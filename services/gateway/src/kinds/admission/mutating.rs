@@ -11,8 +11,8 @@ use super::policy::{
     validate_failure_policy, validate_param_kind, validate_variables,
 };
 use super::{REINVOCATION_POLICIES, rule, validate_conditions};
-use crate::admission::compile_mutations;
 use crate::kinds::StoredKind;
+use crate::kinds::expressions::compile_mutations;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 

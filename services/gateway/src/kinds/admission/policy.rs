@@ -6,7 +6,7 @@ use setpoint_proto::admissionregistration::{MatchCondition, MatchResources, Para
 use setpoint_schema::RESERVED_WORDS;
 
 use super::{FAILURE_POLICIES, rule, validate_dns_1035_label};
-use crate::admission::Compiled;
+use crate::kinds::expressions::Compiled;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 

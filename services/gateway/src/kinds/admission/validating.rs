@@ -12,7 +12,7 @@ use super::policy::{
     validate_expression, validate_failure_policy, validate_param_kind, validate_variables,
 };
 use super::{rule, validate_conditions};
-use crate::admission::{Compiled, Types, compile};
+use crate::kinds::expressions::{Compiled, Types, compile};
 use crate::kinds::validation::conditions;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;

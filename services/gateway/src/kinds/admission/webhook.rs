@@ -13,8 +13,8 @@ use super::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, rule, validate_conditions,
     validate_dns_1035_label,
 };
-use crate::admission::compile_conditions;
 use crate::kinds::StoredKind;
+use crate::kinds::expressions::compile_conditions;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 use crate::kinds::validation::label_selector;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use setpoint_proto::Resource;
 use setpoint_proto::flowcontrol::{FlowSchema, PriorityLevelConfiguration};
 
-use crate::access::{AUTHENTICATED, UNAUTHENTICATED};
+use crate::kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
 

@@ -24,6 +24,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
 use super::usage;
+use crate::registry::target;
 use crate::registry::{AtLeast, Filter, Registry, RequestContext, Subresource, Target, errors};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.
@@ -293,7 +294,7 @@ impl Stored {
         let raw = Object::encode(&self.quota);
         let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
         Precondition {
-            key: target.path(),
+            key: target::path(&target),
             expect: Expect::At(self.revision),
             put: Some(value),
         }

@@ -9,9 +9,9 @@ use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason};
 use uuid::Uuid;
 
+use crate::kinds::Target;
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
-use crate::registry::Target;
 
 /// The largest total size of the keys and values of annotations, in bytes.
 const ANNOTATIONS_MAX: usize = 256 << 10;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
+use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::kinds::validation::metadata;
@@ -20,6 +21,8 @@ use crate::registry::write::retry::Retry;
 use crate::registry::{
     ObjectResponse, Patch, Registry, RequestContext, Subresource, Target, errors,
 };
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 
 impl Registry {
     /// Applies a configuration to an object, its status or its scale; creates the object if it does not exist.
@@ -92,6 +95,7 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
+        authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
         let reset = field_manager::reset(target.form(), target.subresource);
         let edit = field_manager::edit(context, target.form(), target.subresource, &reset);
         let object = fields::apply(&edit, &*empty(target.form())?, &patch.body, patch.force);

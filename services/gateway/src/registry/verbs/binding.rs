@@ -14,6 +14,8 @@ use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 
 impl Registry {
     /// Assigns the Pod that a `Binding` in the collection `bindings` names, as its subresource does.
@@ -29,7 +31,7 @@ impl Registry {
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         let pod = Target::new(kind_of::<Pod>(), &target.namespace, name, "binding")?;
-        self.allow(context, Verb::Create, &pod)?;
+        authorize(&context.user, &Attributes::of_target(Verb::Create, &pod))?;
         self.bind(context, &pod, object).await
     }
 

@@ -5,7 +5,9 @@ use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
 use crate::admission::{Attributes, Chain};
-use crate::registry::{Registry, RequestContext, Target};
+use crate::registry::{Registry, RequestContext, Subresource, Target};
+use crate::request;
+use crate::request::authorization::authorize;
 
 impl Registry {
     /// Lets policies and webhooks change and judge the options of a connection. Returns them.
@@ -18,7 +20,13 @@ impl Registry {
         target: &Target,
         mut options: Box<dyn Object>,
     ) -> Result<Box<dyn Object>, ApiError> {
-        self.allow(context, Verb::Create, target)?;
+        if target.subresource != Subresource::Proxy {
+            // As upstream, also for a connection that is opened by GET.
+            authorize(
+                &context.user,
+                &request::Attributes::of_target(Verb::Create, target),
+            )?;
+        }
         let mut chain = Chain::of(self, target).await?;
         if chain.is_empty() {
             return Ok(options);

@@ -9,10 +9,10 @@ use setpoint_store::{self as store, Precondition, Write};
 
 use crate::admission::{Attributes, Chain};
 use crate::kinds::resourcequota::{self, Charge};
-use crate::kinds::review::{self, Question};
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::metadata;
 use crate::kinds::{self, Strategy, limitrange, view};
+use crate::registry::target;
 use crate::registry::write::fencing;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
@@ -21,6 +21,7 @@ use crate::registry::write::write_metrics::WriteMetrics;
 use crate::registry::{
     AtLeast, ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
+use crate::reviews::{self, Question};
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;
@@ -130,7 +131,7 @@ impl Registry {
                 .await?;
             target.name.clone_from(&object.meta().name);
         }
-        target.set_span_attributes();
+        target::set_span_attributes(&target);
         complete_create(rules, &target, &mut *object)?;
         self.link_create(context, &*object).await;
         if let Some(checking) = limitrange::check(&target, None, &*object, self) {
@@ -254,7 +255,7 @@ impl Registry {
             target,
             registry: self,
         };
-        if let Some(answering) = review::answer(target.served, &mut *object, &question) {
+        if let Some(answering) = reviews::answer(target.served, &mut *object, &question) {
             answering.await?;
         }
         let mut response = ObjectResponse::not_stored(object, Revision::default());
@@ -284,7 +285,7 @@ impl Registry {
             let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
             let value = envelope::of_object(stored, &raw, Some(&cause));
             stored_value::check(target, stored, &raw, &value, None).await?;
-            let write = Write::create(target.path(), value)
+            let write = Write::create(target::path(target), value)
                 .fenced(context.fence.clone())
                 .with_preconditions(draft.preconditions.clone());
             let write = draft.term.clone().apply_to(write);

@@ -7,6 +7,7 @@ use setpoint_store::{self as store, Write};
 
 use crate::kinds::validation::field_errors::FieldErrors;
 use crate::kinds::validation::field_path::FieldPath;
+use crate::registry::target;
 use crate::registry::write::current::Current;
 use crate::registry::{
     Deleted, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,
@@ -75,7 +76,7 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
     ) -> Result<bool, ApiError> {
-        let entry = self.store.get(&target.path()).await?;
+        let entry = self.store.get(&target::path(target)).await?;
         let Some(entry) = entry.filter(|entry| Current::of_entry(target, entry).is_err()) else {
             return Ok(false);
         };

@@ -11,4 +11,5 @@ pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
 pub(crate) mod scale;
+mod token;
 pub(crate) mod update;

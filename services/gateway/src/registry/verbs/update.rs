@@ -17,6 +17,8 @@ use crate::registry::write::retry::Retry;
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 
 impl Registry {
     /// Replaces the object, or the part that the subresource covers. Creates an object that does not exist, if its kind says so.
@@ -72,6 +74,7 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
+        authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
         Precondition::of(&*object).check_uid(target, "")?;
         object.meta_mut().resource_version.clear();
         let created = self.create(context, target, object).await?;

@@ -5,8 +5,8 @@ use setpoint_proto::ApiError;
 use setpoint_proto::meta::DeleteOptions;
 
 use crate::admission::{Attributes, Chain, Operation};
-use crate::heavy::heavy;
 use crate::kinds;
+use crate::offload::offload;
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::scale;
 use crate::registry::verbs::update::{prepare_update, validate_update};
@@ -86,7 +86,7 @@ impl Registry {
         }
         if change.validates || changed {
             let bytes = change.bytes.max(old.raw.len());
-            heavy(bytes, || {
+            offload(bytes, || {
                 validate_update(&target.written(), old, &mut **new)
             })
             .await?;

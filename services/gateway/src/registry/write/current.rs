@@ -6,6 +6,7 @@ use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause};
 use setpoint_store::Entry;
 
+use crate::registry::target;
 use crate::registry::{AtLeast, Registry, Target, errors};
 
 /// The current object, decoded and encoded.
@@ -63,7 +64,7 @@ impl Registry {
 
     /// Returns the object from the store.
     pub(crate) async fn live(&self, target: &Target) -> Result<Current, ApiError> {
-        let entry = self.store.get(&target.path()).await?;
+        let entry = self.store.get(&target::path(target)).await?;
         let entry = entry.ok_or_else(|| errors::not_found(target.served, &target.name))?;
         Current::of_entry(target, &entry)
     }

@@ -6,11 +6,12 @@ use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
 use crate::admission::{Attributes, Chain, Operation};
-use crate::heavy::heavy;
 use crate::kinds::persistentvolumeclaim::expansion;
 use crate::kinds::pod::resize_capacity;
 use crate::kinds::resourcequota::{self, Charge};
 use crate::kinds::{self, limitrange};
+use crate::offload::offload;
+use crate::registry::target;
 use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
 use crate::registry::write::fencing;
@@ -80,7 +81,7 @@ impl Registry {
         change: Change<'_>,
         mutate: &mut Mutate<'_>,
     ) -> Result<Updated, ApiError> {
-        target.set_span_attributes();
+        target::set_span_attributes(target);
         let mut current = self.cached(target).await?;
         let mut retry = Retry::begin();
         loop {
@@ -119,7 +120,7 @@ impl Registry {
         mutate: &mut Mutate<'_>,
     ) -> Result<Vec<String>, ApiError> {
         let bytes = change.bytes.max(current.raw.len());
-        heavy(bytes, || mutate(current, slot)).await?;
+        offload(bytes, || mutate(current, slot)).await?;
         let new = slot
             .as_mut()
             .expect("`mutate` puts its result into the slot");
@@ -217,7 +218,7 @@ impl Registry {
             return stored(self.written(new, converted, &raw, at).await);
         }
         self.link_update(context, &old, &*new).await;
-        let write = Write::update(target.path(), old.revision, value);
+        let write = Write::update(target::path(target), old.revision, value);
         let write = write.fenced(context.fence.clone()).with_preconditions(
             allocation
                 .iter()
@@ -243,7 +244,7 @@ impl Registry {
     ) -> Result<Attempt, ApiError> {
         let cause = context.cause();
         let term = fencing::end_term(&*self.store, &old).await?;
-        let write = Write::delete(target.path(), old.revision);
+        let write = Write::delete(target::path(target), old.revision);
         let write = write.fenced(context.fence.clone()).because(cause.clone());
         let revision = match context.dry_run {
             true => self

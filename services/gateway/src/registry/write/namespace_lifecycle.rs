@@ -10,6 +10,7 @@ use setpoint_proto::{ApiError, NAMESPACE_TERMINATING, Reason};
 use setpoint_store::{Expect, Precondition};
 
 use crate::kinds::custom::not_while_terminating;
+use crate::registry::target;
 use crate::registry::{AtLeast, Registry, Target, errors};
 
 impl Registry {
@@ -42,7 +43,7 @@ impl Registry {
         match self.state_of(&definition, at).await {
             Ok((_, true)) => Err(not_while_terminating()),
             Ok((revision, false)) => Ok(Some(Precondition {
-                key: definition.path(),
+                key: target::path(&definition),
                 expect: Expect::At(revision),
                 put: None,
             })),
@@ -68,7 +69,7 @@ impl Registry {
         let (revision, is_terminating) = self.state_of(&namespace, at).await?;
         if !is_terminating {
             return Ok(Some(Precondition {
-                key: namespace.path(),
+                key: target::path(&namespace),
                 expect: Expect::At(revision),
                 put: None,
             }));

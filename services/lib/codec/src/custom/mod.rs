@@ -6,6 +6,17 @@
 //! ```
 //! A [`Kind`](crate::Kind) stands for its names, which never change, and is never freed. Everything else of a definition is
 //! replaced when the definition is, and freed when nothing uses it any more.
+//!
+//! * The store's cache follows definitions in the order of its log, so that an object and the definition that it was
+//!   written under are never seen in the wrong order; `cache.kinds()` are the kinds at its revision. Watches of a kind
+//!   that is deleted get its last events and then expire.
+//! * An object is typed metadata and JSON ([`CustomObject`]); in etcd it is JSON in the usual envelope, as Kubernetes
+//!   writes it.
+//! * A request is processed in the version that it names: defaults, patches, validation, apply. At both edges the
+//!   gateway converts the object from and to the version that is stored, by name or by a webhook. What needs only
+//!   metadata converts nothing: deletions go on while a webhook is broken.
+//! * `setpoint-schema` prunes, sets defaults and validates. The gateway accepts names, establishes definitions, and
+//!   deletes the objects of a deleted one.
 
 mod object;
 mod resource;

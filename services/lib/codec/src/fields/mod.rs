@@ -2,6 +2,21 @@
 //!
 //! The rules are those of Kubernetes (structured-merge-diff): lists and maps are atomic, sets, or merged by key, as the
 //! options of the fields say. Everything here is a pure function of JSON values or of the encodings of objects.
+//!
+//! A set of fields is a tree of paths. The options `list` and `key` of a field in proto say whether lists and maps are
+//! atomic, sets, or merged by key; `rules.rs` lists the messages that are atomic.
+//!
+//! * A create records the fields of the request with its defaults, before admission: what the gateway adds has no
+//!   owner.
+//! * An update or a patch records the fields that it has changed. Nobody owns a field that such a write resets
+//!   (`STATUS_RESETS` of the kind). Only managers that own something in a part (metadata, spec, status) with changes
+//!   are decoded.
+//! * Both compare two encodings, that of an object without fields for a create (`encoded.rs`): most objects are never
+//!   applied, and what is the same in both need not be decoded. Objects of custom kinds, and values that can be encoded
+//!   in several ways, are compared as documents, and so is everything that is applied.
+//! * An apply merges its configuration, removes what only its manager owned and now leaves out, and refuses to change
+//!   fields of other managers without `force`. If nothing changes, times included, nothing is written.
+//! * An object whose managed fields were cleared is not tracked until it is applied.
 
 mod atomics;
 mod compare;

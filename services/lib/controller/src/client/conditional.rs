@@ -72,18 +72,18 @@ impl Client {
         receipt(self.delete_with_options::<T>(&seen.key, options).await)
     }
 
-    /// Replaces the status of the version that was observed. `set` sets it in an object that is empty otherwise.
+    /// Replaces the status of the version that was observed.
     ///
     /// # Errors
     /// `Conflict` if it has changed since, `NotFound`.
     pub async fn update_status_of<T: Resource>(
         &self,
         seen: &Meta,
-        set: impl FnOnce(&mut T),
+        status: T::Status,
     ) -> Result<Receipt, ApiError> {
         let mut object = T::default();
         *object.meta_mut() = seen.precondition();
-        set(&mut object);
+        object.set_status(status);
         Ok(self.update_status(&object).await?.receipt())
     }
 }

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use setpoint_host::DurationText;
 
 /// The connection to the gateway.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The URI of the gateway, for example `http://127.0.0.1:6443`, or those of several, separated by commas. A host name
-    /// may resolve to several addresses.
+    /// URL of the gateway; comma-separated if there are several.
+    ///
+    /// A host name may resolve to several addresses.
     pub address: String,
-    /// The time limit of a call. Watches have none.
-    #[serde(with = "humane")]
+    /// Timeout of calls to the gateway; not applied to watches.
+    #[serde(with = "DurationText")]
     pub timeout: Duration,
 }
 

@@ -2,27 +2,30 @@
 
 use std::time::Duration;
 
-use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use setpoint_host::DurationText;
 use setpoint_model::replicas::SYSTEM_NAMESPACE;
 
-/// The timing of an election. The defaults are those of Kubernetes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The timing of an election. A standby takes over `lease_duration` after a crash of the leader, or at once after an orderly stop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Whether to elect a leader. If not, the process leads from its start to its end, without a fence.
+    /// Whether replicas elect a leader; false if there is one replica only.
+    ///
+    /// Without an election, the process leads from its start to its end, without a fence.
     pub leader_elect: bool,
-    /// The time after the last renewal at which another candidate acquires the Lease.
-    #[serde(with = "humane")]
+    /// Time after the last renewal after which another replica takes over.
+    #[serde(with = "DurationText")]
     pub lease_duration: Duration,
-    /// The time for which a leader tries to renew before it stops. It stops before nine tenths of `lease_duration` have passed since
-    /// the last renewal, but not before this time.
-    #[serde(with = "humane")]
+    /// Time for which a leader tries to renew before it stops, which it does at nine tenths of `lease_duration` at the latest.
+    #[serde(with = "DurationText")]
     pub renew_deadline: Duration,
-    /// The interval of attempts to acquire a free Lease, and the shortest one of renewals.
-    #[serde(with = "humane")]
+    /// Interval at which a candidate tries to acquire the Lease; a leader renews at half of `renew_deadline`, or at this interval
+    /// if it is longer.
+    #[serde(with = "DurationText")]
     pub retry_period: Duration,
-    /// The namespace of the Lease.
+    /// Namespace of the Lease.
     pub namespace: String,
 }
 

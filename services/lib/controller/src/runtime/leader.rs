@@ -26,8 +26,6 @@ pub(super) type Batches =
 /// A controller without its informers.
 pub(super) struct Leader<R> {
     pub(super) name: &'static str,
-    /// The kind of the reconciled objects, for spans.
-    pub(super) kind: &'static str,
     pub(super) reconciler: Arc<R>,
     pub(super) gateway: Client,
     pub(super) settings: Settings,
@@ -58,7 +56,6 @@ impl<R: Reconciler> Leader<R> {
         self.sweep(&queue);
         let worker = Arc::new(Worker {
             controller: self.name,
-            kind: self.kind.to_lowercase(),
             seeds: Seeds::default(),
             reconciler: self.reconciler.clone(),
             gateway: self.gateway.under(&term.fence),

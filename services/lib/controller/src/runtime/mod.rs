@@ -13,7 +13,6 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, join_all};
 use jiff::Timestamp;
 use setpoint_model::Key;
-use setpoint_proto::Resource as _;
 use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -48,7 +47,6 @@ impl<R: Reconciler> Controller<R> {
     pub fn new(name: &'static str, reconciler: R, gateway: Client) -> Self {
         let core = Leader {
             name,
-            kind: "",
             reconciler: Arc::new(reconciler),
             gateway,
             settings: Settings::default(),
@@ -71,19 +69,18 @@ impl<R: Reconciler> Controller<R> {
 
     /// Reconciles each object of the informer's kind whenever it appears, changes or goes.
     #[must_use]
-    pub fn for_<V: View>(self, informer: Informer<V>) -> Self {
+    pub fn for_<V: View<Object = R::Object>>(self, informer: Informer<V>) -> Self {
         self.for_those(informer, |_| true, |_| true)
     }
 
     /// Like [`Self::for_`], for the objects that are `ours`, and only on changes that `matter`.
     #[must_use]
-    pub fn for_those<V: View>(
-        mut self,
+    pub fn for_those<V: View<Object = R::Object>>(
+        self,
         informer: Informer<V>,
         ours: impl Fn(&V) -> bool + Send + Sync + 'static,
         matter: impl Fn(&Delta<V>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.core.kind = V::Object::KIND;
         let key_of = move |view: &V| ours(view).then(|| view.meta().key.clone());
         self.watches_if(informer, key_of, matter)
     }

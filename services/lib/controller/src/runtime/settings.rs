@@ -2,26 +2,28 @@
 
 use std::time::Duration;
 
-use jiff::fmt::serde::unsigned_duration::friendly::compact::required as humane;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use setpoint_host::DurationText;
 
 use crate::queue::Limiter;
 use crate::{client, election};
 
 /// Settings of a controller.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The connection to the gateway.
+    /// Connection to the gateway.
     pub gateway: client::Settings,
-    /// The election of the leader.
+    /// Leader election of each controller. A standby takes over `lease_duration` after a crash of the leader, or at once after an
+    /// orderly stop.
     pub election: election::Settings,
-    /// The maximum number of concurrent reconciles.
+    /// Maximum number of concurrent reconciles of each controller.
     pub workers: usize,
-    /// The delays of keys that fail.
+    /// Delays of failing keys: exponential or fast-slow.
     pub limiter: Limiter,
-    /// The interval at which all objects are reconciled without a change; zero for never.
-    #[serde(with = "humane")]
+    /// Interval of reconciles of all objects without a change; 0s for never.
+    #[serde(with = "DurationText")]
     pub resync: Duration,
 }
 
@@ -40,19 +42,6 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The descriptions of the settings for `--help`.
-    pub const DESCRIBE: &[(&str, &str); 3] = &[
-        ("workers", "Maximum number of concurrent reconciles"),
-        (
-            "limiter",
-            "Delays of failing keys: exponential or fast-slow",
-        ),
-        (
-            "resync",
-            "Interval of reconciles of all objects without a change; 0s for never",
-        ),
-    ];
-
     /// Checks the settings.
     ///
     /// # Errors
@@ -68,10 +57,6 @@ impl Settings {
 }
 
 impl setpoint_host::Settings for Settings {
-    fn describe() -> &'static [(&'static str, &'static str)] {
-        Self::DESCRIBE
-    }
-
     fn validate(&self) -> Result<(), String> {
         Self::validate(self).map_err(|error| error.to_string())
     }

@@ -12,7 +12,7 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use parking_lot::Mutex;
 use setpoint_model::Key;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, Reason, Resource as _};
 use setpoint_task::catch_panic;
 use setpoint_telemetry::{Settings, Span};
 use tokio::time::Instant;
@@ -22,7 +22,9 @@ use super::Clock;
 use crate::cascade::Cascade;
 use crate::decision_log::{DecisionLog, Note};
 use crate::label::{label, verb};
-use crate::{Barrier, Client, Inputs, Outcome, Plan, Receipt, Reconciler, Step, Ticket, metrics};
+use crate::{
+    Barrier, Client, Inputs, Outcome, Plan, Receipt, Reconciler, StatusOf, Step, Ticket, metrics,
+};
 
 /// A write was refused because its term is over.
 #[derive(Debug)]
@@ -31,8 +33,6 @@ pub(crate) struct Fenced;
 /// The state that the workers of one term share.
 pub(crate) struct Worker<R> {
     pub(crate) controller: &'static str,
-    /// The kind in lower case, as in OpenTelemetry's conventions.
-    pub(crate) kind: String,
     pub(crate) seeds: Seeds,
     pub(crate) reconciler: Arc<R>,
     pub(crate) gateway: Client,
@@ -155,7 +155,9 @@ impl<R: Reconciler> Worker<R> {
         if let Some((resource, _)) = R::kind(&world) {
             note.of(resource, R::meta(&world));
         }
-        if planned.plan.is_empty() && R::status(&world, &planned).is_none() {
+        let idle = planned.plan.is_empty();
+        let status = idle.then(|| R::status(&world, &planned)).flatten();
+        if idle && status.is_none() {
             if Settings::get().noop_rounds {
                 self.cascade(ticket, &world, &planned.plan, observed)
                     .ended("noop", None);
@@ -168,7 +170,7 @@ impl<R: Reconciler> Worker<R> {
         let cascade = self.cascade(ticket, &world, &planned.plan, observed);
         note.belongs(&cascade);
         // Boxed, as actions are: these futures are large, and are moved on their way into others.
-        let work = Box::pin(self.converge(ticket, inputs, world, planned, note));
+        let work = Box::pin(self.converge(ticket, inputs, world, (planned, status), note));
         let (world, outcome) = cascade.run(work).await;
         R::trace(&world, &outcome, &cascade);
         cascade.ended(
@@ -184,13 +186,13 @@ impl<R: Reconciler> Worker<R> {
         idle
     }
 
-    /// Executes plans, then writes the status. Returns the last observation.
+    /// Executes plans, then writes the status, which is known already if the first plan is empty. Returns the last observation.
     async fn converge(
         &self,
         ticket: &Ticket<Key>,
         inputs: Inputs,
         mut world: R::World,
-        mut outcome: Outcome<R::Action>,
+        (mut outcome, status): (Outcome<R::Action>, Option<StatusOf<R>>),
         note: &mut Note,
     ) -> (R::World, Outcome<R::Action>) {
         let key = &ticket.key;
@@ -216,7 +218,8 @@ impl<R: Reconciler> Worker<R> {
             world = next;
             outcome.plan = R::plan(&world);
         }
-        let outcome = self.report(key, &world, outcome, note).await;
+        let status = status.or_else(|| R::status(&world, &outcome));
+        let outcome = self.report(key, &world, outcome, status, note).await;
         if outcome.failed.is_none() {
             ticket.unfinished(!R::converged(&world));
         }
@@ -288,12 +291,11 @@ impl<R: Reconciler> Worker<R> {
         key: &Key,
         world: &R::World,
         mut outcome: Outcome<R::Action>,
+        status: Option<StatusOf<R>>,
         note: &mut Note,
     ) -> Outcome<R::Action> {
-        if outcome.failed.as_ref().is_some_and(ApiError::is_fenced) {
-            return outcome;
-        }
-        let Some(status) = R::status(world, &outcome) else {
+        let is_fenced = outcome.failed.as_ref().is_some_and(ApiError::is_fenced);
+        let Some(status) = status.filter(|_| !is_fenced) else {
             return outcome;
         };
         note.reports();
@@ -340,10 +342,9 @@ impl<R: Reconciler> Worker<R> {
             _ => SpanBuilder::from_name("reconcile"),
         };
         let cascade = Cascade::begin(reconcile, ticket, observed);
-        match R::kind(world) {
-            Some((_, kind)) => cascade.about(&kind.to_lowercase(), R::meta(world)),
-            None => cascade.about(&self.kind, R::meta(world)),
-        }
+        let kind = R::kind(world).map_or(R::Object::KIND, |(_, kind)| kind);
+        // In lower case, as in OpenTelemetry's conventions.
+        cascade.about(&kind.to_lowercase(), R::meta(world));
         cascade
     }
 }

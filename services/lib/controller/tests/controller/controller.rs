@@ -10,6 +10,7 @@ use setpoint_controller::{
     Client, Controller, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, View, Whole,
 };
 use setpoint_model::{Key, Meta, owner};
+use setpoint_proto::apps::{ReplicaSet, ReplicaSetStatus};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
@@ -47,9 +48,10 @@ enum Action {
 }
 
 impl Reconciler for Copies {
+    /// A ConfigMap has no status: `update_status` writes the number of replicas into its data.
+    type Object = ReplicaSet;
     type World = World;
     type Action = Action;
-    type Status = usize;
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<World> {
         *self.reconciles.lock().entry(key.name.clone()).or_default() += 1;
@@ -101,20 +103,25 @@ impl Reconciler for Copies {
         }
     }
 
-    fn status(world: &World, outcome: &Outcome<Action>) -> Option<usize> {
+    fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
         let known: usize = world.origin.object.data.get("there")?.parse().ok()?;
         let there = world.copies.len();
-        (there != known && outcome.done == 0).then_some(there)
+        let replicas = i32::try_from(there).ok()?;
+        (there != known && outcome.done == 0).then(|| ReplicaSetStatus {
+            replicas,
+            ..ReplicaSetStatus::default()
+        })
     }
 
     async fn update_status(
         &self,
         gateway: &Client,
         world: &World,
-        there: usize,
+        status: ReplicaSetStatus,
     ) -> Result<Receipt, ApiError> {
         let mut origin = world.origin.object.clone();
-        origin.data.insert("there".into(), there.to_string());
+        let there = status.replicas.to_string();
+        origin.data.insert("there".into(), there);
         Ok(gateway.update(&origin).await?.receipt())
     }
 }

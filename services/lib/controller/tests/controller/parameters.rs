@@ -28,9 +28,9 @@ struct Marks {
 }
 
 impl Reconciler for Marks {
+    type Object = ConfigMap;
     type World = Arc<Config>;
     type Action = &'static str;
-    type Status = ();
 
     async fn fetch(&self, _: &Client, key: &Key, _: Timestamp) {
         self.fetched.lock().insert(key.clone());
@@ -70,19 +70,6 @@ impl Reconciler for Marks {
         let mut marked = config.object.clone();
         marked.data.insert("done".into(), "yes".into());
         Ok(gateway.update(&marked).await?.receipt())
-    }
-
-    fn status(_: &Arc<Config>, _: &Outcome<&'static str>) -> Option<()> {
-        None
-    }
-
-    async fn update_status(
-        &self,
-        _: &Client,
-        _: &Arc<Config>,
-        (): (),
-    ) -> Result<Receipt, ApiError> {
-        Ok(Receipt::none())
     }
 }
 
@@ -154,9 +141,9 @@ struct Position {
 }
 
 impl Reconciler for Stairs {
+    type Object = ConfigMap;
     type World = Position;
     type Action = u8;
-    type Status = ();
 
     const PASSES: usize = 16;
     const CONCURRENCY: usize = 1;
@@ -203,14 +190,6 @@ impl Reconciler for Stairs {
         // Later steps are faster: their order is kept nevertheless.
         sleep(Duration::from_millis(100 / u64::from(*step))).await;
         self.climbed.lock().push(*step);
-        Ok(Receipt::none())
-    }
-
-    fn status(_: &Position, _: &Outcome<u8>) -> Option<()> {
-        None
-    }
-
-    async fn update_status(&self, _: &Client, _: &Position, (): ()) -> Result<Receipt, ApiError> {
         Ok(Receipt::none())
     }
 }

@@ -8,6 +8,7 @@ use clap::{Arg, ArgMatches, Command};
 
 use super::Error;
 use super::key::Key;
+use super::layers::Layers;
 
 const FILE: &str = "config";
 
@@ -20,23 +21,16 @@ impl Flags {
     /// Reads `args`, of which the first is the program's name.
     pub fn parse(
         service: &'static str,
-        keys: &[Key],
-        descriptions: &[(&str, &str)],
+        layers: &Layers,
         args: impl IntoIterator<Item = OsString>,
     ) -> Result<Self, Error> {
-        let describe = |key: &Key| {
-            descriptions
-                .iter()
-                .find(|(path, _)| *path == key.path())
-                .map(|(_, text)| *text)
-        };
-        let flagged = keys.iter().filter(|key| key.has_flag());
+        let flagged = layers.keys().iter().filter(|key| key.has_flag());
         let command = Command::new(service)
             .version(env!("CARGO_PKG_VERSION"))
             .override_usage(format!("{service} [OPTIONS]\n       {service} health [OPTIONS]"))
             .after_help("With `health`, queries the readiness of the process that runs with the same settings, and exits with 0 or 1.")
             .arg(file(service))
-            .args(flagged.map(|key| flag(key, describe(key).unwrap_or_default())));
+            .args(flagged.map(|key| flag(key, &layers.docs().summary(key.path()))));
         command
             .try_get_matches_from(args)
             .map(|matches| Self { matches })

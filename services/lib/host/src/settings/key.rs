@@ -42,6 +42,10 @@ impl Key {
         !self.default.is_object() && !items.is_some_and(|items| items.iter().any(Value::is_object))
     }
 
+    pub fn is_table(&self) -> bool {
+        self.default.is_object()
+    }
+
     pub fn is_list(&self) -> bool {
         self.default.is_array()
     }
@@ -50,11 +54,23 @@ impl Key {
         self.default.is_boolean()
     }
 
-    /// Returns whether `path` is this setting or a key in it. Only tables that are empty by default may have other keys.
+    /// Returns whether `path` is this setting, its table, or a key in it. Only tables that are empty by default may have other keys.
     pub fn covers(&self, path: &str) -> bool {
+        if self
+            .path
+            .strip_prefix(path)
+            .is_some_and(|rest| rest.starts_with('.'))
+        {
+            return true;
+        }
         let open = self.default.is_object() || self.default.is_null();
         path.strip_prefix(&self.path)
             .is_some_and(|rest| rest.is_empty() || (open && rest.starts_with('.')))
+    }
+
+    /// Returns the default as a value of TOML. That of JSON is one, except for objects and null.
+    pub fn toml(&self) -> String {
+        self.default.to_string()
     }
 
     /// Returns the default in the syntax of flags.

@@ -1,15 +1,18 @@
 //! Merges the layers of settings.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use config::builder::DefaultState;
 use config::{Config, ConfigBuilder, File, FileFormat, Source, Value, ValueKind};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Error;
+use super::docs::Docs;
 use super::flags::Flags;
 use super::key::Key;
+use super::{Common, Error, Extension, Settings};
 
 /// The folder of the settings files.
 const FOLDER: &str = "deploy/config";
@@ -18,45 +21,70 @@ const FOLDER: &str = "deploy/config";
 pub struct Layers {
     builder: ConfigBuilder<DefaultState>,
     keys: Vec<Key>,
+    docs: Docs,
 }
 
 impl Layers {
-    pub fn new() -> Self {
-        Self {
+    /// Returns the defaults of all settings of a service.
+    pub(super) fn of<S: Settings>(common: &Common, extension: &impl Extension) -> Self {
+        let mut layers = Self {
             builder: Config::builder(),
             keys: Vec::new(),
+            docs: Docs::default(),
+        };
+        layers.defaults("", common);
+        layers.fields::<S>();
+        extension.declare(&mut layers);
+        layers
+    }
+
+    /// Adds the defaults of settings outside of any table. A default of the same name is replaced.
+    pub fn fields<T: Settings>(&mut self) {
+        self.defaults("", &T::default());
+    }
+
+    /// Adds the defaults of settings in the table of this name; none if the type has no fields.
+    pub fn table<T: Settings>(&mut self, name: &str) {
+        if !names(&T::default()).is_empty() {
+            self.defaults(name, &T::default());
         }
     }
 
-    /// Adds defaults and returns their top-level names. A later default of the same name replaces an earlier one.
-    pub fn defaults<T: Serialize>(&mut self, defaults: &T) -> Vec<String> {
-        let json = serde_json::to_value(defaults).expect("settings are plain data");
-        let names = json
-            .as_object()
-            .map(|fields| fields.keys().cloned().collect())
-            .unwrap_or_default();
+    fn defaults<T: Serialize + JsonSchema>(&mut self, table: &str, defaults: &T) {
+        match table {
+            "" => self.add_defaults(defaults),
+            _ => self.add_defaults(&BTreeMap::from([(table, defaults)])),
+        }
+        self.docs.extend(Docs::of::<T>(table));
+    }
+
+    fn add_defaults(&mut self, defaults: &impl Serialize) {
         let source = Config::try_from(defaults).expect("settings are plain data");
         self.add(|builder| builder.add_source(source));
-        let keys = Key::all(&json);
+        let keys = Key::all(&json(defaults));
         self.keys
             .retain(|old| !keys.iter().any(|new| new.path() == old.path()));
         self.keys.extend(keys);
-        names
     }
 
     /// Returns the keys of all settings.
-    pub fn keys(&self) -> &[Key] {
+    pub(super) fn keys(&self) -> &[Key] {
         &self.keys
     }
 
+    /// Returns the doc comments of all settings.
+    pub(super) fn docs(&self) -> &Docs {
+        &self.docs
+    }
+
     /// Adds the file at `path`, or else the default file of the service if it exists.
-    pub fn file(&mut self, service: &str, path: Option<PathBuf>) -> Result<(), Error> {
+    pub(super) fn file(&mut self, service: &str, path: Option<PathBuf>) -> Result<(), Error> {
         let default =
             || Some(Path::new(FOLDER).join(format!("{service}.toml"))).filter(|path| path.exists());
         let Some(path) = path.or_else(default) else {
             return Ok(());
         };
-        let file = read(&path)?;
+        let file = parse(&path)?;
         let known = |found: &str| self.keys.iter().any(|key| key.covers(found));
         match leaves(&file).into_iter().find(|found| !known(found)) {
             Some(key) => return Err(Error::Unknown { path, key }),
@@ -66,17 +94,17 @@ impl Layers {
     }
 
     /// Adds environment variables. Each is looked up by name, so variables of other services are ignored.
-    pub fn environment(&mut self, env: impl Fn(&str) -> Option<String>) {
+    pub(super) fn environment(&mut self, env: impl Fn(&str) -> Option<String>) {
         self.overrides(|key| Some((env(&key.variable())?, key.variable())));
     }
 
     /// Adds the flags of the command line.
-    pub fn flags(&mut self, flags: &Flags) {
+    pub(super) fn flags(&mut self, flags: &Flags) {
         self.overrides(|key| Some((flags.get(key)?, format!("--{}", key.flag()))));
     }
 
     /// Merges the layers.
-    pub fn merge(self) -> Result<Merged, Error> {
+    pub(super) fn merge(self) -> Result<Merged, Error> {
         let config = self.builder.build().map_err(value_error)?;
         // Not deserialized as a whole, which would lose the origin of each value.
         config
@@ -112,19 +140,58 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// Deserializes the settings, only those of the top-level names in `only` if it is set.
-    pub fn read<T: DeserializeOwned>(&self, only: Option<&[String]>) -> Result<T, Error> {
-        let included = |name: &String| only.is_none_or(|only| only.contains(name));
-        let values = self
-            .values
-            .clone()
-            .into_iter()
-            .filter(|(name, _)| included(name));
-        T::deserialize(Value::new(None, ValueKind::Table(values.collect()))).map_err(value_error)
+    /// Reads settings that [`Layers::fields`] has added.
+    ///
+    /// # Errors
+    /// The first value that is not valid, in one line.
+    pub fn fields<T: Settings>(&self) -> Result<T, Error> {
+        let names = names(&T::default());
+        let values = self.values.clone().into_iter();
+        valid(read(values.filter(|(name, _)| names.contains(name)))?)
+    }
+
+    /// Reads settings that [`Layers::table`] has added.
+    ///
+    /// # Errors
+    /// The first value that is not valid, in one line.
+    pub fn table<T: Settings>(&self, name: &str) -> Result<T, Error> {
+        let value = self.values.get(name).cloned();
+        // Read as an entry, so that errors have its name.
+        let entry = value.map(|value| (name.to_owned(), value));
+        let mut read: BTreeMap<String, T> = read(entry)?;
+        valid(read.remove(name).unwrap_or_default())
+    }
+
+    /// Reads the settings of all services.
+    pub(super) fn common(&self) -> Result<Common, Error> {
+        read(self.values.clone())
     }
 }
 
-fn read(path: &Path) -> Result<Config, Error> {
+fn read<T: DeserializeOwned>(
+    values: impl IntoIterator<Item = (String, Value)>,
+) -> Result<T, Error> {
+    let values = ValueKind::Table(values.into_iter().collect());
+    T::deserialize(Value::new(None, values)).map_err(value_error)
+}
+
+fn valid<T: Settings>(settings: T) -> Result<T, Error> {
+    settings.validate().map_err(Error::Invalid)?;
+    Ok(settings)
+}
+
+fn json(defaults: &impl Serialize) -> serde_json::Value {
+    serde_json::to_value(defaults).expect("settings are plain data")
+}
+
+/// Returns the names of the fields of settings.
+fn names(defaults: &impl Serialize) -> Vec<String> {
+    let json = json(defaults);
+    let fields = json.as_object().into_iter().flatten();
+    fields.map(|(name, _)| name.clone()).collect()
+}
+
+fn parse(path: &Path) -> Result<Config, Error> {
     let text = std::fs::read_to_string(path).map_err(|error| file_error(path, &error))?;
     let source = File::from_str(&text, FileFormat::Toml);
     Config::builder()

@@ -1,8 +1,11 @@
 //! The settings of a process, merged from four layers: defaults, a file, environment variables, flags.
 
+mod docs;
+mod extension;
 mod flags;
 mod key;
 mod layers;
+mod template;
 #[cfg(test)]
 mod tests;
 
@@ -11,19 +14,22 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use setpoint_telemetry::Settings as TraceSettings;
 
+pub use extension::Extension;
+pub use layers::{Layers, Merged};
+pub use template::template;
+
+use crate::DurationText;
 use crate::limits::Limits;
 use flags::Flags;
-use layers::Layers;
 
-/// The settings of a service. Every field must have a default, which `--help` shows.
-pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
-    /// Returns a description of each setting for `--help`, `("election.lease_duration", "…")`, in one line each.
-    fn describe() -> &'static [(&'static str, &'static str)];
-
+/// The settings of a service, or a table of them. Every field has a default. `--help` shows it and the first paragraph of the
+/// field's doc comment; the template of the settings file has the whole comment.
+pub trait Settings: Serialize + DeserializeOwned + Default + JsonSchema + Send + 'static {
     /// Returns the time that the service takes to stop beside that of the setting `drain`.
     fn drain(&self) -> Duration {
         Duration::ZERO
@@ -38,31 +44,57 @@ pub trait Settings: Serialize + DeserializeOwned + Default + Send + 'static {
     }
 }
 
+/// No settings.
+impl Settings for () {}
+
+/// Returns the message of the first rule that does not hold.
+///
+/// # Errors
+/// That message.
+pub fn first_broken(rules: &[(bool, &str)]) -> Result<(), String> {
+    match rules.iter().find(|(holds, _)| !holds) {
+        Some((_, message)) => Err((*message).to_owned()),
+        None => Ok(()),
+    }
+}
+
 /// The settings that all services share.
 ///
 /// A service overrides a default by a field of the same name in its own settings.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Common {
+    /// Name of this replica.
     pub instance: String,
+    /// Address and port to listen on; port 0 picks a free port.
     pub listen: SocketAddr,
+    /// Host or IP at which others reach this process; the listen address if empty.
     pub advertise: String,
+    /// Log filter, for example `info` or `info,setpoint_controller=debug`.
     pub log: String,
-    #[serde(with = "crate::duration")]
+    /// Time for running work to end at shutdown.
+    #[serde(with = "DurationText")]
     pub drain: Duration,
-    #[serde(with = "crate::duration")]
+    /// Time after which a client that reads nothing is disconnected.
+    #[serde(with = "DurationText")]
     pub stall: Duration,
-    #[serde(with = "crate::duration")]
+    /// Timeout of requests; watches and logs must have started by then.
+    #[serde(with = "DurationText")]
     pub request_timeout: Duration,
+    /// Maximum number of open connections; at most 3/8 of the open files limit.
     pub connections: usize,
+    /// Accepted names in the Host header, in addition to IPs and its own names; * for any.
     pub allowed_hosts: Vec<String>,
+    /// Settings of traces, which are exported as the `OTEL_*` variables say.
     pub telemetry: Traces,
 }
 
 /// The settings of traces; the export is configured by the `OTEL_*` variables.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Traces {
-    #[serde(with = "crate::duration")]
+    /// Age after which a trace is not continued; a new trace with a link to it is started.
+    #[serde(with = "DurationText")]
     pub trace_age: Duration,
+    /// Whether to export spans of reconciles without actions.
     pub noop_rounds: bool,
 }
 
@@ -112,47 +144,6 @@ impl Common {
             ..Limits::default()
         }
     }
-
-    const DESCRIBE: &[(&str, &str)] = &[
-        ("instance", "Name of this replica"),
-        (
-            "listen",
-            "Address and port to listen on; port 0 picks a free port",
-        ),
-        (
-            "advertise",
-            "Host or IP at which others reach this process; the listen address if empty",
-        ),
-        (
-            "log",
-            "Log filter, for example info or info,setpoint_controller=debug",
-        ),
-        ("drain", "Time for running work to end at shutdown"),
-        (
-            "stall",
-            "Time after which a client that reads nothing is disconnected",
-        ),
-        (
-            "request_timeout",
-            "Timeout of requests; watches and logs must have started by then",
-        ),
-        (
-            "connections",
-            "Maximum number of open connections; at most 3/8 of the open files limit",
-        ),
-        (
-            "allowed_hosts",
-            "Accepted names in the Host header, in addition to IPs and its own names; * for any",
-        ),
-        (
-            "telemetry.trace_age",
-            "Age after which a trace is not continued; a new trace with a link to it is started",
-        ),
-        (
-            "telemetry.noop_rounds",
-            "Whether to export spans of reconciles without actions",
-        ),
-    ];
 }
 
 /// Returns the host name in lower case, as names of objects must be; `0` if the machine has none.
@@ -163,35 +154,6 @@ fn hostname() -> String {
         name => name,
     }
 }
-
-/// Descriptions of settings that several services have. A service's own description takes precedence.
-const SHARED: &[(&str, &str)] = &[
-    (
-        "gateway.address",
-        "URL of the gateway; comma-separated if there are several",
-    ),
-    (
-        "gateway.timeout",
-        "Timeout of calls to the gateway; not applied to watches",
-    ),
-    (
-        "election.leader_elect",
-        "Whether replicas elect a leader; false if there is one replica only",
-    ),
-    (
-        "election.lease_duration",
-        "Time after the last renewal after which another replica takes over",
-    ),
-    (
-        "election.renew_deadline",
-        "Time for which a leader tries to renew before it stops, which it does at nine tenths of lease_duration at the latest",
-    ),
-    (
-        "election.retry_period",
-        "Interval at which a candidate tries to acquire the Lease; a leader renews at half of renew_deadline, or at this interval if it is longer",
-    ),
-    ("election.namespace", "Namespace of the Lease"),
-];
 
 /// An error in the settings, or a request for help.
 #[derive(Debug, thiserror::Error)]
@@ -226,46 +188,22 @@ pub enum Error {
     Invalid(String),
 }
 
-/// Reads the settings of `service` from all layers and checks them.
+/// Reads the settings of `service`, and those of an extension, from all layers and checks them.
 ///
 /// # Errors
 /// The first error, in one line.
-pub(crate) fn load<S: Settings>(
+pub(crate) fn load<S: Settings, E: Extension>(
     service: &'static str,
+    extension: &E,
     args: impl IntoIterator<Item = OsString>,
     env: impl Fn(&str) -> Option<String>,
-) -> Result<(Common, S), Error> {
-    let mut layers = Layers::new();
-    layers.defaults(&Common::of(service));
-    let own = layers.defaults(&S::default());
-    let descriptions = descriptions::<S>();
-    let flags = Flags::parse(service, layers.keys(), &descriptions, args)?;
+) -> Result<(Common, S, E::Settings), Error> {
+    let mut layers = Layers::of::<S>(&Common::of(service), extension);
+    let flags = Flags::parse(service, &layers, args)?;
     layers.file(service, flags.file())?;
     layers.environment(env);
     layers.flags(&flags);
 
     let merged = layers.merge()?;
-    let common: Common = merged.read(None)?;
-    let settings: S = merged.read(Some(&own))?;
-    settings.validate().map_err(Error::Invalid)?;
-    Ok((common, settings))
-}
-
-/// Returns all descriptions; of several for one setting the first applies.
-fn descriptions<S: Settings>() -> Vec<(&'static str, &'static str)> {
-    [S::describe(), Common::DESCRIBE, SHARED].concat()
-}
-
-/// Returns the settings of `S` without a description; the tests of each service assert that there are none.
-pub fn undescribed<S: Settings>() -> Vec<String> {
-    let mut layers = Layers::new();
-    layers.defaults(&S::default());
-    let descriptions = descriptions::<S>();
-    let described = |path: &str| descriptions.iter().any(|(key, _)| *key == path);
-    layers
-        .keys()
-        .iter()
-        .map(|key| key.path().to_owned())
-        .filter(|path| !described(path))
-        .collect()
+    Ok((merged.common()?, merged.fields()?, extension.read(&merged)?))
 }

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Demo {
     listen: SocketAddr,
+    /// Number of `workers`.
     workers: usize,
     election: Election,
     node_name: Option<String>,
@@ -18,15 +19,16 @@ struct Demo {
     mode: Mode,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Election {
+    /// Whether to elect a leader.
     leader_elect: bool,
-    #[serde(with = "crate::duration")]
+    #[serde(with = "DurationText")]
     lease_duration: Duration,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Mode {
     Process,
@@ -57,13 +59,6 @@ impl Default for Demo {
 }
 
 impl Settings for Demo {
-    fn describe() -> &'static [(&'static str, &'static str)] {
-        &[
-            ("workers", "Number of workers"),
-            ("election.leader_elect", "Whether to elect a leader"),
-        ]
-    }
-
     fn validate(&self) -> Result<(), String> {
         if self.workers == 0 {
             Err("workers must not be 0".to_owned())
@@ -81,11 +76,16 @@ fn file(text: &str) -> tempfile::NamedTempFile {
 
 fn load_demo(args: &[&str], env: &[(&str, &str)]) -> Result<(Common, Demo), Error> {
     let args = ["demo"].iter().chain(args).map(OsString::from);
-    load("demo", args, |name| {
+    let (common, demo, ()) = load("demo", &(), args, variables(env))?;
+    Ok((common, demo))
+}
+
+fn variables(env: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+    |name| {
         env.iter()
             .find(|(key, _)| *key == name)
             .map(|(_, value)| (*value).to_owned())
-    })
+    }
 }
 
 fn load_error(args: &[&str], env: &[(&str, &str)]) -> String {
@@ -211,6 +211,9 @@ fn help_names_every_setting_with_its_default_and_variable() {
     for word in [
         "--config <FILE>",
         "--workers <VALUE>",
+        "Number of workers [default: 4]",
+        "Whether to elect a leader [",
+        "Time for running work to end at shutdown [",
         "[default: 4]",
         "[env: SETPOINT__ELECTION__LEASE_DURATION]",
         "[default: 15s]",
@@ -225,8 +228,88 @@ fn help_names_every_setting_with_its_default_and_variable() {
     ));
 }
 
+/// A table `[times]` beside the settings of the service.
+struct Times;
+
+impl Extension for Times {
+    type Settings = Election;
+
+    fn declare(&self, layers: &mut Layers) {
+        layers.table::<Election>("times");
+        layers.table::<()>("nothing");
+    }
+
+    fn read(&self, merged: &Merged) -> Result<Election, Error> {
+        merged.table("times")
+    }
+}
+
+impl Settings for Election {
+    fn validate(&self) -> Result<(), String> {
+        first_broken(&[
+            (self.lease_duration > Duration::ZERO, "it must be positive"),
+            (self.leader_elect, "there must be a leader"),
+        ])
+    }
+}
+
+fn load_times(env: &[(&str, &str)], text: &str) -> Result<Election, String> {
+    let file = file(text);
+    let args = ["demo".into(), "--config".into(), file.path().into()];
+    let loaded = load::<Demo, _>("demo", &Times, args, variables(env));
+    let (_, _, times) = loaded.map_err(|error| error.to_string())?;
+    Ok(times)
+}
+
 #[test]
-fn undescribed_returns_the_settings_without_a_description() {
-    assert!(!undescribed::<Demo>().contains(&"workers".to_owned()));
-    assert!(undescribed::<Demo>().contains(&"node_name".to_owned()));
+fn an_extension_has_a_table_of_its_own_in_every_layer() {
+    let times = |seconds| Election {
+        lease_duration: Duration::from_secs(seconds),
+        ..Election::default()
+    };
+    assert_eq!(load_times(&[], ""), Ok(times(15)));
+    let text = "[election]\n[times]\nlease_duration = \"7s\"\n";
+    assert_eq!(load_times(&[], text), Ok(times(7)));
+    let variable = "SETPOINT__TIMES__LEASE_DURATION";
+    assert_eq!(load_times(&[(variable, "9s")], text), Ok(times(9)));
+    for (env, text, words) in [
+        ("9", "", ["times.lease_duration", variable]),
+        ("0s", "", ["invalid settings", "it must be positive"]),
+        (
+            "1s",
+            "[times]\nlease = 1",
+            ["unknown setting", "times.lease"],
+        ),
+        ("1s", "[nothing]\na = 1", ["unknown setting", "nothing.a"]),
+    ] {
+        let line = load_times(&[(variable, env)], text).unwrap_err();
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+    }
+}
+
+#[test]
+fn the_first_rule_that_does_not_hold_is_reported() {
+    assert_eq!(first_broken(&[(true, "a"), (true, "b")]), Ok(()));
+    let broken = first_broken(&[(true, "a"), (false, "b"), (false, "c")]);
+    assert_eq!(broken, Err("b".to_owned()));
+}
+
+#[test]
+fn the_template_is_a_settings_file_with_every_default_as_a_comment() {
+    let template = template::<Demo>("demo", &Times);
+    for part in [
+        "\n\n# Number of `workers`.\n# workers = 4\n",
+        "\n# instance = \"demo-<host name>\"\n",
+        "\n[election]\n",
+        "\n# endpoints = [\"http://127.0.0.1:2379\"]\n",
+        "\n[labels]\n",
+        "\n[times]\n\n# Whether to elect a leader.\n# leader_elect = true\n",
+    ] {
+        assert!(template.contains(part), "{part} is not in\n{template}");
+    }
+    let times = load_times(&[], &template);
+    assert_eq!(times, Ok(Election::default()), "it changes nothing");
+    let uncommented = template.replace("# lease_duration = \"15s\"", "lease_duration = \"8s\"");
+    let times = load_times(&[], &uncommented).unwrap();
+    assert_eq!(times.lease_duration, Duration::from_secs(8));
 }

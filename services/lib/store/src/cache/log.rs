@@ -7,6 +7,10 @@
 //! ```
 //! A watcher is a cursor: the number of the next record to read. It gets `Expired` exactly if a record of its topic
 //! with that number or a later one has been dropped. A watcher of a topic without changes therefore never expires.
+//!
+//! 2026-11: we chose cursors into one log over a queue for each watcher (kube-apiserver's channels), because an event
+//! is then kept once for all watchers, and no watcher can make the writer wait. Wrong if most watchers select little of
+//! a topic: each of them reads the records that its filter drops.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

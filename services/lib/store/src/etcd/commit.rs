@@ -1,4 +1,8 @@
 //! Writes. Each is one transaction, which is completed even if the caller is dropped.
+//!
+//! 2026-11: we chose one transaction for each write over group commit (independent writes as nested transactions of one),
+//! because with few writers and a slow disk the throughput falls by 30 to 40 %: a write waits for the batch before it.
+//! Wrong if etcd's CPU is the limit: a prototype took 40 % less of it.
 
 use std::time::Duration;
 

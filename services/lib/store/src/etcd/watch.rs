@@ -2,6 +2,10 @@
 //!
 //! It includes all keys, not only those of objects. So each revision yields a batch, and a reader that waits for the
 //! revision of a linearizable read does not wait in vain.
+//!
+//! 2026-11: we chose one watch of everything over one for each kind, because the order between kinds is then etcd's
+//! own, a revision is applied as a whole, and one cursor says how far the cache is. Wrong if a gateway should serve
+//! some kinds only, or one kind's changes exceed what one stream delivers.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use setpoint_codec::Object;
 use setpoint_proto::ApiError;
 
-use super::compiled::Mutations;
 use super::failure::Failures;
 use super::patch::{Failure, patched};
 use crate::admission::conditions::{Inputs, all_hold};
@@ -15,7 +14,8 @@ use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, Operation, internal, replacement};
-use crate::heavy::heavy;
+use crate::kinds::expressions::Mutations;
+use crate::offload::offload;
 use crate::registry::Registry;
 
 /// A pass of the policies over a request.
@@ -139,7 +139,7 @@ impl Dispatch<'_> {
         }
         let inputs = self.inputs(invocation, values);
         let all_hold = || all_hold(&mutations.conditions, &mutations.variables, &inputs);
-        heavy(usize::MAX, all_hold).await
+        offload(usize::MAX, all_hold).await
     }
 
     /// Applies a patch to the object, and sets its defaults again. Returns whether it has changed.
@@ -156,7 +156,7 @@ impl Dispatch<'_> {
         let kind = kind.kind_as(values.kind);
         let inputs = self.inputs(invocation, &values);
         // The work does not depend on the size of the objects alone: expressions may loop.
-        let patched = heavy(usize::MAX, || match mutations.patches.get(index) {
+        let patched = offload(usize::MAX, || match mutations.patches.get(index) {
             Some(patch) => patched(patch, mutations, &inputs, kind),
             None => Ok(None),
         });

@@ -1,10 +1,7 @@
 //! MutatingAdmissionPolicy: expressions make patches, which are applied to the object of a request one after the other.
 
-mod compiled;
 mod dispatch;
 mod failure;
 mod patch;
 
-pub(in crate::admission) use compiled::Mutations;
-pub(crate) use compiled::compile;
 pub(in crate::admission) use dispatch::{Pass, mutate};

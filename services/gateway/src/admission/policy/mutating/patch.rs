@@ -5,9 +5,9 @@ use setpoint_cel::{Error, Evaluation};
 use setpoint_codec::{Kind, Object, fields, patch, strict};
 use setpoint_proto::ApiError;
 
-use super::compiled::{Mutations, Patch, PatchType};
 use crate::admission::conditions::{Inputs, OUT_OF_BUDGET};
 use crate::admission::internal;
+use crate::kinds::expressions::{Mutations, Patch, PatchType};
 
 /// The cost that an expression may have with the variables that it uses, as upstream's.
 const BUDGET: u64 = 10_000_000;

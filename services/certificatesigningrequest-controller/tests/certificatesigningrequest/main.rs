@@ -1,0 +1,5 @@
+//! All tests of the certificatesigningrequest-controller: one binary, since each links a whole gateway.
+
+mod certificates;
+mod properties;
+mod signing;

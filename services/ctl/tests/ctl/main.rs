@@ -1,0 +1,4 @@
+//! All tests of `setpoint` as a program.
+
+mod cluster;
+mod faults;

@@ -1,0 +1,296 @@
+//! Decides what the gateway connects to.
+//!
+//! Any connection that an object of the API asks for is made here, by a [`Rule`] that allows it. Ports of Pods are not among them:
+//! the agent of a Pod's node connects to the Pod's own address.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use setpoint_host::agent_auth::{Claim, Key};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+use tonic::transport::Endpoint;
+
+/// The timeout of resolving the name of a replica, and that of connecting to it.
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(5);
+/// The timeout of connecting to an address.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The addresses at which clouds serve credentials to their machines, beside the link-local ones: those of Alibaba, Azure, Oracle,
+/// AWS and Google.
+const METADATA: [IpAddr; 5] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// The reason why the gateway may connect to an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule<'a> {
+    /// The agent of a node has proven that the address is its own. It proves itself again before anything is sent.
+    Agent {
+        node: &'a str,
+        proof: &'a str,
+        key: &'a Key,
+    },
+    /// A Lease announces a process at the address, for the one call that reads its decision log.
+    Replica,
+    /// A webhook or an APIService names the server, whose certificate is verified before anything is sent.
+    Verified,
+    /// An APIService names a server whose certificate is not verified.
+    Unverified,
+}
+
+/// Decides which addresses the gateway connects to.
+#[derive(Clone, Debug, Default)]
+pub struct DialPolicy {
+    etcd_ports: BTreeSet<u16>,
+    own_port: Option<u16>,
+    /// The file with the key of agents; empty for none.
+    agent_secret_file: PathBuf,
+}
+
+impl DialPolicy {
+    /// Returns those of a gateway at this port, with etcd at these ports: neither is called, whatever an object names.
+    pub fn except(etcd_ports: impl IntoIterator<Item = u16>, own_port: u16) -> Self {
+        Self {
+            etcd_ports: etcd_ports.into_iter().collect(),
+            own_port: Some(own_port),
+            agent_secret_file: PathBuf::new(),
+        }
+    }
+
+    /// Sets the file with the key that gateways share with the agents of nodes.
+    #[must_use]
+    pub fn with_agent_secret(mut self, path: PathBuf) -> Self {
+        self.agent_secret_file = path;
+        self
+    }
+
+    /// Reads the key of agents. It is read for each use: the first agent may make the file after the gateway has started.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn agent_key(&self) -> Result<Key, String> {
+        let path = &self.agent_secret_file;
+        if path.as_os_str().is_empty() {
+            return Err("the gateway has no key of agents (setting agent_secret_file)".to_owned());
+        }
+        Key::read(path).map_err(|error| format!("the key of agents, {}: {error}", path.display()))
+    }
+
+    /// Returns an endpoint for the address that a Lease announces, a name or an IP, with a timeout for connecting.
+    ///
+    /// # Errors
+    /// When the address is not allowed, or the name cannot be resolved.
+    pub(crate) async fn replica(&self, host: &str, port: u16) -> Result<Endpoint, String> {
+        let resolved = timeout(REPLICA_TIMEOUT, lookup_host((host, port))).await;
+        let resolved =
+            resolved.map_err(|_| format!("{host} is not resolved in {REPLICA_TIMEOUT:?}"))?;
+        let mut resolved = resolved.map_err(|error| format!("{host} is not resolved: {error}"))?;
+        let address = resolved.next();
+        let address = address.ok_or_else(|| format!("{host} has no address"))?;
+        self.check(Rule::Replica, address)?;
+        let endpoint = Endpoint::from_shared(format!("http://{address}"));
+        let endpoint = endpoint.map_err(|error| error.to_string())?;
+        Ok(endpoint.connect_timeout(REPLICA_TIMEOUT).tcp_nodelay(true))
+    }
+
+    /// Connects to an address.
+    ///
+    /// # Errors
+    /// `PermissionDenied` when the rule does not allow the address; others when nothing answers there.
+    pub(crate) async fn connect(
+        &self,
+        rule: Rule<'_>,
+        address: SocketAddr,
+    ) -> io::Result<TcpStream> {
+        let allowed = self.check(rule, address);
+        allowed.map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
+        let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address));
+        let stream = connecting.await.map_err(|_| io::ErrorKind::TimedOut)??;
+        // Without it, small requests may wait for acknowledgements.
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// Checks whether the rule allows a connection to the address.
+    ///
+    /// # Errors
+    /// The reason why it does not.
+    pub(crate) fn check(&self, rule: Rule<'_>, address: SocketAddr) -> Result<(), String> {
+        let ip = address.ip().to_canonical();
+        match rule {
+            Rule::Agent { node, proof, key } => {
+                let claim = Claim::Registration { node, address };
+                let is_proven = key.verify(claim, proof);
+                return is_proven
+                    .then_some(())
+                    .ok_or_else(|| "no agent has proven that the address is its own".to_owned());
+            }
+            Rule::Replica | Rule::Unverified if !is_private(ip) => {
+                return Err(format!(
+                    "{ip} is neither a loopback nor a private address, and the gateway calls only those"
+                ));
+            }
+            Rule::Verified if !is_routable(ip) => {
+                return Err(format!("the gateway does not call {ip}"));
+            }
+            Rule::Replica | Rule::Unverified | Rule::Verified => {}
+        }
+        self.check_port(ip, address.port())
+    }
+
+    fn check_port(&self, ip: IpAddr, port: u16) -> Result<(), String> {
+        let own = self.own_port == Some(port) && is_own(ip);
+        if port == 0 || self.etcd_ports.contains(&port) || own {
+            return Err(format!("the gateway does not call {ip} at port {port}"));
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether the address is in a loopback, private or shared range, and not one of a cloud's metadata.
+fn is_private(ip: IpAddr) -> bool {
+    const SHARED: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
+    let is_private = match ip {
+        IpAddr::V4(ip) => {
+            let shared = ip.to_bits() >> 22 == SHARED.to_bits() >> 22;
+            ip.is_loopback() || ip.is_private() || shared
+        }
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local(),
+    };
+    is_private && !METADATA.contains(&ip)
+}
+
+/// Returns whether the address can be that of a server anywhere, and is not one of a cloud's metadata.
+fn is_routable(ip: IpAddr) -> bool {
+    let is_link_local = match ip {
+        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    };
+    let is_none = ip.is_unspecified() || ip.is_multicast();
+    !(is_link_local || is_none || METADATA.contains(&ip))
+}
+
+/// Returns whether this host has the address: no other can be bound.
+fn is_own(ip: IpAddr) -> bool {
+    UdpSocket::bind((ip, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks DG22.
+    const CREDENTIALS: [&str; 8] = [
+        "169.254.169.254:80",
+        "[::ffff:169.254.169.254]:80",
+        "100.100.100.200:80",
+        "[::ffff:100.100.100.200]:80",
+        "168.63.129.16:80",
+        "192.0.0.192:80",
+        "[fd00:ec2::254]:80",
+        "[fd20:ce::254]:80",
+    ];
+
+    fn check(rule: Rule<'_>, address: &str) -> bool {
+        let policy = DialPolicy::except([2379], 6443);
+        policy.check(rule, address.parse().unwrap()).is_ok()
+    }
+
+    /// Checks F29 and DG22.
+    #[test]
+    fn only_private_addresses_without_etcd_and_itself_are_allowed() {
+        let allowed = [
+            "127.0.0.1:8080",
+            "10.1.2.3:8080",
+            "172.18.0.4:8080",
+            "100.64.0.1:8080",
+            "[::1]:8080",
+            "[fd00::1]:8080",
+            "10.255.255.254:6443",
+        ];
+        let excluded = [
+            "[fe80::1]:8080",
+            "0.0.0.0:8080",
+            "[::]:8080",
+            "8.8.8.8:53",
+            "224.0.0.1:8080",
+            "255.255.255.255:8080",
+            "10.1.2.3:2379",
+            "127.0.0.1:2379",
+            "127.0.0.1:6443",
+            "127.0.0.1:0",
+        ];
+        for rule in [Rule::Replica, Rule::Unverified] {
+            for address in allowed {
+                assert!(check(rule, address), "{address}");
+            }
+            for address in excluded.iter().chain(&CREDENTIALS) {
+                assert!(!check(rule, address), "{address}");
+            }
+        }
+    }
+
+    /// Checks F29 and DG22.
+    #[test]
+    fn a_verified_server_may_be_outside_of_the_cluster() {
+        for address in ["127.0.0.1:8443", "10.1.2.3:443", "8.8.8.8:443"] {
+            assert!(check(Rule::Verified, address), "{address}");
+        }
+        let excluded = [
+            "[fe80::1]:443",
+            "0.0.0.0:443",
+            "10.1.2.3:2379",
+            "127.0.0.1:6443",
+        ];
+        for address in excluded.iter().chain(&CREDENTIALS) {
+            assert!(!check(Rule::Verified, address), "{address}");
+        }
+    }
+
+    /// Checks DG5: not even a loopback address is one of an agent unless the agent has proven it.
+    #[tokio::test]
+    async fn an_agent_is_connected_to_only_where_it_has_proven_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let policy = DialPolicy::default().with_agent_secret(path.clone());
+        assert!(policy.agent_key().is_err());
+        let key = Key::read_or_create(&path).unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let proof = |node, address| key.prove(Claim::Registration { node, address });
+        let own = proof("n", address);
+        let connect = async |node, proof: &str| {
+            let key = &key;
+            let stream = policy.connect(Rule::Agent { node, proof, key }, address);
+            stream.await.map_err(|error| error.kind())
+        };
+        assert!(connect("n", &own).await.is_ok());
+        let other = proof("n", ([127, 0, 0, 1], address.port() ^ 1).into());
+        for (node, proof) in [("m", own.as_str()), ("n", &other), ("n", "")] {
+            let refused = connect(node, proof).await.unwrap_err();
+            assert_eq!(refused, io::ErrorKind::PermissionDenied);
+        }
+    }
+
+    /// Checks F29.
+    #[tokio::test]
+    async fn a_host_name_is_checked_by_its_address() {
+        let policy = DialPolicy::except([2379], 6443);
+        assert!(policy.replica("localhost", 8080).await.is_ok());
+        assert!(policy.replica("localhost", 2379).await.is_err());
+        let error = policy.replica("169.254.169.254", 80).await.unwrap_err();
+        assert!(
+            error.contains("neither a loopback nor a private"),
+            "{error}"
+        );
+        assert!(policy.replica("", 80).await.is_err());
+    }
+}

@@ -1,5 +1,0 @@
-//! The reviews.
-
-mod authentication;
-mod authorization;
-mod binding;

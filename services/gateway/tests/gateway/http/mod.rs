@@ -1,0 +1,34 @@
+//! The REST API of a gateway over the in-memory store.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod admission;
+mod aggregation;
+mod api;
+mod apply;
+mod body;
+mod compression;
+mod custom;
+mod custom_conversion;
+mod custom_lifecycle;
+mod custom_openapi;
+mod custom_table;
+mod discovery;
+mod form;
+mod https;
+mod metrics;
+mod mutating_policies;
+mod openapi;
+mod patch;
+mod policies;
+mod prometheus_adapter;
+mod read;
+mod reviews;
+mod streams;
+mod telemetry;
+mod unreadable;
+mod views;
+mod watch;
+mod watch_socket;
+mod webhook;
+mod write;

@@ -1,0 +1,6 @@
+//! All tests of the crate from outside.
+
+mod limits;
+mod listener;
+mod process;
+mod spans;

@@ -1,0 +1,88 @@
+//! The agent's program in its other roles.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_model::Key;
+use setpoint_runtime::process::Processes;
+use setpoint_runtime::{ContainerConfig, ContainerId, Runtime as _, SandboxConfig, State};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_node-agent");
+/// Upper bound on every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn id() -> ContainerId {
+    ContainerId {
+        uid: "uid-1".into(),
+        name: "main".into(),
+        attempt: 0,
+    }
+}
+
+fn sandbox() -> SandboxConfig {
+    SandboxConfig {
+        namespace: "default".into(),
+        name: "web".into(),
+        uid: id().uid,
+        ip: Ipv4Addr::new(127, 9, 9, 2),
+        hostname: String::new(),
+        hosts: Default::default(),
+        sysctls: Default::default(),
+        resources: None,
+        volumes: Vec::new(),
+    }
+}
+
+/// Runs `work` with the runtime of an agent. Its tasks end with the closure, its containers do not.
+fn with_agent(state: &Path, work: impl AsyncFnOnce(&Processes, &Notify)) {
+    let machine = tokio::runtime::Runtime::new().unwrap();
+    machine.block_on(async {
+        let woken = Arc::new(Notify::new());
+        let notify = Arc::clone(&woken);
+        let wake = Arc::new(move |_: &Key| notify.notify_one());
+        let runtime = Processes::open(state, PROGRAM, wake).unwrap();
+        let worked = timeout(TIMEOUT, work(&runtime, &woken)).await;
+        worked.expect("the container gets there in time");
+    });
+}
+
+/// Waits until the state of the container satisfies `wanted`.
+async fn wait_for(runtime: &Processes, woken: &Notify, wanted: impl Fn(&State) -> bool) {
+    while !runtime.state(&id()).as_ref().is_some_and(&wanted) {
+        woken.notified().await;
+    }
+}
+
+#[test]
+fn the_program_is_the_shim_of_a_container_and_stops_it_in_a_sweep() {
+    let state = tempfile::tempdir().unwrap();
+    with_agent(state.path(), async |runtime, woken| {
+        runtime.run_sandbox(sandbox()).await.unwrap();
+        let config = ContainerConfig {
+            id: id(),
+            command: ["sleep", "1000"].map(Into::into).into(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            ..ContainerConfig::default()
+        };
+        runtime.start(config).await.unwrap();
+        wait_for(runtime, woken, |state| {
+            matches!(state, State::Running { .. })
+        })
+        .await;
+    });
+    let swept = Command::new(PROGRAM)
+        .arg("sweep")
+        .arg(state.path())
+        .output();
+    let said = String::from_utf8(swept.unwrap().stdout).unwrap();
+    assert_eq!(said, "stopped 1 containers\n");
+    with_agent(state.path(), async |runtime, woken| {
+        let ended = |state: &State| matches!(state, State::Exited(exit) if exit.code == 143);
+        wait_for(runtime, woken, ended).await;
+    });
+}
