@@ -1,6 +1,6 @@
 //! Holds requests back while the gateway does not know the custom kinds yet.
 
-use axum::extract::Request;
+use http::{Method, Uri};
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::{ApiError, Reason};
 
@@ -14,10 +14,11 @@ use crate::request::RequestInfo;
 /// `ServiceUnavailable` if they cannot be read in time.
 pub(super) async fn request_info(
     registry: &Registry,
-    request: &Request,
+    method: &Method,
+    uri: &Uri,
 ) -> Result<RequestInfo, ApiError> {
     let kinds = registry.cache().kinds();
-    let info = || RequestInfo::of(kinds, request.method(), request.uri());
+    let info = || RequestInfo::of(kinds, method, uri);
     let found = info();
     if !depends_on_definitions(&found) {
         return Ok(found);

@@ -71,7 +71,7 @@ async fn prepare(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let info = match loading::request_info(&registry, &request).await {
+    let info = match loading::request_info(&registry, request.method(), request.uri()).await {
         Ok(info) => info,
         Err(error) => return ErrorResponse(error).into_response(),
     };

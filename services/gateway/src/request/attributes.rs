@@ -102,7 +102,7 @@ const NAMESPACES: &str = "namespaces";
 /// The subresources of a Namespace; what else follows its name is a resource in it.
 const OF_NAMESPACE: [&str; 2] = ["status", "finalize"];
 /// The segments before a resource that are verbs themselves, of deprecated paths.
-const SPECIAL: [&str; 2] = ["proxy", "watch"];
+const SPECIAL: &[&str] = &["proxy", "watch"];
 
 impl Resource {
     /// Reads the segments of a path below `/api/<version>` or `/apis/<group>/<version>`. Returns a special verb, too.
@@ -112,7 +112,7 @@ impl Resource {
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
         };
-        let special = SPECIAL.iter().find(|verb| rest.first() == Some(verb));
+        let special = SPECIAL.iter().find(|verb| rest.first() == Some(*verb));
         let rest = match special {
             Some(_) if rest.len() < 2 => return None,
             Some(_) => &rest[1..],

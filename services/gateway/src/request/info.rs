@@ -13,7 +13,7 @@ use setpoint_proto::ApiError;
 
 use super::{Attributes, Query, Route, timeout};
 
-/// What a request asks for.
+/// What a request asks for. A clone is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
     /// The object or collection of a served kind that the path names.
@@ -21,7 +21,7 @@ pub(crate) struct RequestInfo {
     /// The verb on that; `None` if the method is not allowed, and for connections.
     pub(crate) verb: Option<Verb>,
     pub(crate) query: Query,
-    pub(crate) attributes: Attributes,
+    pub(crate) attributes: Arc<Attributes>,
 }
 
 impl RequestInfo {
@@ -40,7 +40,7 @@ impl RequestInfo {
             route: route.map(Arc::new),
             verb,
             query,
-            attributes,
+            attributes: Arc::new(attributes),
         }
     }
 

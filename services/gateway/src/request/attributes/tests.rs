@@ -8,7 +8,8 @@ use crate::request::RequestInfo;
 
 fn attributes(method: &str, uri: &str) -> Attributes {
     let method: Method = method.parse().unwrap();
-    RequestInfo::of(&KindTable::default(), &method, &uri.parse().unwrap()).attributes
+    let info = RequestInfo::of(&KindTable::default(), &method, &uri.parse().unwrap());
+    Attributes::clone(&info.attributes)
 }
 
 /// Returns verb, group, version, namespace, resource, subresource and name in one text.
