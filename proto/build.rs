@@ -252,14 +252,14 @@ fn encoding(field: &FieldDescriptor) -> Option<&'static str> {
 }
 
 /// Generates `impl Body` for each kind, `impl Resource` for each stored or computed one, and the only lists of kinds in
-/// Rust: `for_each_kind!`, `for_each_stored_kind!`, `for_each_view!`, `for_each_review!` and `for_each_computed!`.
+/// Rust: `for_each_kind!`, `for_each_stored_kind!`, `for_each_version!`, `for_each_review!` and `for_each_computed!`.
 fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     let extension = pool
         .get_extension_by_name("setpoint.kind")
         .ok_or("options.proto declares it")?;
     let mut impls = String::new();
     let (mut all, mut stored) = (String::new(), String::new());
-    let (mut views, mut reviews, mut computed) = (String::new(), String::new(), String::new());
+    let (mut versions, mut reviews, mut computed) = (String::new(), String::new(), String::new());
     for message in pool
         .all_messages()
         .filter(|m| m.options().has_extension(&extension))
@@ -268,8 +268,8 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
         let path = rust_path(message.full_name());
         let entry = format!("            {path} => {:?},\n", message.full_name());
         all.push_str(&entry);
-        if !text(&rules, "view_of").is_empty() {
-            views.push_str(&entry);
+        if !text(&rules, "version_of").is_empty() {
+            versions.push_str(&entry);
         }
         if flag(&rules, "review") {
             reviews.push_str(&entry);
@@ -286,21 +286,21 @@ fn kinds(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     }
     let all = list("for_each_kind", "every kind, request bodies included", &all);
     let stored = list("for_each_stored_kind", "every stored kind", &stored);
-    let views = list(
-        "for_each_view",
+    let versions = list(
+        "for_each_version",
         "every other version of a stored kind",
-        &views,
+        &versions,
     );
     let reviews = list("for_each_review", "every review", &reviews);
     let computed = list("for_each_computed", "every computed kind", &computed);
     Ok(format!(
-        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n{all}{stored}{views}{reviews}{computed}"
+        "{impls}\n/// Messages whose JSON is not an object of their fields.\npub const SCALARS: &[&str] = &{BY_HAND:?};\n{all}{stored}{versions}{reviews}{computed}"
     ))
 }
 
 /// Returns whether objects of the kind are stored as its message.
 fn is_stored(rules: &DynamicMessage) -> bool {
-    let is_other = !text(rules, "view_of").is_empty();
+    let is_other = !text(rules, "version_of").is_empty();
     let is_answered = flag(rules, "review") || flag(rules, "computed");
     !text(rules, "plural").is_empty() && !is_other && !is_answered
 }

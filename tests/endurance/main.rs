@@ -22,7 +22,7 @@ use clap::Parser;
 
 /// Soaks a cluster of simulated nodes.
 #[derive(Clone, Parser)]
-#[command(version)]
+#[command(version, bin_name = "tests/soak")]
 pub struct Options {
     /// Seconds of actions and faults.
     #[arg(long, default_value_t = 3600)]
@@ -63,4 +63,18 @@ async fn main() -> anyhow::Result<ExitCode> {
     print!("{report}");
     report.write(&options.output)?;
     Ok(ExitCode::from(u8::from(!report.problems.is_empty())))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Options;
+
+    #[test]
+    fn help_txt_is_the_help_of_this_program() {
+        let help = Options::command().render_long_help().to_string();
+        let advice = "write it anew with the program's --help";
+        assert_eq!(include_str!("help.txt"), help, "{advice}");
+    }
 }

@@ -8,6 +8,8 @@ use futures::future::{BoxFuture, join_all};
 pub struct Load {
     /// Calls per second.
     pub rate: f64,
+    /// All calls, those of the warm-up included.
+    calls: usize,
     latencies: Vec<Duration>,
 }
 
@@ -18,6 +20,11 @@ impl Load {
         let index = (last as f64 * share) as usize;
         let latency = self.latencies.get(index).copied().unwrap_or_default();
         latency.as_secs_f64() * 1000.0
+    }
+
+    /// Returns the share of each call of the time that was `spent` from the start of the load to its end, in microseconds.
+    pub fn per_call(&self, spent: Duration) -> f64 {
+        spent.as_secs_f64() * 1e6 / self.calls as f64
     }
 }
 
@@ -30,31 +37,39 @@ pub async fn run(
     let warm = Instant::now() + Duration::from_secs_f64(seconds / 10.0);
     let end = warm + Duration::from_secs_f64(seconds);
     let tasks = (0..callers).map(|caller| tokio::spawn(one(caller, warm, end, call.clone())));
-    let mut latencies = Vec::new();
+    let (mut latencies, mut calls) = (Vec::new(), 0);
     for task in join_all(tasks).await {
-        latencies.extend(task??);
+        let (warmed, all) = task??;
+        latencies.extend(warmed);
+        calls += all;
     }
     latencies.sort_unstable();
     let rate = latencies.len() as f64 / seconds;
-    Ok(Load { rate, latencies })
+    Ok(Load {
+        rate,
+        calls,
+        latencies,
+    })
 }
 
+/// Returns the latencies of a caller after its warm-up, and the number of all of its calls.
 async fn one(
     caller: usize,
     warm: Instant,
     end: Instant,
     call: impl Fn(usize, u64) -> BoxFuture<'static, anyhow::Result<()>>,
-) -> anyhow::Result<Vec<Duration>> {
-    let mut latencies = Vec::new();
+) -> anyhow::Result<(Vec<Duration>, usize)> {
+    let (mut latencies, mut calls) = (Vec::new(), 0);
     for n in 0.. {
         let start = Instant::now();
         if start > end {
             break;
         }
         call(caller, n).await?;
+        calls += 1;
         if start > warm {
             latencies.push(start.elapsed());
         }
     }
-    Ok(latencies)
+    Ok((latencies, calls))
 }

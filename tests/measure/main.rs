@@ -2,8 +2,10 @@
 
 mod app;
 mod cascade;
+mod comparison;
 mod definitions;
 mod failover;
+mod http;
 mod idle;
 mod informer;
 mod load;
@@ -18,11 +20,12 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
+use comparison::Comparison;
 use report::Report;
 
 /// Measures Setpoint on this machine.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, bin_name = "tests/bench")]
 struct Options {
     /// The parts to measure; all by default.
     #[arg(value_enum)]
@@ -36,12 +39,34 @@ struct Options {
     /// Seconds for the measurement of the idle cluster.
     #[arg(long, default_value_t = 30.0)]
     idle: f64,
+    /// Directory of the cluster's programs, by default that of this program. Those of several builds are measured in turn and
+    /// compared with the first.
+    #[arg(long)]
+    programs: Vec<PathBuf>,
+    /// Number of measurements of each build if `--programs` is given.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+impl Options {
+    /// Returns the arguments for a measurement of one build.
+    fn arguments(&self) -> Vec<String> {
+        let values = self.parts.iter().filter_map(Part::to_possible_value);
+        let parts = values.map(|value| value.get_name().to_owned());
+        let numbers = [("--seconds", self.seconds), ("--idle", self.idle)];
+        let numbers = numbers.map(|(name, value)| format!("{name}={value}"));
+        parts.chain(numbers).collect()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Part {
+    /// Time until the gateway is ready.
+    Start,
     /// Creates through the gateway compared with raw etcd.
     Writes,
+    /// Creates, gets and lists in JSON over HTTP/2, compared with raw etcd.
+    Http,
     /// Deliveries to 1, 16 and 256 watchers.
     Watch,
     /// Time from the creation of a Deployment until N Pods run.
@@ -54,8 +79,6 @@ enum Part {
     Definitions,
     /// Memory and CPU of the idle cluster.
     Idle,
-    /// Time until the gateway is ready.
-    Start,
     /// Time without writes after a leader was stopped or killed.
     Failover,
 }
@@ -63,35 +86,53 @@ enum Part {
 #[tokio::main(worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let asked = |part: Part| options.parts.is_empty() || options.parts.contains(&part);
-    let mut report = Report::default();
-    if asked(Part::Start) {
-        start::measure(&mut report).await?;
+    if !options.programs.is_empty() {
+        let arguments = options.arguments();
+        let comparison = Comparison::measure(&options.programs, options.rounds, &arguments)?;
+        print!("{comparison}");
+        return report::write(&comparison, &options.output);
     }
-    if asked(Part::Writes) {
-        writes::measure(&mut report, options.seconds).await?;
-    }
-    if asked(Part::Watch) {
-        watch::measure(&mut report, options.seconds).await?;
-    }
-    if asked(Part::Cascade) {
-        cascade::measure(&mut report).await?;
-    }
-    if asked(Part::Tracing) {
-        tracing::measure(&mut report, options.seconds).await?;
-    }
-    if asked(Part::Informer) {
-        informer::measure(&mut report).await?;
-    }
-    if asked(Part::Definitions) {
-        definitions::measure(&mut report).await?;
-    }
-    if asked(Part::Idle) {
-        idle::measure(&mut report, options.idle).await?;
-    }
-    if asked(Part::Failover) {
-        failover::measure(&mut report).await?;
-    }
+    let report = measure(&options).await?;
     print!("{report}");
-    report.write(&options.output)
+    report::write(&report, &options.output)
+}
+
+async fn measure(options: &Options) -> anyhow::Result<Report> {
+    let mut report = Report::default();
+    let asked = |part: &&Part| options.parts.is_empty() || options.parts.contains(part);
+    for part in Part::value_variants().iter().filter(asked) {
+        part.measure(options, &mut report).await?;
+    }
+    Ok(report)
+}
+
+impl Part {
+    async fn measure(self, options: &Options, report: &mut Report) -> anyhow::Result<()> {
+        match self {
+            Self::Start => start::measure(report).await,
+            Self::Writes => writes::measure(report, options.seconds).await,
+            Self::Http => http::measure(report, options.seconds).await,
+            Self::Watch => watch::measure(report, options.seconds).await,
+            Self::Cascade => cascade::measure(report).await,
+            Self::Tracing => tracing::measure(report, options.seconds).await,
+            Self::Informer => informer::measure(report).await,
+            Self::Definitions => definitions::measure(report).await,
+            Self::Idle => idle::measure(report, options.idle).await,
+            Self::Failover => failover::measure(report).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Options;
+
+    #[test]
+    fn help_txt_is_the_help_of_this_program() {
+        let help = Options::command().render_long_help().to_string();
+        let advice = "write it anew with the program's --help";
+        assert_eq!(include_str!("help.txt"), help, "{advice}");
+    }
 }

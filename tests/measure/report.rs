@@ -3,45 +3,55 @@
 use std::fmt;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// All results of a run.
-#[derive(Default, Serialize)]
+#[derive(Default, Deserialize, Serialize)]
 pub struct Report {
-    figures: Vec<Figure>,
+    /// The results in the order in which they were added.
+    pub figures: Vec<Figure>,
 }
 
-#[derive(Serialize)]
-struct Figure {
-    name: String,
-    value: f64,
-    unit: &'static str,
+/// One result.
+#[derive(Deserialize, Serialize)]
+pub struct Figure {
+    /// Tells it from all others.
+    pub name: String,
+    /// The value in its unit.
+    pub value: f64,
+    /// Empty if it is a ratio.
+    pub unit: String,
 }
 
 impl Report {
     /// Adds a result and prints it at once, because a run takes minutes.
-    pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &'static str) {
+    pub fn add(&mut self, name: impl Into<String>, value: f64, unit: &str) {
         let figure = Figure {
             name: name.into(),
             value,
-            unit,
+            unit: unit.to_owned(),
         };
         eprintln!("  {figure}");
         self.figures.push(figure);
     }
+}
 
-    /// Writes the results as JSON.
-    pub fn write(&self, path: &Path) -> anyhow::Result<()> {
-        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
-        std::fs::write(path, serde_json::to_vec_pretty(self)?)?;
-        Ok(())
-    }
+/// Writes results as JSON.
+pub fn write(results: &impl Serialize, path: &Path) -> anyhow::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, serde_json::to_vec_pretty(results)?)?;
+    Ok(())
+}
+
+/// Returns a number with the digits that its size makes worth reading.
+pub fn number(value: f64) -> String {
+    let digits = if value.abs() < 100.0 { 2 } else { 0 };
+    format!("{value:.digits$}")
 }
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = if self.value < 100.0 { 2 } else { 0 };
-        write!(f, "{}: {:.digits$} {}", self.name, self.value, self.unit)
+        write!(f, "{}: {} {}", self.name, number(self.value), self.unit)
     }
 }
 
@@ -54,8 +64,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "| what | value | unit |\n|---|---:|---|")?;
         for Figure { name, value, unit } in &self.figures {
-            let digits = if *value < 100.0 { 2 } else { 0 };
-            writeln!(f, "| {name} | {value:.digits$} | {unit} |")?;
+            writeln!(f, "| {name} | {} | {unit} |", number(*value))?;
         }
         Ok(())
     }

@@ -13,7 +13,6 @@ mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
-mod kinds;
 mod metrics;
 mod offload;
 mod outbound;

@@ -1,31 +1,27 @@
 //! The reconciler of Pods.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use setpoint_controller::{
-    Cascade, Client, Inputs, Outcome, Plan, Reader, Receipt, Reconciler, View as _,
-};
+use setpoint_controller::{Cascade, Client, Inputs, Outcome, Plan, Receipt, Reconciler, View as _};
 use setpoint_model::{Key, Meta, pod as model};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Pod, PodStatus};
 use setpoint_runtime::Runtime;
 use setpoint_task::catch_unwind;
-use tokio::sync::watch;
 
-use crate::act::{self, Executor};
-use crate::admission::{Admission, AdmitResult, Demand};
-use crate::ending::{Ending, Endings};
 use crate::metrics;
-use crate::node::{Node, NodeState};
-use crate::plan::{Action, plan};
-use crate::pod::PodView;
-use crate::rejection;
-use crate::resize::{self, Allocation};
-use crate::status::status;
-use crate::sysctls;
-use crate::world::{AssignedPod, Runs, WaitingReason, World};
+use crate::node::admission::Admission;
+use crate::node::{Node, Pods};
+use crate::pod::act::{self, Executor};
+use crate::pod::demand::{Allocation, Demand};
+use crate::pod::plan::{Action, plan};
+use crate::pod::rejection::{self, AdmitResult};
+use crate::pod::resize;
+use crate::pod::status::status;
+use crate::pod::sysctls;
+use crate::pod::world::{AssignedPod, Runs, WaitingReason, World};
 
 /// The requeue delay of a Pod with a container that cannot be started as configured, for example because a ConfigMap is
 /// missing, or that cannot be resized.
@@ -35,16 +31,10 @@ const CONFIG_RETRY: Duration = Duration::from_secs(10);
 pub struct Agent<R> {
     /// Executes planned actions.
     pub executor: Executor<R>,
-    /// The nodes of this process, by name.
-    pub nodes: HashMap<String, Node>,
+    /// The nodes of this process and their Pods.
+    pub pods: Arc<Pods<R>>,
     /// The admitted Pods and their addresses.
     pub admission: Arc<Admission>,
-    /// The Pods that their node ends.
-    pub endings: Arc<Endings>,
-    /// The state of the nodes beside their capacity.
-    pub state: watch::Sender<NodeState>,
-    /// A cache of Pods. It may hold Pods of other nodes, too.
-    pub pods: Reader<PodView>,
 }
 
 /// The observation of a Pod.
@@ -65,17 +55,15 @@ impl<R: Runtime> Reconciler for Agent<R> {
 
     /// Restores the admission of Pods that an earlier process of this agent admitted.
     fn begin(&self) {
-        for view in self.pods.list() {
-            if self.nodes.contains_key(&view.node) {
-                // A Pod that cannot be restored must not keep the others from running.
-                let _ = catch_unwind("restore", || self.restore(&view.pod()));
-            }
+        for view in self.pods.all() {
+            // A Pod that cannot be restored must not keep the others from running.
+            let _ = catch_unwind("restore", || self.restore(&view.pod()));
         }
     }
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<Observed> {
-        let view = self.pods.get(key);
-        let ours = view.and_then(|view| self.nodes.get(&view.node).map(|node| (view, node)));
+        let view = self.pods.cache.get(key);
+        let ours = view.and_then(|view| self.pods.nodes.get(&view.node).map(|node| (view, node)));
         let mut sandboxes = self.executor.runtime.sandboxes(key);
         self.executor.hooks.mark_stopping(&mut sandboxes);
         if ours.is_none() && sandboxes.is_empty() {
@@ -95,7 +83,7 @@ impl<R: Runtime> Reconciler for Agent<R> {
         let world = World {
             now: inputs.now,
             instant: inputs.instant,
-            ending: self.endings.get(uid),
+            ending: self.pods.endings.get(uid),
             volumes_checked: metadata.and_then(|metadata| self.executor.updates.last(metadata)),
             pod,
             sandboxes,
@@ -206,14 +194,8 @@ impl<R: Runtime> Agent<R> {
         let checked = self.admission.check(key, uid, &node.name, demand);
         match checked {
             Ok(Some(_)) => checked,
-            Ok(None) | Err(_) => self.state.borrow().admit(pod).and(checked),
+            Ok(None) | Err(_) => self.pods.state.borrow().admit(pod).and(checked),
         }
-    }
-
-    /// Ends a Pod whatever its restart policy is.
-    pub fn end(&self, key: &Key, uid: &str, ending: Ending) {
-        self.endings.add(uid, ending);
-        (self.executor.wake)(key);
     }
 
     /// Admits a Pod, unless it is gone by now: then nothing would release it.
@@ -221,8 +203,7 @@ impl<R: Runtime> Agent<R> {
         let (uid, node) = (&pod.metadata.uid, &pod.spec.node_name);
         self.admission
             .admit(key, uid, node, &Demand::of(&pod.spec))?;
-        let view = self.pods.get(key);
-        if view.is_none_or(|view| view.ended || view.meta().uid != *uid) {
+        if !self.pods.is_active(key, uid) {
             self.wake(&self.admission.release(key, uid));
         }
         Ok(Receipt::none())
@@ -239,7 +220,7 @@ impl<R: Runtime> Agent<R> {
 
     /// Enqueues Pods whose resize may fit now, in the order in which they are to have the room.
     fn wake(&self, pods: &[Key]) {
-        let known = pods.iter().filter_map(|key| self.pods.get(key));
+        let known = pods.iter().filter_map(|key| self.pods.cache.get(key));
         let mut known: Vec<_> = known.map(|view| view.pod()).collect();
         known.sort_by_cached_key(resize::rank);
         known
@@ -252,8 +233,7 @@ impl<R: Runtime> Agent<R> {
             return;
         }
         let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
-        let sandboxes = self.executor.runtime.sandboxes(&key);
-        let sandbox = sandboxes.iter().find(|sandbox| sandbox.config.uid == *uid);
+        let sandbox = self.pods.sandbox(&key, uid);
         if sandbox.is_some() || pod.status.start_time.is_some() {
             let mut spec = pod.spec.clone();
             Allocation::reported(pod).apply(&mut spec);

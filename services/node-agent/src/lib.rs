@@ -6,60 +6,31 @@
 //! ```
 //! The runtime holds the actual state and the gateway the desired state. The agent keeps nothing else that must survive
 //! a restart.
+//!
+//! Its code has three rooms, each of which uses only those after it, which `tests/architecture.rs` asserts:
+//! `serve` (the gRPC service and the pages of statistics) ─▶ `node` (the Node, admission, eviction, usage) ─▶ `pod` (one Pod)
+//! ─▶ the crate `setpoint-runtime`.
 
-mod act;
-mod admission;
 mod agent;
-mod container_config;
-mod downward;
-mod duration;
-mod ending;
-mod env_file;
-mod environment;
-mod ephemeral;
-mod events;
-mod eviction;
-mod expand;
-#[cfg(test)]
-mod fake;
-mod fields;
-mod handler;
-mod hooks;
-mod image_gc;
 mod metrics;
 mod node;
-mod plan;
 mod pod;
-mod pod_resources;
-mod probe;
-mod reclaim;
-mod rejection;
-mod resize;
-mod restart;
-mod service;
-mod service_links;
+mod serve;
 mod settings;
-mod shutdown;
 mod start;
-mod stats;
-mod status;
 mod subcommand;
-mod sysctls;
-mod usage;
-mod volumes;
-mod world;
 
-pub use admission::{AdmitResult, Demand};
-pub use ending::Ending;
-pub use hooks::PostStart;
-pub use plan::{Action, KillReason, plan};
-pub use probe::{Health, ProbeKind, ProbeResults};
-pub use rejection::{InsufficientResource, Rejection};
-pub use resize::{Allocation, Pending, Resize};
-pub use settings::{Capacity, Kind, Settings, Switch};
 use start::start;
-pub use status::status;
-pub use world::{AssignedPod, AttemptHistory, LastAttempt, Runs, WaitingReason, World};
+
+pub use node::Capacity;
+pub use pod::demand::{Allocation, Demand, Pending, Resize};
+pub use pod::ending::Ending;
+pub use pod::health::{Health, PostStart, ProbeKind, ProbeResults};
+pub use pod::plan::{Action, KillReason, plan};
+pub use pod::rejection::{AdmitResult, InsufficientResource, Rejection};
+pub use pod::status::status;
+pub use pod::world::{AssignedPod, AttemptHistory, LastAttempt, Runs, WaitingReason, World};
+pub use settings::{Settings, Switch};
 
 /// Runs the agent's process, or the subcommand that the arguments name: the same program is also the shim that supervises one
 /// container.

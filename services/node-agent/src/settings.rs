@@ -9,12 +9,12 @@ use setpoint_controller::{client, runtime};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
-use setpoint_runtime::{LogLimits, docker};
+use setpoint_runtime::{Kind, LogLimits, docker};
 
-use crate::eviction;
-use crate::image_gc;
-use crate::node::reservation;
-use crate::shutdown::GracePeriods;
+use crate::node::eviction;
+use crate::node::image_gc;
+use crate::node::shutdown::GracePeriods;
+use crate::node::{self, Capacity, reservation};
 
 /// Number of addresses for Pods in a node's network.
 const MAX_PODS: usize = 253;
@@ -87,18 +87,6 @@ pub struct Settings {
     pub docker: docker::Settings,
 }
 
-/// A container runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// Containers of a Docker engine.
-    Docker,
-    /// Processes on this machine.
-    Process,
-    /// Simulated containers without processes.
-    Simulated,
-}
-
 /// A switch with an automatic setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -110,31 +98,6 @@ pub enum Switch {
     On,
     /// Off.
     Off,
-}
-
-/// Resources of a node.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Capacity {
-    /// CPUs of a node; empty for the machine's, or 32 if simulated.
-    pub cpu: String,
-    /// Memory of a node; empty for the machine's, or 256Gi if simulated.
-    pub memory: String,
-    /// Disk of a node; empty for the machine's, or 1Ti if simulated.
-    pub ephemeral_storage: String,
-    /// Maximum number of Pods of a node.
-    pub pods: usize,
-}
-
-impl Default for Capacity {
-    fn default() -> Self {
-        Self {
-            cpu: String::new(),
-            memory: String::new(),
-            ephemeral_storage: String::new(),
-            pods: 110,
-        }
-    }
 }
 
 impl Default for Settings {
@@ -185,6 +148,19 @@ impl Settings {
         LogLimits {
             max_size: u64::try_from(size).unwrap_or_default(),
             max_files: self.container_log_max_files,
+        }
+    }
+
+    /// Returns the settings of the nodes of this process.
+    pub fn node(&self) -> node::Settings {
+        node::Settings {
+            node_name: self.node_name.clone(),
+            nodes: self.nodes,
+            runtime: self.runtime,
+            capacity: self.capacity.clone(),
+            kube_reserved: self.kube_reserved.clone(),
+            system_reserved: self.system_reserved.clone(),
+            eviction: self.eviction.clone(),
         }
     }
 

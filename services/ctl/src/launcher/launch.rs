@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use std::{env, io};
@@ -24,6 +24,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(25);
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time until the first message about a process that is not ready yet; doubles with each message.
 const PROGRESS_DELAY: Duration = Duration::from_secs(5);
+/// Environment variable for the directory of the services' programs.
+const PROGRAMS_VARIABLE: &str = "SETPOINT_PROGRAMS";
+
 /// A process that was just started.
 pub struct Started<'a> {
     process: &'a ProcessSpec,
@@ -33,8 +36,8 @@ pub struct Started<'a> {
     since: Instant,
 }
 
-/// Finds the program of a service: in the directory of this program, or of this workspace's programs if this is a test; for
-/// a relay, this program itself; for etcd, in `PATH`.
+/// Finds the program of a service: in the directory of this program, or of this workspace's programs if this is a test, or in
+/// that of the variable `SETPOINT_PROGRAMS`, to run those of another build; for a relay, this program itself; for etcd, in `PATH`.
 pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "etcd" {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -48,14 +51,21 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "relay" {
         return Ok(own);
     }
-    // Cargo puts tests into `deps`, below the programs.
-    let is_test = own.parent().is_some_and(|path| path.ends_with("deps"));
-    let path = own.parent().filter(|_| is_test).unwrap_or(&own);
-    let path = path.with_file_name(service);
+    let path = env::var_os(PROGRAMS_VARIABLE).map_or_else(|| beside(&own), PathBuf::from);
+    let path = path.join(service);
     match path.is_file() {
         true => Ok(path),
         false => bail!("{} is missing; ./deploy/up builds it", path.display()),
     }
+}
+
+/// Returns the directory of the programs of the same build.
+fn beside(own: &Path) -> PathBuf {
+    let directory = own.parent().unwrap_or(own);
+    // Cargo puts tests into `deps`, below the programs.
+    let is_test = directory.ends_with("deps");
+    let above = directory.parent().filter(|_| is_test);
+    above.unwrap_or(directory).to_owned()
 }
 
 /// Starts `process` in the background, in its own process group, listening on `port`.

@@ -1,6 +1,7 @@
 //! The attributes of a request, by which policies and webhooks select and judge it.
 
 use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::DeleteOptions;
 
@@ -37,6 +38,8 @@ pub(crate) struct Attributes<'a> {
     pub object: Option<&'a dyn Object>,
     /// The current object; `None` for a create.
     pub old: Option<&'a dyn Object>,
+    /// The cause of the last write of the current object.
+    pub old_cause: Option<&'a Cause>,
     /// The options of a deletion.
     pub options: Option<&'a DeleteOptions>,
 }
@@ -50,6 +53,7 @@ impl<'a> Attributes<'a> {
             operation: Operation::Create,
             object: None,
             old: None,
+            old_cause: None,
             options: None,
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use setpoint_codec::fields::Managers;
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds as kinds;
 use setpoint_proto::ApiError;
 
 use super::hooks::Snapshot;
@@ -11,7 +12,6 @@ use super::reinvocation::Reinvocation;
 use super::request::document;
 use super::surroundings::Surroundings;
 use super::{Attributes, Operation, policy, webhook};
-use crate::kinds;
 use crate::registry::{Registry, Target};
 
 /// The passes of policies and of webhooks over a request.
@@ -150,9 +150,8 @@ impl<'r> Chain<'r> {
         let Some(rules) = kinds::find(object.kind()).filter(|_| is_create) else {
             return Ok(());
         };
-        if let Some(admitting) = rules.admit(&mut **object, request.target, self.registry) {
-            admitting.await?;
-        }
+        let plugins = self.registry.plugins();
+        plugins.admit(*request, &mut **object).await?;
         rules.fill_defaults(&mut **object);
         Ok(())
     }

@@ -1,12 +1,14 @@
 //! Match conditions: expressions that all have to hold for a policy or webhook to be asked about a request.
 
 use serde_json::Value as Json;
-use setpoint_cel::{Error, Evaluation, Expression, Input, Question, Value, Variables};
+use setpoint_cel::{
+    Error, Evaluation, Expression, Input, Question, Value, Variables,
+};
+use setpoint_kinds::expressions::Compiled;
 use setpoint_proto::admissionregistration::MatchCondition;
 
 use super::authorizer::Everything;
 use super::request::Values;
-use crate::kinds::expressions::Compiled;
 
 /// The cost that the match conditions of a policy or webhook may have together, as upstream's.
 const BUDGET: u64 = 2_500_000;
@@ -25,7 +27,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Returns the values in the order of the variables of [`crate::kinds::expressions`].
+    /// Returns the values in the order of the variables of [`setpoint_kinds::expressions`].
     pub(super) fn of(&self, namespace: &'a Json) -> [Input<'a>; 7] {
         [
             Input::Json(&self.values.object),

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use parking_lot::RwLock;
 use prost::Message;
 use setpoint_codec::{Kind, kind_of};
+use setpoint_kinds::expressions::{Expressions, Mutations};
 use setpoint_proto::admissionregistration::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
@@ -16,7 +17,6 @@ use tokio::sync::Mutex;
 
 use super::policy::Hook;
 use super::webhook::Configuration;
-use crate::kinds::expressions::{Expressions, Mutations};
 use crate::offload::offload;
 use crate::registry::{Cached, errors};
 

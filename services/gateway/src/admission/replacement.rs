@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use setpoint_codec::Object;
+use setpoint_kinds as kinds;
 
 use super::request::{back_in_form, document};
-use crate::kinds;
 use crate::registry::Registry;
 
 /// Replaces an object by one that is in the version that was `seen`, and sets its defaults. Returns whether it has changed.

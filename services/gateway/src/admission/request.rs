@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use setpoint_codec::{CustomObject, Kind, Object};
+use setpoint_kinds::versions;
 use setpoint_proto::ApiError;
 
 use super::{Attributes, Operation};
-use crate::kinds::view;
 use crate::registry::{Registry, errors};
 
 /// The values for a policy or webhook that a request was matched with as one of some resource.
@@ -75,7 +75,7 @@ pub(super) async fn back_in_form(
         return Ok(object);
     }
     let Some(custom) = object.downcast_ref::<CustomObject>() else {
-        return Ok(view::to_stored(object));
+        return Ok(versions::to_stored(object));
     };
     let converted = registry.converter().convert(vec![custom.clone()], form);
     match converted.await?.pop() {
@@ -99,7 +99,7 @@ async fn in_version(
     }
     let custom = object.downcast_ref::<CustomObject>();
     let Some(custom) = custom else {
-        return Ok(document(&*view::of_stored(object.clone_box(), kind)));
+        return Ok(document(&*versions::of_stored(object.clone_box(), kind)));
     };
     let converted = registry.converter().convert(vec![custom.clone()], kind);
     let converted = converted.await?;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use setpoint_kinds::apiservice::{AVAILABLE, HTTPS, LOCAL, is_resource_metrics};
 use setpoint_model::Key;
 use setpoint_model::condition::{self, TRUE};
 use setpoint_proto::apiregistration::ApiService;
@@ -9,7 +10,6 @@ use setpoint_proto::apiregistration::ApiService;
 use super::Gateway;
 use super::Server;
 use super::server::Endpoint;
-use crate::kinds::apiservice::{AVAILABLE, HTTPS, LOCAL, is_resource_metrics};
 use crate::outbound::ServiceAddress;
 
 /// Returns what the status says since the version is that of another server.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::kinds::Identity;
+use setpoint_kinds::Identity;
 
 pub(crate) const USER: HeaderName = HeaderName::from_static("x-remote-user");
 pub(crate) const UID: HeaderName = HeaderName::from_static("x-remote-uid");

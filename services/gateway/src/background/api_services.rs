@@ -9,6 +9,7 @@ use futures::StreamExt as _;
 use prost::Message as _;
 use setpoint_codec::fields::{self, FieldSet};
 use setpoint_codec::{Kind, kind_of};
+use setpoint_kinds::apiservice::{AUTOMANAGED, is_resource_metrics};
 use setpoint_model::Key;
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::apiregistration::ApiService;
@@ -17,7 +18,6 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::attempts::{Attempts, repeat};
 use crate::http::priorities;
-use crate::kinds::apiservice::{AUTOMANAGED, is_resource_metrics};
 use crate::registry::write::field_manager;
 use crate::registry::{
     AtLeast, Filter, Owner, Registry, RequestContext, Start, Subresource, Target, WatchSpec, errors,

@@ -13,15 +13,15 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use jiff::Timestamp;
 use prost::Message as _;
 use setpoint_codec::{Kind, Object, kind_of};
+use setpoint_kinds::customresourcedefinition::{
+    Removal, has_failed, is_settled, needs_removal, remove_finalizer, settle_names,
+};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::apiextensions::CustomResourceDefinition;
 use setpoint_proto::{ApiError, EventType, Reason};
 use setpoint_store::{Range, keys};
 
 use super::attempts::{Attempts, repeat};
-use crate::kinds::customresourcedefinition::{
-    Removal, has_failed, is_settled, needs_removal, remove_finalizer, settle_names,
-};
 use crate::registry::write::current::Current;
 use crate::registry::{
     AtLeast, Cached, Event, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,

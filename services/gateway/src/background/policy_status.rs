@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use futures::StreamExt as _;
 use prost::Message as _;
 use setpoint_codec::kind_of;
+use setpoint_kinds::expressions::type_warnings;
 use setpoint_proto::admissionregistration::{TypeChecking, ValidatingAdmissionPolicy};
 use setpoint_proto::{ApiError, EventType, Reason};
 
 use super::attempts::{Attempts, repeat};
-use crate::kinds::expressions::type_warnings;
 use crate::offload::offload;
 use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,

@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use setpoint_codec::Object;
+use setpoint_kinds::{flowcontrol, priorityclass, servicecidr, storageclass};
 use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_task::Backoff;
 use tokio::time::sleep;
 
-use crate::kinds::{flowcontrol, priorityclass, servicecidr, storageclass};
 use crate::registry::{AtLeast, Registry, RequestContext, Target};
 
 const NAMESPACES: [&str; 5] = [

@@ -5,8 +5,8 @@ use setpoint_model::selector::{Fields, Selector};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
 use tonic::{Extensions, Request};
+use setpoint_kinds::Identity;
 
-use crate::kinds::Identity;
 use crate::offload::offload;
 use crate::registry::{AtLeast, Filter, RequestContext, Target, errors};
 

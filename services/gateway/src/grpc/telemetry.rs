@@ -6,13 +6,13 @@ use futures::future::BoxFuture;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_host::serve::Peer;
+use setpoint_kinds::{self as kinds, Strategy, Writes};
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
 use super::request::Caller;
-use crate::kinds::{self, Strategy, Writes};
 use crate::metrics;
 use crate::registry::{RequestContext, Target};
 use crate::request::Attributes;

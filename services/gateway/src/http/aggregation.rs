@@ -22,12 +22,12 @@ use setpoint_telemetry as telemetry;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
+use setpoint_kinds::Identity;
 
 use super::connect::Streams;
 use super::forwarding;
 use super::response::ErrorResponse;
 use crate::aggregation::{Error, Remote, set_user};
-use crate::kinds::Identity;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 

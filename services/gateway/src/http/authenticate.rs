@@ -10,9 +10,9 @@ use http::header::HOST;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 use setpoint_proto::ApiError;
+use setpoint_kinds::Identity;
 
 use super::response::{self, ApiResponse, ErrorResponse};
-use crate::kinds::Identity;
 use crate::registry::Registry;
 use crate::request::authentication;
 use crate::request::authorization::authorize;

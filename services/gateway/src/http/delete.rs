@@ -4,6 +4,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use setpoint_codec::Kind;
+use setpoint_kinds as kinds;
 use setpoint_proto::meta::{DeleteOptions, ListMeta, Status, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
@@ -13,7 +14,6 @@ use super::handler::ObjectRequest;
 use super::list_options;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
-use crate::kinds;
 use crate::offload::offload;
 use crate::registry::{Deleted, ObjectResponse, RequestContext};
 use crate::request::Query;

@@ -7,6 +7,7 @@ use prost::Message as _;
 use serde_json::{Value, json};
 use setpoint_codec::rest::subresource_kind;
 use setpoint_codec::{Kind, Object, envelope};
+use setpoint_kinds::versions;
 use setpoint_proto::meta::{ListMeta, Status};
 use setpoint_proto::{ApiError, Reason};
 
@@ -19,7 +20,6 @@ use super::handler::ObjectRequest;
 use super::ordered;
 use super::response::{self, ApiResponse};
 use super::table::{self, Include};
-use crate::kinds::view;
 use crate::registry;
 use crate::request::Query;
 
@@ -152,7 +152,7 @@ impl Encoder {
             }
             (Form::Metadata(_), _) => Err(is_a_list(kind)),
             (Form::Whole, _) => {
-                let objects = items.iter().map(|raw| view::decode(kind, raw));
+                let objects = items.iter().map(|raw| versions::decode(kind, raw));
                 self.text(json_list(kind, &metadata, objects)?)
             }
             _ => self.document(&self.converted_list(kind, &metadata, &items)?),
@@ -167,7 +167,7 @@ impl Encoder {
         items: &[Bytes],
     ) -> Result<Value, ApiError> {
         let now = Timestamp::now();
-        let objects = items.iter().map(|raw| view::decode(kind, raw));
+        let objects = items.iter().map(|raw| versions::decode(kind, raw));
         let (Form::Table(version) | Form::Metadata(version) | Form::MetadataList(version)) =
             self.format.form
         else {
@@ -216,7 +216,7 @@ impl Encoder {
                 envelope::write(
                     &kind.api_version(),
                     &kind.kind,
-                    &view::recode(kind, raw)?,
+                    &versions::recode(kind, raw)?,
                     None,
                 ),
             ),
@@ -224,9 +224,9 @@ impl Encoder {
                 name,
                 envelope::write(&meta_version(version), table::PARTIAL, &partial(raw)?, None),
             ),
-            (Form::Whole, _) => line(name, &view::decode(kind, raw)?.to_json()),
+            (Form::Whole, _) => line(name, &versions::decode(kind, raw)?.to_json()),
             _ => {
-                let object = self.converted(&*view::decode(kind, raw)?, first);
+                let object = self.converted(&*versions::decode(kind, raw)?, first);
                 line(name, &ordered::json(&object, &ordered::CONVERTED))
             }
         })
@@ -247,7 +247,7 @@ impl Encoder {
 
 /// Returns encoded stored objects in the form of `kind`.
 fn recoded(kind: &'static Kind, items: &[Bytes]) -> Result<Vec<Bytes>, ApiError> {
-    let items = items.iter().map(|raw| view::recode(kind, raw));
+    let items = items.iter().map(|raw| versions::recode(kind, raw));
     Ok(items.collect::<Result<_, _>>()?)
 }
 

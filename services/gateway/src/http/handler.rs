@@ -11,11 +11,11 @@ use hyper::upgrade::OnUpgrade;
 use setpoint_codec::rest::is_connect;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
+use setpoint_kinds::Identity;
 
 use super::connect::{ConnectRequest, Streams, connect};
 use super::response::{ErrorFormat, ErrorResponse};
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
-use crate::kinds::Identity;
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Route};
 

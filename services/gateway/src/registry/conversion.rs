@@ -12,13 +12,13 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 use setpoint_codec::fields::{self, ApplyError};
 use setpoint_codec::{CustomObject, Kind, Object};
+use setpoint_kinds as kinds;
+use setpoint_kinds::custom::{self, is_converted_by_webhook};
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause, EventType, Reason};
 use setpoint_store::cache::{Cached, Event, Filter, Watch};
 
 use crate::converter::OBJECT_SIZE;
-use crate::kinds;
-use crate::kinds::custom::{self, is_converted_by_webhook};
 use crate::offload::offload;
 use crate::registry::selection::Selection;
 use crate::registry::write::current::Current;
@@ -128,7 +128,7 @@ impl Registry {
         events.into_iter().map(Ok).chain(end.map(Err)).collect()
     }
 
-    /// Returns a response in the version or the view `served` of its kind; an object that is not stored, such as a `Scale`, as it is.
+    /// Returns a response in the version `served` of its kind; an object that is not stored, such as a `Scale`, as it is.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails.

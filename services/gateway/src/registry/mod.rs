@@ -18,41 +18,38 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_codec::Object;
+use setpoint_kinds::versions;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::admission::Hooks;
+use crate::admission::{Hooks, Plugins, StoreReader};
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
-use crate::kinds::resourcequota::QuotaLocks;
-use crate::kinds::view;
 use crate::prometheus_adapter::Adapter;
 use crate::request::service_account::Tokens;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
 use crate::webhook::Clients;
 
-pub use crate::kinds::{Subresource, Target};
 pub(crate) use errors::readable;
 pub use request_context::RequestContext;
 pub use response::ObjectResponse;
+pub use setpoint_kinds::{Subresource, Target};
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 pub(crate) use verbs::create::Owner;
 pub use verbs::delete::Deleted;
 pub(crate) use verbs::patch::resets_managers;
 pub use verbs::patch::{Check, Patch};
 pub use verbs::read::{List, ListParams, RevisionMatch};
-pub(crate) use write::allocation::Allocation;
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    allocations: write::allocation::AllocationLock,
-    quota_locks: QuotaLocks,
+    plugins: Plugins,
     hooks: Hooks,
     dial_policy: DialPolicy,
     converter: Converter,
@@ -67,14 +64,17 @@ pub struct Registry {
 impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
+        let plugins = Plugins::new(StoreReader {
+            store: store.clone(),
+            cache: cache.clone(),
+        });
         Self {
             converter: Converter::new(cache.clone(), DialPolicy::default()),
             webhooks: Clients::new(cache.clone(), DialPolicy::default()),
             tokens: Tokens::new(store.clone(), cache.clone()),
             store,
             cache,
-            allocations: write::allocation::AllocationLock::default(),
-            quota_locks: QuotaLocks::default(),
+            plugins,
             hooks: Hooks::default(),
             dial_policy: DialPolicy::default(),
             server: ServerInfo::default(),
@@ -156,9 +156,9 @@ impl Registry {
         &self.usage
     }
 
-    /// Returns the locks of namespaces with quotas.
-    pub(crate) fn quota_locks(&self) -> &QuotaLocks {
-        &self.quota_locks
+    /// Returns the built-in admission plugins.
+    pub(crate) fn plugins(&self) -> &Plugins {
+        &self.plugins
     }
 
     /// Returns the policies and webhooks that requests pass.
@@ -199,7 +199,7 @@ impl Registry {
 fn expect_kind(object: Box<dyn Object>, target: &Target) -> Result<Box<dyn Object>, ApiError> {
     let (sent, kind) = (object.kind(), target.served);
     if sent == kind {
-        return Ok(view::to_stored(object));
+        return Ok(versions::to_stored(object));
     }
     let message = format!(
         "the {} in the data ({}) does not match the expected {} ({})",

@@ -5,7 +5,7 @@ use setpoint_proto::trace::TRACEPARENT;
 use setpoint_proto::{ApiError, Cause, FENCE, Reason, TraceContext};
 use setpoint_telemetry::Span;
 
-use crate::kinds::Identity;
+use setpoint_kinds::Identity;
 
 /// The context of a request.
 #[derive(Clone, Debug, Default)]

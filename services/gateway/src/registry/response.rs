@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use setpoint_codec::{Kind, Object, envelope};
+use setpoint_kinds::{custom, versions};
 use setpoint_model::Revision;
 use setpoint_proto::{Any, ApiError, Cause, setpoint};
 use setpoint_store::cache::Cached;
 
-use crate::kinds::{custom, view};
 use crate::registry::errors;
 
 /// An object at a revision.
@@ -47,7 +47,7 @@ impl ObjectResponse {
         self
     }
 
-    /// Returns the response in the form of `served`, a view of its kind; for any other kind, as it is.
+    /// Returns the response in the form of `served`, another version of its kind; for any other kind, as it is.
     ///
     /// # Errors
     /// `InternalError` when the stored object cannot be decoded.
@@ -64,7 +64,7 @@ impl ObjectResponse {
             return Ok(self);
         }
         let response = self.encoded();
-        let object = view::of_stored(self.into_object()?, served);
+        let object = versions::of_stored(self.into_object()?, served);
         Ok(response.with_object(object))
     }
 

@@ -1,10 +1,9 @@
 //! A target in the store and in traces.
 
 use opentelemetry::KeyValue;
+use setpoint_kinds::Target;
 use setpoint_store::keys;
 use setpoint_telemetry::{Span, namespace_attribute};
-
-use crate::kinds::Target;
 
 /// Returns the path of an object in the store.
 pub(crate) fn path(target: &Target) -> String {

@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use http::Method;
 use setpoint_codec::rest::is_connect;
 use setpoint_model::{Verb, names, selector::Fields};
+use setpoint_kinds::Target;
 
 use super::Query;
-use crate::kinds::Target;
 
 /// The attributes of a request without its user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
+use setpoint_kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::AtLeast;
 
 use super::service_account::Tokens;
 use super::service_account::{self, ISSUER};
 use super::websocket_token;
-use crate::kinds::Identity;
-use crate::kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 
 /// The start of the names of all headers of impersonation.
 const PREFIX: &str = "impersonate-";

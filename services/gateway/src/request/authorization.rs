@@ -1,9 +1,9 @@
 //! Authorization: whether a user may do what a request asks for. Everything is allowed to everyone.
 
 use setpoint_proto::ApiError;
+use setpoint_kinds::Identity;
 
 use super::Attributes;
-use crate::kinds::Identity;
 
 /// The reason of every decision about a request.
 pub(crate) const REASON: &str =

@@ -27,13 +27,13 @@ use http::header::USER_AGENT;
 use parking_lot::Mutex;
 use prometheus::{HistogramVec, IntCounterVec, IntGauge, IntGaugeVec};
 use setpoint_codec::Kind;
+use setpoint_kinds::{self as kinds, PriorityLevel};
 use setpoint_model::Verb;
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::{ApiError, Reason};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::kinds::{self, PriorityLevel};
 use crate::metrics::{counters, gauges, histograms};
 
 /// The timeout of waiting for a seat: a quarter of the request timeout, as in kube-apiserver.

@@ -4,7 +4,7 @@ use setpoint_codec::rest::path_of;
 use setpoint_codec::{Kind, KindTable};
 use setpoint_proto::ApiError;
 
-use crate::kinds::Target;
+use setpoint_kinds::Target;
 
 /// An object or a collection, as a path names it.
 #[derive(Clone, Debug)]

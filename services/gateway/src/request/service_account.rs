@@ -12,11 +12,11 @@ use setpoint_proto::Resource;
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
 use setpoint_store::Store;
 use setpoint_store::cache::{AtLeast, Cache};
+use setpoint_kinds::Identity;
+use setpoint_kinds::identity::AUTHENTICATED;
 
 use super::TokenKeys;
 pub(crate) use super::token_keys::internal;
-use crate::kinds::Identity;
-use crate::kinds::identity::AUTHENTICATED;
 
 /// The issuer of all tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

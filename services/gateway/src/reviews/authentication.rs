@@ -2,8 +2,8 @@
 
 use setpoint_proto::authentication::{ExtraValue, SelfSubjectReview, TokenReview, UserInfo};
 use setpoint_proto::{ApiError, Reason};
+use setpoint_kinds::Identity;
 
-use crate::kinds::Identity;
 use crate::registry::AtLeast;
 use crate::request::service_account::ISSUER;
 use crate::reviews::{Answering, Question, Review};

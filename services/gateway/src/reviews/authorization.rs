@@ -4,6 +4,9 @@ use std::future::ready;
 
 use serde::Serialize;
 use setpoint_codec::Object;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
+use setpoint_kinds::validation::metadata;
 use setpoint_model::names;
 use setpoint_proto::authorization::{
     LocalSubjectAccessReview, NonResourceAttributes, NonResourceRule, ResourceAttributes,
@@ -13,9 +16,6 @@ use setpoint_proto::authorization::{
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
-use crate::kinds::validation::metadata;
 use crate::request::authorization::REASON;
 use crate::reviews::{Answering, Question, Review};
 

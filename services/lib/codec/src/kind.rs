@@ -32,7 +32,9 @@ pub struct Kind {
     /// The name in storage keys.
     pub stored_as: String,
     /// The full name of the message that is stored instead, if this is another version of it.
-    pub view_of: Option<String>,
+    pub version_of: Option<String>,
+    /// The fields of a valid object, as JSON; empty if none is required.
+    pub example: String,
     /// Whether its objects are answered and never stored.
     pub is_review: bool,
     /// Whether its objects are computed at each read and never stored.
@@ -71,7 +73,8 @@ impl Kind {
             stored_as: optional(rules.stored_as).unwrap_or_else(|| rules.plural.clone()),
             indexed: optional(rules.indexed),
             holder: optional(rules.holder),
-            view_of: optional(rules.view_of),
+            version_of: optional(rules.version_of),
+            example: rules.example,
             is_review: rules.review,
             is_computed: rules.computed,
             deletes_collection: !rules.keeps_collection,
@@ -113,7 +116,8 @@ impl Kind {
             indexed: None,
             holder: None,
             stored_as: String::new(),
-            view_of: None,
+            version_of: None,
+            example: String::new(),
             is_review: false,
             is_computed: false,
             deletes_collection: true,
@@ -173,8 +177,8 @@ impl Kind {
     /// Returns whether objects of this kind are stored in its form; bodies, reviews, computed kinds, and other versions of a
     /// stored kind are not.
     pub fn is_stored(&self) -> bool {
-        let is_view = self.view_of.is_some() || (self.is_custom() && self.stored() != self);
-        !self.plural.is_empty() && !is_view && !self.is_review && !self.is_computed
+        let is_version = self.version_of.is_some() || (self.is_custom() && self.stored() != self);
+        !self.plural.is_empty() && !is_version && !self.is_review && !self.is_computed
     }
 
     /// Returns whether requests can name it: it is stored, computed, another version of a stored kind, or a review.
@@ -184,7 +188,7 @@ impl Kind {
 
     /// Returns the kind in whose form objects are stored: the kind itself, unless it is another version of a stored one.
     pub fn stored(&self) -> &Self {
-        let stored = match &self.view_of {
+        let stored = match &self.version_of {
             Some(name) => kinds().by_message(name),
             None if self.is_custom() => self.definition().stored(),
             None => None,

@@ -199,14 +199,14 @@ mod tests {
     #[test]
     fn another_version_names_the_kind_that_is_stored() {
         let stored = kinds().by_resource("horizontalpodautoscalers.autoscaling");
-        let view = kinds().by_resource("horizontalpodautoscalers.v1.autoscaling");
-        let (stored, view) = (stored.unwrap(), view.unwrap());
+        let other = kinds().by_resource("horizontalpodautoscalers.v1.autoscaling");
+        let (stored, other) = (stored.unwrap(), other.unwrap());
         assert_eq!(
-            (stored.version.as_str(), view.version.as_str()),
+            (stored.version.as_str(), other.version.as_str()),
             ("v2", "v1")
         );
-        assert_eq!((view.stored(), stored.stored()), (stored, stored));
-        assert!(view.is_served() && !view.is_stored());
+        assert_eq!((other.stored(), stored.stored()), (stored, stored));
+        assert!(other.is_served() && !other.is_stored());
         let events = kinds().by_resource("events.events.k8s.io").unwrap();
         assert_eq!(events.stored().api_version(), "v1");
         assert!(kinds().served().count() > kinds().iter().count());

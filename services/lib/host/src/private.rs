@@ -21,7 +21,7 @@ const STICKY: u32 = 0o1000;
 /// Creates a directory with its parents. Removes the permissions of others from one that exists, unless it is sticky.
 ///
 /// # Errors
-/// Those of the file system.
+/// If the file system refuses it.
 pub fn create_dir_all(path: &Path) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -68,7 +68,7 @@ pub fn options() -> OpenOptions {
 /// Opens a file with these options. Removes the permissions of others from one that exists.
 ///
 /// # Errors
-/// Those of the file system.
+/// If the file system refuses it.
 pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     let file = options.open(path)?;
     let mode = file.metadata()?.permissions().mode();
@@ -81,7 +81,7 @@ pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
 /// Writes a file, as [`fs::write`].
 ///
 /// # Errors
-/// Those of the file system.
+/// If the file system refuses it.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut file = options().write(true).truncate(true).open(path)?;
     file.write_all(content)

@@ -99,7 +99,7 @@ pub struct ContainerConfig {
     /// Signal to stop it with; empty for the image's.
     #[serde(default)]
     pub stop_signal: String,
-    /// Where its termination message is.
+    /// The place of its termination message.
     #[serde(default)]
     pub termination_message: TerminationMessage,
     /// The resolver configuration of its Pod; `None` for that of the node.
@@ -138,12 +138,12 @@ impl ContainerConfig {
 /// The processes that a container sees.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Processes {
-    /// Its own.
+    /// The container's own processes.
     #[default]
     Own,
-    /// Those of its Pod.
+    /// The Pod's processes.
     OfPod,
-    /// Those of another container of its Pod.
+    /// The processes of another container of the Pod.
     Of(ContainerId),
 }
 
@@ -159,7 +159,7 @@ pub struct Console {
     pub tty: bool,
 }
 
-/// Where the termination message of a container is.
+/// The place of a container's termination message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminationMessage {

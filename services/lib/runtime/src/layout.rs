@@ -60,7 +60,7 @@ pub fn publish(volume: &Path, version: &str, archive: impl Read) -> io::Result<b
         }
         Ok(false) => fs::remove_dir_all(&folder).map(|()| false),
         Err(error) => {
-            // What is left of it is removed by the next version.
+            // The next version removes its rest.
             let _ = fs::remove_dir_all(&folder);
             Err(error)
         }

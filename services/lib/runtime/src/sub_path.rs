@@ -1,4 +1,4 @@
-//! Parts of volumes: opens them without leaving the volume, and binds them to places that nobody can replace.
+//! Parts of volumes: opens them without leaving the volume, and binds them to places that no Pod can replace.
 //!
 //! A container may replace any part of the path by a link, at any time. The kernel itself keeps the resolution below the
 //! volume (`openat2` with `RESOLVE_BENEATH`), and what it has opened is mounted by its descriptor, never by its path.

@@ -1,10 +1,18 @@
 //! The nodes of this process: identity, capacity, registration and heartbeat.
 
+pub mod admission;
+pub mod eviction;
 pub mod heartbeat;
+pub mod image_gc;
 mod machine;
 mod object;
+mod pods;
+pub mod reclaim;
 pub mod reservation;
+mod settings;
+pub mod shutdown;
 mod state;
+pub mod usage;
 pub mod watch;
 
 use std::collections::BTreeMap;
@@ -16,14 +24,16 @@ use setpoint_model::Resources;
 use setpoint_model::hash::fnv32a;
 use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
+use setpoint_runtime::Kind;
 
 pub use machine::Machine;
 pub use object::{annotations, internal_ip, labels, status, taints};
+pub use pods::Pods;
+pub use settings::{Capacity, Settings};
 pub use state::{CRITICAL, NodeState, Pressure};
 
-use crate::admission::NodeCapacity;
-use crate::eviction::FileSystems;
-use crate::settings::{Kind, Settings};
+use crate::node::admission::NodeCapacity;
+use crate::node::eviction::FileSystems;
 
 /// CPUs of a simulated node, unless set.
 const SIMULATED_CPU: &str = "32";
@@ -99,22 +109,7 @@ impl Node {
         settings: &Settings,
         machine: &Machine,
     ) -> Result<Self, String> {
-        let choose = |set: &str, simulated: &str, real: &str| match (set, settings.runtime) {
-            ("", Kind::Simulated) => simulated.to_owned(),
-            ("", Kind::Process | Kind::Docker) => real.to_owned(),
-            (set, _) => set.to_owned(),
-        };
-        let cpu = choose(&settings.capacity.cpu, SIMULATED_CPU, &machine.cpu);
-        let memory = choose(&settings.capacity.memory, SIMULATED_MEMORY, &machine.memory);
-        let storage = choose(
-            &settings.capacity.ephemeral_storage,
-            SIMULATED_STORAGE,
-            &machine.storage,
-        );
-        let amounts = [cpu, memory, storage, settings.capacity.pods.to_string()];
-        let resources = OWN.into_iter().zip(amounts);
-        let resources = resources.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
-        let resources: BTreeMap<_, _> = resources.collect();
+        let resources = resources(settings, machine);
         let allocatable = match settings.runtime {
             // Nothing of the machine is a simulated node's.
             Kind::Simulated => resources.clone(),
@@ -140,6 +135,25 @@ impl Node {
             fallback: String::new(),
         })
     }
+}
+
+/// Returns the resources of a node: those that the settings name, else those of the machine, or of a simulated node.
+fn resources(settings: &Settings, machine: &Machine) -> BTreeMap<String, Quantity> {
+    let choose = |set: &str, simulated: &str, real: &str| match (set, settings.runtime) {
+        ("", Kind::Simulated) => simulated.to_owned(),
+        ("", Kind::Process | Kind::Docker) => real.to_owned(),
+        (set, _) => set.to_owned(),
+    };
+    let set = &settings.capacity;
+    let amounts = [
+        choose(&set.cpu, SIMULATED_CPU, &machine.cpu),
+        choose(&set.memory, SIMULATED_MEMORY, &machine.memory),
+        choose(&set.ephemeral_storage, SIMULATED_STORAGE, &machine.storage),
+        set.pods.to_string(),
+    ];
+    let named = OWN.into_iter().zip(amounts);
+    let named = named.map(|(name, amount)| (name.to_owned(), Quantity::new(amount)));
+    named.collect()
 }
 
 /// Returns the Pod network of a node, derived from a hash of its name. Collisions are possible but unlikely.

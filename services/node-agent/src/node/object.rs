@@ -10,12 +10,14 @@ use setpoint_proto::core::{
     Taint,
 };
 use setpoint_proto::meta::Quantity;
-use setpoint_runtime::{Runtime as _, docker::Docker, process::Processes, simulated::Simulated};
+use setpoint_runtime::docker::Docker;
+use setpoint_runtime::process::Processes;
+use setpoint_runtime::simulated::Simulated;
+use setpoint_runtime::{Kind, Runtime as _};
 
 use super::machine::{Machine, architecture};
 use super::{Node, NodeState, Pressure};
-use crate::rejection::OS;
-use crate::settings::Kind;
+use crate::pod::rejection::OS;
 
 /// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).
 const RESTARTS_ALL: &str = "RestartAllContainersOnContainerExits";
@@ -95,7 +97,7 @@ pub fn status(
     }
 }
 
-/// Returns resources of the node, with those that others have added to its capacity, of which nothing is reserved.
+/// Returns resources of the node, with those that others have added to its capacity. Nothing is reserved of these.
 fn with_added(
     own: &BTreeMap<String, Quantity>,
     reported: &NodeStatus,

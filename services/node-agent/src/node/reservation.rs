@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::meta::Quantity;
 
-use crate::settings::Settings;
+use super::Settings;
 
 /// The resources that can be reserved.
 const RESERVABLE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use setpoint_model::placement::tolerates;
 use setpoint_proto::core::{Pod, Taint};
 
-use crate::rejection::Rejection;
+use crate::pod::rejection::Rejection;
 
 /// The priority from which on a Pod is critical to its node (upstream's `SystemCriticalPriority`).
 pub const CRITICAL: i32 = 2_000_000_000;
@@ -13,9 +13,9 @@ pub const CRITICAL: i32 = 2_000_000_000;
 /// A shortage of a resource of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pressure {
-    /// Of memory.
+    /// The node is short of memory.
     Memory,
-    /// Of space on a disk.
+    /// The node is short of space or inodes on a disk.
     Disk,
 }
 

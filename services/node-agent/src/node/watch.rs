@@ -12,7 +12,7 @@ use setpoint_proto::meta::Quantity;
 use tokio::sync::Notify;
 
 use super::{Node, OWN};
-use crate::admission::Admission;
+use crate::node::admission::Admission;
 
 /// Wakes the heartbeat of each node, by its name.
 pub type Wakes = HashMap<String, Arc<Notify>>;
@@ -20,9 +20,9 @@ pub type Wakes = HashMap<String, Arc<Notify>>;
 /// The resources that others have added to a Node.
 pub struct NodeView {
     meta: Meta,
-    /// Those that Pods can be given.
+    /// The amounts that Pods can be given, by name.
     allocatable: BTreeMap<String, i64>,
-    /// Whether these are the ones of the capacity.
+    /// Whether the capacity has the same amounts.
     is_current: bool,
 }
 

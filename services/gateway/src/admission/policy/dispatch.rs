@@ -1,5 +1,6 @@
 //! Asks the validating policies for a request.
 
+use setpoint_kinds::expressions::Expressions;
 use setpoint_proto::ApiError;
 
 use super::evaluation;
@@ -10,7 +11,6 @@ use crate::admission::Attributes;
 use crate::admission::conditions::Inputs;
 use crate::admission::request::Versions;
 use crate::admission::surroundings::Surroundings;
-use crate::kinds::expressions::Expressions;
 use crate::offload::offload;
 use crate::registry::Registry;
 

@@ -1,11 +1,11 @@
 //! The evaluation of one policy for one request and one parameter.
 
 use setpoint_cel::{Evaluation, Value};
+use setpoint_kinds::expressions::{Compiled, Expressions};
 use setpoint_proto::admissionregistration::Validation;
 
 use super::hook::Policy;
 use crate::admission::conditions::{Inputs, all_hold, eval};
-use crate::kinds::expressions::{Compiled, Expressions};
 
 /// The cost that the validations of a policy may have together, as upstream's.
 const BUDGET: u64 = 10_000_000;

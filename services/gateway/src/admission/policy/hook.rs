@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use setpoint_kinds::expressions::{self, Expressions, Mutations, Types};
 use setpoint_proto::admissionregistration::{
     MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ParamKind, ParamRef,
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -11,7 +12,6 @@ use setpoint_proto::meta::ObjectMeta;
 
 use crate::admission::constraints::Constraints;
 use crate::admission::hooks::version;
-use crate::kinds::expressions::{self, Expressions, Mutations, Types};
 
 /// A policy, and its bindings in the order of their names. `E` are the expressions of its kind.
 pub(in crate::admission) struct Hook<E> {

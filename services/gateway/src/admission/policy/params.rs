@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use setpoint_codec::Kind;
+use setpoint_kinds::versions;
 use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::admissionregistration::{ParamKind, ParamRef};
@@ -10,7 +11,6 @@ use setpoint_proto::{ApiError, Reason};
 use super::hook::Binding;
 use crate::admission::Attributes;
 use crate::admission::request::document;
-use crate::kinds::view;
 use crate::registry::{
     AtLeast, Filter, ListParams, Registry, RequestContext, RevisionMatch, Target, errors,
 };
@@ -128,7 +128,7 @@ async fn list(
     let mut found = Vec::with_capacity(items.len());
     for item in items {
         let object = errors::readable(item.decode())?;
-        found.push(document(&*view::of_stored(object, kind)));
+        found.push(document(&*versions::of_stored(object, kind)));
     }
     Ok(found)
 }

@@ -1,5 +1,6 @@
 //! The outcome of all policies for one request.
 
+use setpoint_kinds::expressions::Expressions;
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, Reason};
 
@@ -7,7 +8,6 @@ use super::evaluation::Objection;
 use super::hook::{Binding, Policy};
 use super::invocation::Misconfigured;
 use crate::admission::Attributes;
-use crate::kinds::expressions::Expressions;
 use crate::registry::errors;
 
 /// The denials and the warnings so far.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use setpoint_kinds::expressions::{self, Compiled};
 use setpoint_proto::admissionregistration::{
     MatchResources, MutatingWebhook, MutatingWebhookConfiguration, NamedRuleWithOperations,
     RuleWithOperations, ValidatingWebhook, ValidatingWebhookConfiguration,
@@ -12,7 +13,6 @@ use setpoint_proto::meta::ObjectMeta;
 
 use crate::admission::constraints::Constraints;
 use crate::admission::hooks::version;
-use crate::kinds::expressions::{self, Compiled};
 use crate::webhook::Config;
 
 /// The timeout of a webhook that names none.

@@ -1,12 +1,12 @@
 //! The condition `Available` of an APIService, from its Service and endpoints. Reasons and messages are upstream's.
 
 use jiff::Timestamp;
+use setpoint_kinds::apiservice::AVAILABLE;
 use setpoint_model::condition::{FALSE, TRUE};
 use setpoint_proto::apiregistration::ApiServiceCondition;
 use setpoint_proto::core::Service;
 use setpoint_proto::discovery::{Endpoint, EndpointSlice};
 
-use crate::kinds::apiservice::AVAILABLE;
 use crate::outbound::ServiceAddress;
 
 /// The outcome of a check.

@@ -13,10 +13,10 @@ use std::time::Duration;
 use futures::future::join_all;
 use prost::Message;
 use setpoint_codec::{Kind, kinds};
+use setpoint_kinds::Writes;
 use setpoint_store::cache::{Change, ChangeFeed};
 
 use crate::explain::history::differences;
-use crate::kinds::Writes;
 use crate::registry::{Cached, Registry};
 use events::Reporter;
 use histories::Histories;
@@ -40,7 +40,7 @@ pub(crate) async fn watch(registry: Arc<Registry>, instance: String, window: Dur
 
 /// Returns whether writes of the kind change intent or state, so that two writers can undo each other.
 fn is_watched(kind: &Kind) -> bool {
-    crate::kinds::of(kind).writes() == Writes::Changes
+    setpoint_kinds::of(kind).writes() == Writes::Changes
 }
 
 async fn follow(mut changes: ChangeFeed, reporter: &Reporter, window: Duration) {

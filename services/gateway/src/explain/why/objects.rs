@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds::Role;
+use setpoint_kinds::waits::is_settled;
 use setpoint_model::{Key, owner};
 use setpoint_proto::apps::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use setpoint_proto::batch::{CronJob, Job};
@@ -12,8 +14,6 @@ use setpoint_proto::setpoint::{ObjectRef, Observer, WriteType};
 use setpoint_proto::{ApiError, Cause, Reason, Resource};
 
 use crate::explain::history::History;
-use crate::kinds::Role;
-use crate::kinds::waits::is_settled;
 use crate::registry::{AtLeast, Filter, Registry, Target};
 
 /// The maximum number of owners above each other: a ReplicaSet, its Deployment, and room for more.
@@ -87,7 +87,7 @@ impl Related {
             return Ok(related);
         };
         related.owners = owners(registry, &target.namespace, meta).await?;
-        let between: &[fn() -> &'static Kind] = match crate::kinds::of(target.kind).role() {
+        let between: &[fn() -> &'static Kind] = match setpoint_kinds::of(target.kind).role() {
             Role::Workload => &[kind::<ReplicaSet>, kind::<Job>],
             _ if target.kind.is_custom() => &[
                 kind::<CronJob>,

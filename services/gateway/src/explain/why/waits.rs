@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use setpoint_codec::Object;
+use setpoint_kinds::waits::{self, newest, wait};
+use setpoint_kinds::{self as kinds, StoredKind as _};
 use setpoint_proto::core::Pod;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::{ObjectRef, Observer, Wait};
-
-use crate::kinds::waits::{self, newest, wait};
-use crate::kinds::{self, StoredKind as _};
 
 /// The records that an explanation is derived from.
 pub(super) struct Records {

@@ -29,9 +29,9 @@ use axum::body::Body;
 use axum::response::Response;
 use http::request::Parts;
 use setpoint_proto::ApiError;
+use setpoint_kinds::Identity;
 
 use super::not_allowed;
-use crate::kinds::Identity;
 use crate::registry::Registry;
 use crate::request::{Query, Route};
 

@@ -3,38 +3,7 @@
 
 use std::cmp::Reverse;
 
-use setpoint_codec::Kind;
-
-/// The groups in their order. Others follow by name.
-const GROUPS: [&str; 22] = [
-    "",
-    "apiregistration.k8s.io",
-    "apps",
-    "events.k8s.io",
-    "authentication.k8s.io",
-    "authorization.k8s.io",
-    "autoscaling",
-    "batch",
-    "certificates.k8s.io",
-    "networking.k8s.io",
-    "policy",
-    "rbac.authorization.k8s.io",
-    "storage.k8s.io",
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
-    "scheduling.k8s.io",
-    "coordination.k8s.io",
-    "node.k8s.io",
-    "discovery.k8s.io",
-    "resource.k8s.io",
-    "flowcontrol.apiserver.k8s.io",
-    "storagemigration.k8s.io",
-];
-
-/// Returns the place of a group of Kubernetes; `None` for others.
-fn group_rank(group: &str) -> Option<usize> {
-    GROUPS.iter().position(|known| *known == group)
-}
+use setpoint_codec::{Kind, group_rank};
 
 /// The priorities of the groups of custom resources and of their versions, as upstream's.
 const CUSTOM: (i32, i32) = (1000, 100);
@@ -44,7 +13,7 @@ const DISTANCE: i32 = 100;
 
 /// Returns the priorities of the group and of the version of a kind, highest first.
 pub(crate) fn priorities(kind: &Kind) -> (i32, i32) {
-    let place = group_rank(&kind.group).and_then(|place| i32::try_from(place).ok());
+    let place = group_rank(&kind.group).and_then(|rank| i32::try_from(rank).ok());
     let Some(place) = place.filter(|_| !kind.is_custom()) else {
         return CUSTOM;
     };
@@ -55,7 +24,7 @@ pub(crate) fn priorities(kind: &Kind) -> (i32, i32) {
 
 /// Returns the sort key of a group and version: the preferred version of a group comes first.
 pub(in crate::http) fn key<'a>(group: &'a str, version: &'a str) -> impl Ord + use<'a> {
-    let rank = group_rank(group).unwrap_or(GROUPS.len());
+    let rank = group_rank(group).unwrap_or(u32::MAX);
     (rank, group, Reverse(maturity(version)), version)
 }
 

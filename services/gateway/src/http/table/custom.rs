@@ -3,9 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Number, Value};
 use setpoint_codec::Column;
-
-use crate::kinds::age;
-use crate::kinds::json_path::JsonPath;
+use setpoint_kinds::age;
+use setpoint_kinds::json_path::JsonPath;
 
 /// Returns the cell of a column: the first result of its path, as upstream; null if there is none, or one of another type.
 pub(super) fn cell(object: &Value, column: &Column, now: Timestamp) -> Value {

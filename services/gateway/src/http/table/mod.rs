@@ -3,6 +3,8 @@
 //! The columns are proto options of the kind. A cell is computed by the kind (`StoredKind::cell`) or else read from the
 //! object at the column's path.
 
+use setpoint_kinds::{self as kinds, age, versions};
+
 mod custom;
 #[cfg(test)]
 mod tests;
@@ -15,7 +17,6 @@ use setpoint_codec::{Column, Definition, Kind, Object};
 use setpoint_openapi::comments;
 use setpoint_proto::meta::{ListMeta, ObjectMeta};
 
-use crate::kinds::{self, age, view};
 
 /// The part of the object in a row beside its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ pub(super) fn row(object: &dyn Object, include: Include, version: &str, now: Tim
         true => row_of_stored(object, &json, now),
         // The columns are those of the stored kind, so the cells are made from the stored form.
         false => {
-            let stored = view::to_stored(object.clone_box());
+            let stored = versions::to_stored(object.clone_box());
             row_of_stored(&*stored, &json_of(&*stored), now)
         }
     };

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use serde_json::Value;
 use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, update, versions};
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, view};
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::create::Owner;
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{Precondition, prepare_update};
+use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
@@ -70,7 +70,7 @@ impl Registry {
                 Subresource::Scale => slot.insert(apply_scale(context, target, old, patch)?),
                 _ => slot.insert(apply_object(context, target, old, patch)?),
             };
-            prepare_update(&written, old, &mut **new)?;
+            update::prepare(&written, &*old.object, &mut **new)?;
             fields::keep_times(&*old.object, &mut **new);
             Ok(())
         };
@@ -112,7 +112,7 @@ impl Registry {
             );
             return Err(errors::conflict(target, why));
         }
-        let object = view::of_stored(object, target.served);
+        let object = versions::of_stored(object, target.served);
         let created = self
             .create_by(context, target, object, Owner::Recorded)
             .await?;
@@ -131,7 +131,7 @@ fn in_form<'p>(target: &Target, patch: &'p Patch) -> Result<Cow<'p, Patch>, ApiE
     fit.map_err(|problem| refused(ApplyError::Unfit(problem), served, body))?;
     let object = served.from_json(body.to_string().as_bytes())?;
     let mut stored = patch.clone();
-    stored.body = fields::document(&*view::to_stored(object));
+    stored.body = fields::document(&*versions::to_stored(object));
     Ok(Cow::Owned(stored))
 }
 

@@ -2,14 +2,15 @@
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, kind_of};
+use setpoint_kinds as kinds;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::metadata;
 use setpoint_model::{Verb, names};
 use setpoint_proto::core::{Binding, Pod};
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, pod::topology};
+use crate::admission::Attributes;
 use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
@@ -42,9 +43,8 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        if let Some(binding) = object.downcast_mut::<Binding>() {
-            topology::label_binding(binding, self).await?;
-        }
+        let request = Attributes::of_create(context, target);
+        self.plugins().admit(request, &mut *object).await?;
         let chain = self.mutate_body(context, target, &mut object).await?;
         let node = node_of(&*object, target)?;
         let warnings = self.judge_body(context, target, &*object, chain).await?;

@@ -2,18 +2,15 @@
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, create};
 use setpoint_model::{Revision, Verb, names};
 use setpoint_proto::core::Binding;
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::{self as store, Precondition, Write};
+use setpoint_store::{self as store, Write};
 
-use crate::admission::{Attributes, Chain};
-use crate::kinds::resourcequota::{self, Charge};
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, Strategy, limitrange, view};
+use crate::admission::{Attributes, Chain, Reservation};
 use crate::registry::target;
-use crate::registry::write::fencing;
 use crate::registry::write::field_manager;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::stored_value;
@@ -35,11 +32,10 @@ pub(crate) enum Owner {
     Recorded,
 }
 
-/// An object that is ready to be written, with the preconditions of the write.
+/// An object that is ready to be written, with what is reserved for it.
 struct Draft {
     object: Box<dyn Object>,
-    term: fencing::TermChange,
-    preconditions: Vec<Precondition>,
+    reservation: Reservation,
     /// Whether the name is generated, so that a name that exists is replaced by another.
     generated_name: bool,
 }
@@ -121,43 +117,28 @@ impl Registry {
         }
         let mut target = of.clone();
         target.name.clone_from(&object.meta().name);
-        let mut scope = self.check_scope(&target, AtLeast::Any).await?;
         rules.set_requester(&mut *object, &context.user);
-        if let Some(admitting) = rules.admit(&mut *object, &target, self) {
-            admitting.await?;
-        }
+        let request = Attributes::of_create(context, &target);
+        self.plugins.admit(request, &mut *object).await?;
         if chain.mutates() {
             self.mutate_new(context, of, &mut object, generated_name, chain)
                 .await?;
             target.name.clone_from(&object.meta().name);
         }
         target::set_span_attributes(&target);
-        complete_create(rules, &target, &mut *object)?;
+        create::complete(&target, &mut *object)?;
         self.link_create(context, &*object).await;
-        if let Some(checking) = limitrange::check(&target, None, &*object, self) {
-            checking.await?;
-        }
         let request = Attributes::of_create(context, &target).with_object(Some(&*object));
+        self.plugins.check(request).await?;
         chain.judge(&request).await?;
         let warnings = rules.warnings(&*object, None);
-        let mut retry = Retry::begin();
+        let (mut retry, mut at) = (Retry::begin(), AtLeast::Any);
         loop {
-            let allocation = self.allocate(None, &mut *object).await?;
-            let charge = match resourcequota::charge(self, context, &target, None, &*object) {
-                Some(charging) => charging.await?,
-                None => Charge::default(),
-            };
+            let request = Attributes::of_create(context, &target);
+            let mut reservation = self.plugins.reserve(request, &mut *object, at).await?;
+            let requested = reservation.requested.take();
             let draft = Draft {
-                term: fencing::advance(&*self.store, None, &*object).await?,
-                preconditions: scope
-                    .into_iter()
-                    .chain(
-                        allocation
-                            .iter()
-                            .map(|allocation| allocation.precondition.clone()),
-                    )
-                    .chain(charge.preconditions.iter().cloned())
-                    .collect(),
+                reservation,
                 object,
                 generated_name,
             };
@@ -166,13 +147,10 @@ impl Registry {
                     response.warnings = warnings;
                     return Ok(response);
                 }
-                Inserted::Conflict(object) => {
-                    allocation.map_or(object, |allocation| allocation.requested)
-                }
+                Inserted::Conflict(object) => requested.unwrap_or(object),
             };
-            drop(charge);
             retry.wait().await?;
-            scope = self.check_scope(&target, AtLeast::Newest).await?;
+            at = AtLeast::Newest;
         }
     }
 
@@ -273,7 +251,7 @@ impl Registry {
         let mut object = draft.object;
         take_revision(context, &mut *object)?;
         let mut cause = context.cause();
-        draft.term.record_in(&mut cause);
+        draft.reservation.record_in(&mut cause);
         for _ in 0..if draft.generated_name {
             NAME_ATTEMPTS
         } else {
@@ -285,10 +263,8 @@ impl Registry {
             let write_metrics = WriteMetrics::of(&*object, None, &mut cause);
             let value = envelope::of_object(stored, &raw, Some(&cause));
             stored_value::check(target, stored, &raw, &value, None).await?;
-            let write = Write::create(target::path(target), value)
-                .fenced(context.fence.clone())
-                .with_preconditions(draft.preconditions.clone());
-            let write = draft.term.clone().apply_to(write);
+            let write = Write::create(target::path(target), value).fenced(context.fence.clone());
+            let write = draft.reservation.apply_to(write);
             match self.insert_once(context, target, write).await? {
                 Ok(revision) => {
                     write_metrics.count_unless(context.dry_run);
@@ -327,24 +303,6 @@ impl Registry {
             current => Err(store::Error::Conflict { current }),
         })
     }
-}
-
-/// Sets defaults and validates.
-fn complete_create(
-    rules: &dyn Strategy,
-    target: &Target,
-    object: &mut dyn Object,
-) -> Result<(), ApiError> {
-    rules.fill_defaults(object);
-    rules.prepare_create(object);
-    let mut errors = FieldErrors::default();
-    let check_name = |name: &str| rules.check_name(name);
-    metadata::validate(target.kind, object.meta(), check_name, &mut errors);
-    rules.validate(object, &mut errors);
-    rules.validate_create(object, &mut errors);
-    view::validate(target.served, object, None, &mut errors);
-    object.meta_mut().generation = i64::from(rules.counts_generations());
-    errors.into_result(target.served, &target.name)
 }
 
 /// Clears the resourceVersion, which a new object may only have in a dry run. As upstream's, this is the last check.

@@ -2,16 +2,16 @@
 
 use jiff::Timestamp;
 use setpoint_codec::Object;
+use setpoint_kinds as kinds;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
+use setpoint_kinds::validation::metadata::{FOREGROUND, ORPHAN};
 use setpoint_model::Verb;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::admission::Operation;
-use crate::kinds;
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
-use crate::kinds::validation::metadata::{FOREGROUND, ORPHAN};
 use crate::registry::verbs::delete_unreadable;
 use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::{Admission, Change};

@@ -1,12 +1,12 @@
 //! Deletions of objects whose stored values cannot be decoded (upstream: the corrupt object deleter).
 
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_model::Verb;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
 
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::target;
 use crate::registry::write::current::Current;
 use crate::registry::{

@@ -2,16 +2,16 @@
 
 use jiff::Timestamp;
 use setpoint_codec::Object;
+use setpoint_kinds::poddisruptionbudget as budget;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
+use setpoint_kinds::validation::metadata;
 use setpoint_model::{Revision, Selector, condition, pod};
 use setpoint_proto::core::{Pod, PodCondition};
 use setpoint_proto::meta::{DeleteOptions, Status};
 use setpoint_proto::policy::{Eviction, PodDisruptionBudget};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::poddisruptionbudget as budget;
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
-use crate::kinds::validation::metadata;
 use crate::registry::verbs::delete;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;

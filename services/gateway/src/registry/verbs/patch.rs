@@ -4,14 +4,14 @@ mod unfit;
 
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
+use setpoint_kinds::{self as kinds, update, versions};
 use setpoint_model::Verb;
 use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::{self, view};
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{Precondition, prepare_update};
+use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::write::field_manager;
@@ -70,7 +70,7 @@ impl Registry {
             } else {
                 slot.insert(new)
             };
-            prepare_update(&written, old, &mut **new)?;
+            update::prepare(&written, &*old.object, &mut **new)?;
             field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
@@ -96,7 +96,7 @@ impl Patch {
         now.meta_mut().resource_version = old.revision.to_string();
         now = match target.subresource {
             Subresource::Scale => Box::new(scale::of(&*now)?),
-            _ => view::of_stored(now, target.served),
+            _ => versions::of_stored(now, target.served),
         };
         let kind = now.kind();
         let document = errors::readable(serde_json::from_slice(&now.to_json()))?;
@@ -105,7 +105,7 @@ impl Patch {
         let warnings = (self.check)(kind, json.as_bytes())?;
         let decoded = kind.from_json(json.as_bytes());
         let decoded = decoded.map_err(|error| unfit::error(self, kind, &patched, error))?;
-        let mut new = view::to_stored(decoded);
+        let mut new = versions::to_stored(decoded);
         if resets_managers(&patched) {
             new.meta_mut().managed_fields = vec![ManagedFieldsEntry::default()];
         }

@@ -1,15 +1,15 @@
 //! The subresource `scale`: the number of replicas.
 
 use setpoint_codec::Object;
+use setpoint_kinds as kinds;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
+use setpoint_kinds::validation::metadata;
 use setpoint_model::names;
 use setpoint_proto::ApiError;
 use setpoint_proto::autoscaling::{Scale, ScaleSpec, ScaleStatus};
 use setpoint_proto::meta::ObjectMeta;
 
-use crate::kinds;
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
-use crate::kinds::validation::metadata;
 use crate::registry::{ObjectResponse, Target, errors};
 
 /// Returns the scale of an object; `MethodNotAllowed` if its kind has none.

@@ -2,14 +2,14 @@
 
 use jiff::Timestamp;
 use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_model::Key;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
 use setpoint_proto::{ApiError, Reason, Resource};
 
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors, target};
 use crate::request::service_account::{Bound, Claims, ISSUER, Reference, internal, username};
 

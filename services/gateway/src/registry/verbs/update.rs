@@ -1,14 +1,14 @@
 //! The verb `update`: the whole object, its status, or its scale.
 
 use setpoint_codec::Object;
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, update};
 use setpoint_model::Verb;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
-use crate::kinds::validation::metadata;
-use crate::kinds::{self, view};
 use crate::registry::verbs::scale;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
@@ -114,7 +114,7 @@ impl Registry {
             let new = slot.as_mut();
             let new = new.expect("the slot has the object of the request");
             complete(new.meta_mut(), old.object.meta());
-            prepare_update(target, old, &mut **new)?;
+            update::prepare(target, &*old.object, &mut **new)?;
             field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
@@ -139,7 +139,7 @@ impl Registry {
             precondition.check(target, old)?;
             let new = slot.insert(old.object.clone_box());
             kinds::of(target.kind).set_replicas(&mut **new, replicas);
-            prepare_update(&written, old, &mut **new)?;
+            update::prepare(&written, &*old.object, &mut **new)?;
             field_manager::updated(context, target.subresource, old, &mut **new);
             Ok(())
         };
@@ -206,78 +206,4 @@ impl Precondition {
         }
         Ok(())
     }
-}
-
-/// Prepares the update `new` of `old`: restores what it may not change, and sets defaults.
-///
-/// # Errors
-/// `BadRequest` when its namespace or name is not that of the target.
-pub(crate) fn prepare_update(
-    target: &Target,
-    old: &Current,
-    new: &mut dyn Object,
-) -> Result<(), ApiError> {
-    let (rules, part, was) = (kinds::of(target.kind), target.subresource, &*old.object);
-    metadata::prepare_update(new.meta_mut(), was.meta(), target)?;
-    match part {
-        Subresource::Approval | Subresource::Finalize => {
-            rules.prepare_part_update(new, was, part);
-            return Ok(());
-        }
-        Subresource::Status => rules.prepare_status_update(new, was),
-        part if part.is_part_of_spec() => rules.prepare_part_update(new, was, part),
-        _ => rules.prepare_update(new, was),
-    }
-    rules.fill_defaults(new);
-    Ok(())
-}
-
-/// Validates a prepared update, and counts its generation.
-///
-/// # Errors
-/// `Invalid`.
-pub(crate) fn validate_update(
-    target: &Target,
-    old: &Current,
-    new: &mut dyn Object,
-) -> Result<(), ApiError> {
-    let (rules, part, was) = (kinds::of(target.kind), target.subresource, &*old.object);
-    let mut errors = FieldErrors::default();
-    match part {
-        Subresource::Status => {
-            metadata::validate_status_update(target.kind, new.meta(), was.meta(), &mut errors);
-            rules.validate_status_update(new, was, &mut errors);
-        }
-        Subresource::Approval | Subresource::Finalize => {
-            metadata::validate_status_update(target.kind, new.meta(), was.meta(), &mut errors);
-            rules.validate_part_update(new, was, part, &mut errors);
-        }
-        part if part.is_part_of_spec() => {
-            metadata::validate_update(new.meta(), was.meta(), &mut errors);
-            rules.validate_part_update(new, was, part, &mut errors);
-        }
-        _ => validate_whole(target, was, new, &mut errors),
-    }
-    errors.into_result(target.served, &new.meta().name)?;
-    if rules.counts_generations() && changes_intent(part) {
-        let changed = rules.intent_changed(new, was);
-        new.meta_mut().generation = was.meta().generation + i64::from(changed);
-    }
-    Ok(())
-}
-
-fn validate_whole(target: &Target, was: &dyn Object, new: &dyn Object, errors: &mut FieldErrors) {
-    let rules = kinds::of(target.kind);
-    let check_name = |name: &str| rules.check_name(name);
-    metadata::validate(target.kind, new.meta(), check_name, errors);
-    metadata::validate_update(new.meta(), was.meta(), errors);
-    rules.validate(new, errors);
-    rules.validate_update(new, was, errors);
-    view::validate(target.served, new, Some(was), errors);
-}
-
-/// Returns whether an update of a part can change the intent.
-fn changes_intent(part: Subresource) -> bool {
-    use Subresource::{Approval, Finalize, Status};
-    !matches!(part, Status | Approval | Finalize)
 }

@@ -1,15 +1,14 @@
 //! A change of a stored object, and the request that policies and webhooks see it as.
 
 use setpoint_codec::{Object, fields};
+use setpoint_kinds::{self as kinds, update};
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::DeleteOptions;
 
 use crate::admission::{Attributes, Chain, Operation};
-use crate::kinds;
 use crate::offload::offload;
 use crate::registry::conversion::Ownership;
 use crate::registry::verbs::scale;
-use crate::registry::verbs::update::{prepare_update, validate_update};
 use crate::registry::write::current::Current;
 use crate::registry::{Registry, Subresource, Target};
 
@@ -87,7 +86,7 @@ impl Registry {
         if change.validates || changed {
             let bytes = change.bytes.max(old.raw.len());
             offload(bytes, || {
-                validate_update(&target.written(), old, &mut **new)
+                update::validate(&target.written(), &*old.object, &mut **new)
             })
             .await?;
         }
@@ -131,7 +130,7 @@ fn take(
         }
         _ => *new = form,
     }
-    prepare_update(&target.written(), old, &mut **new)?;
+    update::prepare(&target.written(), &*old.object, &mut **new)?;
     fields::keep_times(&*old.object, &mut **new);
     Ok(())
 }

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use setpoint_codec::fields::{self, Edit, FieldSet};
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds::{self as kinds, Paths};
 
-use crate::kinds::{self, Paths};
 use crate::registry::write::current::Current;
 use crate::registry::{RequestContext, Subresource};
 

@@ -2,23 +2,19 @@
 //! write came first.
 
 use setpoint_codec::{Object, envelope};
+use setpoint_kinds as kinds;
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
 use crate::admission::{Attributes, Chain, Operation};
-use crate::kinds::persistentvolumeclaim::expansion;
-use crate::kinds::pod::resize_capacity;
-use crate::kinds::resourcequota::{self, Charge};
-use crate::kinds::{self, limitrange};
 use crate::offload::offload;
 use crate::registry::target;
 use crate::registry::write::change::{Change, in_form};
 use crate::registry::write::current::Current;
-use crate::registry::write::fencing;
 use crate::registry::write::retry::Retry;
 use crate::registry::write::stored_value;
 use crate::registry::write::write_metrics::WriteMetrics;
-use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
 
 /// Computes the new object from the current one. The slot passes in a copy of the object of the request, if there is one, and passes
 /// out the new object.
@@ -140,6 +136,7 @@ impl Registry {
             operation: admission.operation,
             object: None,
             old: old.as_deref(),
+            old_cause: current.cause.as_ref(),
             options: admission.options,
         };
         let admitting = self.admit_change(change, &request, current, new, &mut chain);
@@ -175,22 +172,20 @@ impl Registry {
         if deletion_is_complete(&*new) {
             return self.remove(context, target, old, new).await;
         }
-        let was = Some(&*old.object);
-        if let Some(checking) = limitrange::check(target, was, &*new, self) {
-            checking.await?;
-        }
-        if let Some(checking) = expansion::check(target, &*old.object, &*new, self) {
-            checking.await?;
-        }
-        if let Some(checking) = resize_capacity::check(target, &*old.object, &*new, self) {
-            checking.await?;
-        }
-        let allocation = self.allocate(was, &mut *new).await?;
-        let charge = match resourcequota::charge(self, context, target, was, &*new) {
-            Some(charging) => charging.await?,
-            None => Charge::default(),
+        let request = Attributes {
+            context,
+            target,
+            operation: Operation::Update,
+            object: None,
+            old: Some(&*old.object),
+            old_cause: old.cause.as_ref(),
+            options: None,
         };
-        let term = fencing::advance(&*self.store, Some(&old), &*new).await?;
+        self.plugins()
+            .check(request.with_object(Some(&*new)))
+            .await?;
+        let reservation = self.plugins().reserve(request, &mut *new, AtLeast::Any);
+        let reservation = reservation.await?;
         let converted = self.in_storage_version(target, &*new).await?;
         let raw = converted.as_deref().unwrap_or(&*new).encode();
         let stored = |response| Ok(Attempt::Done(Updated::Stored(response)));
@@ -207,7 +202,7 @@ impl Registry {
             return stored(self.written(new, converted, &raw, at).await);
         }
         let mut cause = context.cause();
-        term.record_in(&mut cause);
+        reservation.record_in(&mut cause);
         let write_metrics = WriteMetrics::of(&*new, Some(&old), &mut cause);
         let written = converted.as_deref().unwrap_or(&*new);
         let value = envelope::of_object(written, &raw, Some(&cause));
@@ -219,13 +214,8 @@ impl Registry {
         }
         self.link_update(context, &old, &*new).await;
         let write = Write::update(target::path(target), old.revision, value);
-        let write = write.fenced(context.fence.clone()).with_preconditions(
-            allocation
-                .iter()
-                .map(|allocation| allocation.precondition.clone())
-                .chain(charge.preconditions.iter().cloned()),
-        );
-        match self.store.commit(term.apply_to(write)).await {
+        let write = reservation.apply_to(write.fenced(context.fence.clone()));
+        match self.store().commit(write).await {
             Ok(revision) => {
                 write_metrics.count_unless(context.dry_run);
                 let at = (revision, Some(cause));
@@ -243,7 +233,16 @@ impl Registry {
         new: Box<dyn Object>,
     ) -> Result<Attempt, ApiError> {
         let cause = context.cause();
-        let term = fencing::end_term(&*self.store, &old).await?;
+        let request = Attributes {
+            context,
+            target,
+            operation: Operation::Delete,
+            object: None,
+            old: Some(&*old.object),
+            old_cause: old.cause.as_ref(),
+            options: None,
+        };
+        let reservation = self.plugins().release(request).await?;
         let write = Write::delete(target::path(target), old.revision);
         let write = write.fenced(context.fence.clone()).because(cause.clone());
         let revision = match context.dry_run {
@@ -251,7 +250,7 @@ impl Registry {
                 .check_fence(target, context)
                 .await
                 .map(|()| Ok(old.revision))?,
-            false => self.store.commit(term.apply_to(write)).await,
+            false => self.store().commit(reservation.apply_to(write)).await,
         };
         match revision {
             Ok(revision) => {

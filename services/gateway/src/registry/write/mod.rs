@@ -1,13 +1,10 @@
 //! The steps of a write, from the current object to the transaction.
 
-pub(crate) mod allocation;
 pub(crate) mod change;
 pub(crate) mod current;
-#[warn(clippy::arithmetic_side_effects)]
-pub(crate) mod fencing;
+mod fencing;
 pub(crate) mod field_manager;
 pub(crate) mod guaranteed_update;
-pub(crate) mod namespace_lifecycle;
 pub(crate) mod retry;
 pub(crate) mod stored_value;
 mod trace_links;

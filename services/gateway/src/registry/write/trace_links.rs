@@ -5,11 +5,11 @@
 //! status or adds a finalizer, of the object itself.
 
 use setpoint_codec::Object;
+use setpoint_kinds as kinds;
 use setpoint_model::{Key, owner};
 use setpoint_proto::Cause;
 use setpoint_telemetry::Span;
 
-use crate::kinds;
 use crate::registry::write::current::Current;
 use crate::registry::{AtLeast, Registry, RequestContext};
 

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use setpoint_codec::{Kind, Object};
+use setpoint_kinds::{self as kinds, Writes};
 use setpoint_proto::Cause;
 
-use crate::kinds::{self, Writes};
 use crate::metrics;
 use crate::registry::write::current::Current;
 

@@ -27,7 +27,7 @@ mod reviews;
 mod streams;
 mod telemetry;
 mod unreadable;
-mod views;
+mod versions;
 mod watch;
 mod watch_socket;
 mod webhook;

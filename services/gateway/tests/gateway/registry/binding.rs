@@ -110,3 +110,75 @@ async fn a_bound_pod_gets_the_labels_and_annotations_of_the_binding() {
     assert_eq!(web.metadata.labels, expected);
     assert_eq!(web.metadata.annotations["note"], "once");
 }
+
+/// A change of a binding, given the uid and the resourceVersion of the Pod, and the reason of the error.
+type Case = (fn(&mut Binding, &str, &str), Option<Reason>);
+
+#[tokio::test]
+async fn a_binding_names_a_node_and_may_name_the_version_of_its_pod() {
+    const CASES: [Case; 15] = [
+        (|_, _, _| {}, None),
+        (|it, _, _| it.target.kind = "Node".into(), None),
+        (
+            |it, _, _| it.target.kind = "unknown".into(),
+            Some(Reason::BadRequest),
+        ),
+        (
+            |it, _, _| it.target = Default::default(),
+            Some(Reason::BadRequest),
+        ),
+        (|it, _, _| it.target.name.clear(), Some(Reason::BadRequest)),
+        (
+            |it, _, _| it.metadata.name = "other".into(),
+            Some(Reason::BadRequest),
+        ),
+        (
+            |it, _, _| it.metadata.namespace = "other".into(),
+            Some(Reason::BadRequest),
+        ),
+        (|it, uid, revision| precondition(it, uid, revision), None),
+        (|it, uid, _| precondition(it, uid, ""), None),
+        (|it, _, revision| precondition(it, "", revision), None),
+        (
+            |it, uid, _| precondition(it, uid, "1"),
+            Some(Reason::Conflict),
+        ),
+        (|it, _, _| precondition(it, "", "1"), Some(Reason::Conflict)),
+        (
+            |it, _, revision| precondition(it, "other", revision),
+            Some(Reason::Conflict),
+        ),
+        (
+            |it, _, _| precondition(it, "other", ""),
+            Some(Reason::Conflict),
+        ),
+        (
+            |it, _, _| precondition(it, "other", "1"),
+            Some(Reason::Conflict),
+        ),
+    ];
+    for (number, (change, expected)) in CASES.into_iter().enumerate() {
+        let gateway = TestGateway::start().await;
+        let web = gateway.create(&pod("web")).await.unwrap().metadata;
+        let mut binding = Binding::default();
+        binding.metadata.name = "web".into();
+        binding.target.name = "node-1".into();
+        change(&mut binding, &web.uid, &web.resource_version);
+        let target = target::<Pod>("web", "binding");
+        let context = RequestContext::default();
+        let outcome = gateway
+            .registry
+            .create(&context, &target, Box::new(binding))
+            .await;
+        assert_eq!(
+            outcome.err().map(|error| error.reason),
+            expected,
+            "case {number}"
+        );
+    }
+}
+
+fn precondition(binding: &mut Binding, uid: &str, revision: &str) {
+    binding.metadata.uid = uid.into();
+    binding.metadata.resource_version = revision.into();
+}

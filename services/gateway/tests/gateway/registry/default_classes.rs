@@ -6,6 +6,8 @@ use setpoint_proto::networking::{Ingress, IngressClass};
 use setpoint_proto::node::{RuntimeClass, Scheduling};
 use setpoint_proto::storage::StorageClass;
 
+use setpoint_proto::scheduling::PriorityClass;
+
 use crate::registry::gateway::{TestGateway, pod};
 
 fn claim(name: &str) -> PersistentVolumeClaim {
@@ -84,4 +86,25 @@ async fn a_pod_gets_overhead_and_scheduling_of_its_class() {
     assert_eq!(pod.spec.overhead["cpu"].string, "250m");
     assert_eq!(pod.spec.node_selector["sandbox"], "yes");
     assert!(pod.spec.tolerations.contains(&toleration));
+}
+
+#[tokio::test]
+async fn there_is_only_one_default_priority_class() {
+    let gateway = TestGateway::start().await;
+    let class = |name: &str, default| {
+        let mut class = PriorityClass::default();
+        class.metadata.name = name.into();
+        class.global_default = default;
+        class
+    };
+    gateway.create(&class("one", true)).await.unwrap();
+    let created = gateway.create(&class("two", true)).await.unwrap_err();
+    let text = "PriorityClass one is already marked as default. Only one default can exist";
+    assert!(created.message.contains(text), "{created}");
+    gateway.create(&class("two", false)).await.unwrap();
+    let updated = gateway.update(&class("two", true)).await.unwrap_err();
+    assert!(updated.message.contains(text), "{updated}");
+    let mut one = class("one", true);
+    one.description = "first".into();
+    gateway.update(&one).await.unwrap();
 }

@@ -25,4 +25,3 @@ mod scale;
 mod status;
 mod subresources;
 mod update;
-mod validation;

@@ -244,3 +244,70 @@ async fn requests_cannot_be_updated_or_patched() {
         assert_eq!(error.reason, Reason::MethodNotAllowed);
     }
 }
+
+#[tokio::test]
+async fn ephemeral_containers_are_added_and_stay() {
+    let gateway = TestGateway::start().await;
+    let mut web = gateway.create(&pod("web")).await.unwrap();
+    assert_eq!(web.metadata.generation, 1);
+    let debug = json!([{"name": "debug", "image": "busybox"}]);
+    web.spec.ephemeral_containers = serde_json::from_value(debug).unwrap();
+    web.spec.containers[0].image = "other".into();
+    web.metadata.labels = [("a".to_owned(), "b".to_owned())].into();
+    let web = gateway
+        .update_part("ephemeralcontainers", &web)
+        .await
+        .unwrap();
+    assert_eq!(web.metadata.generation, 2);
+    assert_eq!(web.spec.containers[0].image, "nginx:1.25");
+    assert!(web.metadata.labels.is_empty());
+    let common = &web.spec.ephemeral_containers[0].ephemeral_container_common;
+    assert_eq!(common.image_pull_policy, "Always");
+    let mut changed = web.clone();
+    changed.spec.ephemeral_containers[0]
+        .ephemeral_container_common
+        .image = "other".into();
+    let error = gateway
+        .update_part("ephemeralcontainers", &changed)
+        .await
+        .unwrap_err();
+    assert!(error.message.contains("may not be changed"), "{error}");
+    changed.spec.ephemeral_containers.clear();
+    let error = gateway
+        .update_part("ephemeralcontainers", &changed)
+        .await
+        .unwrap_err();
+    assert!(error.message.contains("may not be removed"), "{error}");
+    // An update of the whole Pod cannot add any.
+    let whole = json!({"spec": {"ephemeralContainers": [{"name": "two", "image": "busybox"}]}});
+    let whole = gateway.patch::<Pod>("web", Type::Strategic, whole).await;
+    assert!(
+        whole
+            .unwrap_err()
+            .message
+            .contains("pod updates may not change fields")
+    );
+}
+
+#[tokio::test]
+async fn a_pod_that_runs_is_resized_only_if_its_node_can_do_that() {
+    let gateway = TestGateway::start().await;
+    let mut web = pod("web");
+    let resources = json!({"requests": {"cpu": "1"}});
+    web.spec.containers[0].resources = serde_json::from_value(resources).unwrap();
+    let mut web = gateway.create(&web).await.unwrap();
+    let status = json!([{"name": "web", "image": "a", "imageID": "", "ready": true, "restartCount": 0, "state": {"running": {}}}]);
+    web.status.container_statuses = serde_json::from_value(status).unwrap();
+    let mut web = gateway.report(&web).await.unwrap();
+    let larger = json!({"requests": {"cpu": "2"}});
+    web.spec.containers[0].resources = serde_json::from_value(larger).unwrap();
+    let error = gateway.update_part("resize", &web).await.unwrap_err();
+    let text = "Pod running on node without support for resize";
+    assert!(error.message.contains(text), "{error}");
+    web.status.container_statuses[0].resources = Some(Default::default());
+    gateway.report(&web).await.unwrap();
+    web.metadata.resource_version.clear();
+    let web = gateway.update_part("resize", &web).await.unwrap();
+    assert_eq!(web.metadata.generation, 2);
+    assert_eq!(web.spec.containers[0].resources.requests["cpu"].string, "2");
+}

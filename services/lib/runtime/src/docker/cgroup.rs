@@ -43,7 +43,7 @@ enum Hierarchy {
     V1 {
         cpu: PathBuf,
         memory: PathBuf,
-        /// Those of all controllers, in each of which the engine makes cgroups.
+        /// The folders of all controllers. The engine makes cgroups in each of them.
         all: Vec<PathBuf>,
     },
     /// One for all controllers.
@@ -79,7 +79,7 @@ impl Cgroups {
     /// Makes the cgroup of a Pod.
     ///
     /// # Errors
-    /// Of the file system.
+    /// If the file system refuses it.
     pub fn create(&self, uid: &str, limits: Limits) -> io::Result<()> {
         self.prepare()?;
         for mount in self.hierarchy.limiting() {
@@ -107,7 +107,7 @@ impl Cgroups {
     /// Sets the limits of a Pod.
     ///
     /// # Errors
-    /// Of the kernel, for example if a container may have more CPU.
+    /// If the kernel refuses it, for example because a container may have more CPU.
     pub fn set(&self, uid: &str, limits: Limits) -> io::Result<()> {
         let (least, most) = SHARES;
         let shares = limits.millicpu_share.saturating_mul(1024) / 1000;

@@ -20,7 +20,7 @@ use super::identity::{CLUSTER, NODE, UID, filter};
 use super::{Shared, volume};
 use crate::{Container, ContainerId, ContainerSpace, DiskUsage, Error, Space};
 
-/// The maximum number of concurrent requests, for each of which the engine walks through files.
+/// Maximum number of concurrent requests. The engine walks through files for each of them.
 const CONCURRENCY: usize = 2;
 /// The time within which a container or the volumes of a Pod must be measured.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -12,11 +12,11 @@ use tracing::{debug, info};
 
 use super::Shared;
 
-/// When images were pulled and last used, by their [familiar names](familiar).
+/// The times at which images were pulled and last used, by their [familiar names](familiar).
 #[derive(Debug, Default)]
 pub struct Records(HashMap<String, Record>);
 
-/// When an image was pulled and last used.
+/// The times at which an image was pulled and last used.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pulled: Instant,

@@ -216,7 +216,7 @@ impl Shared {
         let Ok(_slot) = self.image_volumes.slot.acquire().await else {
             return Ok(());
         };
-        // What an agent has left that ended meanwhile.
+        // An agent that has ended meanwhile may have left a volume of this name.
         self.discard(name)
             .await
             .map_err(|error| error.to_string())?;
@@ -320,7 +320,7 @@ impl Shared {
         }
     }
 
-    /// Forgets the image volumes of a Pod and removes those that nobody else uses. `removed` are its containers.
+    /// Forgets the image volumes of a Pod and removes those that no other Pod uses. `removed` are its containers.
     pub(super) async fn release_image_volumes(&self, uid: &str, removed: &[ContainerSummary]) {
         let left = self.image_volumes.forget(uid);
         let left: Vec<_> = left.iter().map(|id| self.name_of(id)).collect();

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bollard::models::{ContainerCreateBody, ContainerInspectResponse};
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse, Mount};
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use setpoint_model::Key;
 
@@ -12,7 +12,9 @@ use super::creation::Created;
 use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::state::{EngineState, address, identity};
 use super::{Pause, Shared, create, engine_error, resolv_conf, termination, volume};
-use crate::{ContainerConfig, Error, ImageOrigin, Processes, Pull, SandboxConfig, pod_label};
+use crate::{
+    ContainerConfig, ContainerId, Error, ImageOrigin, Processes, Pull, SandboxConfig, pod_label,
+};
 
 impl Shared {
     /// Creates and starts a Pod's pause container, unless it runs, and fills the Pod's volumes.
@@ -123,71 +125,85 @@ impl Shared {
         self: &Arc<Self>,
         mut config: ContainerConfig,
     ) -> Result<(ContainerInspectResponse, ImageOrigin), Error> {
-        let id = &config.id.clone();
-        let pod = self.table.lock().key(&id.uid);
-        let pod = pod.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
+        let (uid, name) = (config.id.uid.clone(), config.id.name.clone());
+        let unknown = || Error::Unknown(uid.clone());
+        let pod = self.table.lock().key(&uid).ok_or_else(unknown)?;
         self.resolve_image_volumes(&pod, &mut config).await?;
-        let container_key = (id.uid.clone(), id.name.clone());
-        let images = &self.images;
-        let origin = images
-            .ensure(&pod, container_key, &config.image, config.pull)
-            .await?;
-        let pause = self.pauses.lock().get(&id.uid).cloned();
-        let pause = pause.ok_or_else(|| Error::Unknown(id.uid.clone()))?;
+        let (key, image) = ((uid.clone(), name), &config.image);
+        let origin = self.images.ensure(&pod, key, image, config.pull).await?;
+        let pause = self.pauses.lock().get(&uid).cloned();
+        let pause = pause.ok_or_else(unknown)?.runtime_id;
         let user = self.image_user(&config).await?;
         self.verify(&config, &pod, &user)?;
         let identity = Identity::of(pod, &config);
         let _bound = self.bind_sub_paths(&mut config).await?;
-        let engine = &self.engine;
-        let message = &config.termination_message;
-        let file = self.message_file(&identity, message).await;
-        let file =
-            file.map_err(|error| engine_error(format!("create the message file of {id}"), error))?;
-        let replaced = config
-            .mounts
-            .iter()
-            .any(|mount| mount.path == resolv_conf::PATH);
-        let resolver = match &config.dns {
-            Some(dns) if !replaced => {
-                Some(Box::pin(self.resolv_conf(&id.uid, &pause.runtime_id, dns)).await)
-            }
-            _ => None,
-        };
-        let resolver = resolver.transpose().map_err(|error| {
-            engine_error(format!("write the resolver configuration of {id}"), error)
-        })?;
-        let processes = match &config.processes {
-            Processes::Own => None,
-            Processes::OfPod => Some(pause.runtime_id.clone()),
-            Processes::Of(target) => Some(self.table.lock().running(target)?.runtime_id.clone()),
-        };
-        let mut body = create::container(
-            engine,
-            &self.node,
-            &identity,
-            &config,
-            &pause.runtime_id,
-            &user,
-            file.into_iter().chain(resolver),
-        );
+        let files = self.own_files(&identity, &config, &pause).await?;
+        let processes = self.shared_processes(&config.processes, &pause)?;
+        let (engine, node) = (&self.engine, &self.node);
+        let mut body = create::container(engine, node, &identity, &config, &pause, &user, files);
         if let Some(host) = &mut body.host_config {
-            host.cgroup_parent = self.cgroup_of(&id.uid);
+            host.cgroup_parent = self.cgroup_of(&uid);
             host.pid_mode = processes.map(|runtime_id| format!("container:{runtime_id}"));
         }
+        let inspected = self.run(&config.id, &identity, body).await?;
+        Ok((inspected, origin))
+    }
+
+    /// Makes the files that only this container has: that of its termination message, and its resolver configuration.
+    async fn own_files(
+        &self,
+        identity: &Identity,
+        config: &ContainerConfig,
+        pause: &str,
+    ) -> Result<impl Iterator<Item = Mount> + use<>, Error> {
+        let id = &config.id;
+        let failed = |what: &str, error| engine_error(format!("{what} of {id}"), error);
+        let file = self.message_file(identity, &config.termination_message);
+        let file = file.await;
+        let file = file.map_err(|error| failed("create the message file", error))?;
+        let mut mounts = config.mounts.iter();
+        let replaced = mounts.any(|mount| mount.path == resolv_conf::PATH);
+        let resolver = match &config.dns {
+            Some(dns) if !replaced => Some(Box::pin(self.resolv_conf(&id.uid, pause, dns)).await),
+            _ => None,
+        };
+        let resolver = resolver.transpose();
+        let resolver =
+            resolver.map_err(|error| failed("write the resolver configuration", error))?;
+        Ok(file.into_iter().chain(resolver))
+    }
+
+    /// Returns the container of the engine whose processes a container shares; `None` if it has its own.
+    fn shared_processes(
+        &self,
+        processes: &Processes,
+        pause: &str,
+    ) -> Result<Option<String>, Error> {
+        Ok(match processes {
+            Processes::Own => None,
+            Processes::OfPod => Some(pause.to_owned()),
+            Processes::Of(target) => Some(self.table.lock().running(target)?.runtime_id.clone()),
+        })
+    }
+
+    /// Creates a container and starts it, unless an earlier call has; returns its state.
+    async fn run(
+        &self,
+        id: &ContainerId,
+        identity: &Identity,
+        body: ContainerCreateBody,
+    ) -> Result<ContainerInspectResponse, Error> {
         let Created {
             runtime_id,
             is_earlier,
-        } = self.create(&identity, body).await?;
+        } = self.create(identity, body).await?;
+        let client = &self.engine.client;
         // One that has ended would run a second time.
         let started = match is_earlier {
             true => Ok(()),
-            false => self.engine.client.start_container(&runtime_id, None).await,
+            false => client.start_container(&runtime_id, None).await,
         };
-        let inspected = self
-            .engine
-            .client
-            .inspect_container(&runtime_id, None)
-            .await;
+        let inspected = client.inspect_container(&runtime_id, None).await;
         let inspected =
             inspected.map_err(|error| engine_error(format!("inspect container {id}"), error))?;
         match (EngineState::of(&inspected), started) {
@@ -196,7 +212,7 @@ impl Shared {
                 Err(engine_error(format!("start container {id}"), error))
             }
             // It was started, or the engine keeps the reason why it was not.
-            _ => Ok((inspected, origin)),
+            _ => Ok(inspected),
         }
     }
 

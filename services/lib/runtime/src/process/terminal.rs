@@ -53,7 +53,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// Sets the size, of which the foreground process is notified.
+    /// Sets the size, and notifies the foreground process.
     pub fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
         let size = Winsize {
             ws_col: columns,

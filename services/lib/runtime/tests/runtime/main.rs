@@ -5,4 +5,12 @@
 mod contract;
 mod docker;
 mod process;
-mod support;
+mod simulated;
+
+use setpoint_runtime::contract::Machine;
+
+/// The machine of the tests.
+const MACHINE: Machine = Machine {
+    free_port: setpoint_testkit::free_port,
+    processes_with: setpoint_testkit::processes_with,
+};

@@ -308,14 +308,18 @@ fn the_last_two_attempts_at_a_restarted_container_are_kept() {
 fn a_planned_start_gives_the_reason_why_the_container_does_not_run() {
     let because = |simulation: &Simulation| plan(&simulation.world).steps.last().unwrap().because;
     let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
-    simulation.execute(Action::RunSandbox { ip: crate::simulation::IP });
+    simulation.execute(Action::RunSandbox {
+        ip: crate::simulation::IP,
+    });
     assert_eq!(because(&simulation), "the container was never started");
     simulation.converge();
     simulation.exit("web", 1);
     let restarted = "the container ended and its restart policy applies";
     assert_eq!(because(&simulation), restarted);
     simulation.lose_sandbox();
-    simulation.execute(Action::RunSandbox { ip: crate::simulation::IP });
+    simulation.execute(Action::RunSandbox {
+        ip: crate::simulation::IP,
+    });
     let lost = "the container ended in a sandbox that is lost";
     assert_eq!(because(&simulation), lost);
 }

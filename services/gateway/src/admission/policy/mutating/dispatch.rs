@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use setpoint_codec::Object;
+use setpoint_kinds::expressions::Mutations;
 use setpoint_proto::ApiError;
 
 use super::failure::Failures;
@@ -14,7 +15,6 @@ use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, Operation, internal, replacement};
-use crate::kinds::expressions::Mutations;
 use crate::offload::offload;
 use crate::registry::Registry;
 

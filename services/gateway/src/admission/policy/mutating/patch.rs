@@ -3,11 +3,11 @@
 use serde_json::Value;
 use setpoint_cel::{Error, Evaluation};
 use setpoint_codec::{Kind, Object, fields, patch, strict};
+use setpoint_kinds::expressions::{Mutations, Patch, PatchType};
 use setpoint_proto::ApiError;
 
 use crate::admission::conditions::{Inputs, OUT_OF_BUDGET};
 use crate::admission::internal;
-use crate::kinds::expressions::{Mutations, Patch, PatchType};
 
 /// The cost that an expression may have with the variables that it uses, as upstream's.
 const BUDGET: u64 = 10_000_000;

@@ -5,12 +5,12 @@ use prost_reflect::Kind as Scalar;
 use serde_json::Value;
 use setpoint_codec::rules::{self, Field, Message};
 use setpoint_codec::{Error, Kind};
+use setpoint_kinds::validation::field_errors::FieldErrors;
+use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::patch_request::Type;
 
 use super::Patch;
-use crate::kinds::validation::field_errors::FieldErrors;
-use crate::kinds::validation::field_path::FieldPath;
 
 /// Returns the error of a patched document that could not be decoded as an object of `kind`.
 pub(super) fn error(patch: &Patch, kind: &Kind, patched: &Value, error: Error) -> ApiError {

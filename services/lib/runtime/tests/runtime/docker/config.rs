@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use bollard::models::ContainerInspectResponse;
 use futures::StreamExt as _;
+use setpoint_runtime::contract::IMAGE;
+use setpoint_runtime::contract::{
+    ALL_OUTPUT, TIMEOUT, container, id, resources, sandbox, sandbox_with, uid,
+};
 use setpoint_runtime::{
     Console, ContainerConfig, Dns, Error, Hosts, Input, LogOptions, Output, Processes,
     Runtime as _, SandboxConfig, Security, Streams, TerminationMessage, VolumeKind,
 };
 
-use crate::support::docker::{IMAGE, client, fixture};
-use crate::support::{ALL_OUTPUT, TIMEOUT, container, id, resources, sandbox, sandbox_with, uid};
+use super::fixture::{client, fixture};
 
 #[tokio::test]
 async fn a_container_runs_as_its_pod_describes_it() {

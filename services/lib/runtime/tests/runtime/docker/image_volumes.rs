@@ -1,14 +1,16 @@
 //! Volumes with the content of an image, seen from inside of containers.
 
 use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveImageOptions};
+use setpoint_runtime::contract::IMAGE;
+use setpoint_runtime::contract::{Fixture, TIMEOUT, container, id, sandbox_with, uid};
 use setpoint_runtime::docker::{Docker, Settings};
 use setpoint_runtime::{
     ContainerConfig, Error, ImageVolume, LogOptions, Mount, Pull, Runtime as _, VolumeKind,
 };
 use tokio::time::timeout;
 
-use crate::support::docker::{IMAGE, client, fixture, fixture_with, import, settings};
-use crate::support::{Fixture, TIMEOUT, container, docker, id, sandbox_with, uid};
+use super::fixture as docker;
+use super::fixture::{client, fixture, fixture_with, import, settings};
 
 fn mount(reference: &str, path: &str, sub_path: &str) -> Mount {
     Mount {

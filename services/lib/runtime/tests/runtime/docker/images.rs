@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use bollard::query_parameters::PushImageOptionsBuilder;
 use futures::TryStreamExt as _;
+use setpoint_runtime::contract::{Fixture, container, sandbox, uid};
 use setpoint_runtime::docker::Docker;
 use setpoint_runtime::{Error, ImageOrigin, Pull, Runtime as _};
 use setpoint_testkit::ImageRegistry;
 
-use crate::support::docker::{client, fixture};
-use crate::support::{Fixture, container, docker, sandbox, uid};
+use super::fixture as docker;
+use super::fixture::{client, fixture};
 
 async fn reason(fixture: &Fixture<Docker>, pull: Pull) -> &'static str {
     let mut config = container(0, &[]);

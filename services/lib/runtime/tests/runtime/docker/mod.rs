@@ -1,6 +1,8 @@
 //! The docker runtime: external kills, memory limits, networks, and restarts of the agent.
 
+pub mod answers;
 mod config;
+pub mod fixture;
 mod image_volumes;
 mod images;
 mod pod_resources;
@@ -13,11 +15,13 @@ use std::time::Duration;
 
 use bollard::query_parameters::{KillContainerOptions, ListContainersOptionsBuilder};
 use futures::TryStreamExt as _;
+use setpoint_runtime::contract::{
+    Fixture, TIMEOUT, container, id, pod, resources, sandbox, sandbox_with, uid,
+};
 use setpoint_runtime::docker::{ConnectError, Docker, Engine, Settings, sweep};
 use setpoint_runtime::{Runtime, Sandbox, State, VolumeKind};
 
-use crate::support::docker::{client, cluster, fixture, fixture_with, settings};
-use crate::support::{Fixture, TIMEOUT, container, id, pod, resources, sandbox, sandbox_with, uid};
+use self::fixture::{client, cluster, fixture, fixture_with, settings};
 
 /// Returns a client and a fixture, or ends the test if there is no engine.
 macro_rules! engine_or_skip {

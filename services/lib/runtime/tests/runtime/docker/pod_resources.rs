@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use bollard::Docker as Client;
 use bollard::models::HostConfig;
+use setpoint_runtime::contract::{Fixture, container, id, resources, sandbox, uid};
 use setpoint_runtime::docker::Docker;
 use setpoint_runtime::{Limits, PodResources, Runtime as _, SandboxConfig};
 
-use crate::support::docker::{client, cluster, fixture};
-use crate::support::{Fixture, container, id, resources, sandbox, uid};
+use super::fixture::{client, cluster, fixture};
 
 fn of_pod(millicpu: i64, memory: i64) -> PodResources {
     let limits = Limits {

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
 use setpoint_runtime::Runtime as _;
+use setpoint_runtime::contract::{Fixture, container, uid};
 use setpoint_runtime::docker::{Docker, Settings};
 use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::{JoinHandle, JoinSet};
 
+use super::fixture::{SOCKET, client, fixture_with, settings};
 use super::kill;
-use crate::support::docker::{SOCKET, client, fixture_with, settings};
-use crate::support::{Fixture, container, uid};
 
 /// Forwards connections from one socket to another until it is cut.
 struct Proxy {

@@ -5,14 +5,15 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use setpoint_runtime::contract::IMAGE;
+use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, uid};
 use setpoint_runtime::docker::Settings;
 use setpoint_runtime::{Runtime as _, State};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use super::first_sandbox;
-use crate::support::docker::{IMAGE, fixture_with, import, settings};
-use crate::support::{POLL_INTERVAL, TIMEOUT, uid};
+use super::fixture::{fixture_with, import, settings};
 
 /// A Docker engine with a directory, a socket and a network namespace of its own, so that it leaves the interfaces of others alone.
 struct PrivateEngine {
@@ -191,7 +192,7 @@ async fn containers_that_outlive_a_restart_of_the_engine_are_kept() {
     assert!(
         fixture
             .runtime
-            .stop(&crate::support::id(0), TIMEOUT)
+            .stop(&setpoint_runtime::contract::id(0), TIMEOUT)
             .await
             .is_err()
     );

@@ -1,9 +1,9 @@
 //! Volumes: sharing, content, modes and groups.
 
+use setpoint_runtime::contract::{ALL_OUTPUT, container, id, sandbox_with, uid};
 use setpoint_runtime::{File, HostPath, LogOptions, Mount, Runtime as _, Volume, VolumeKind};
 
-use crate::support::docker::fixture;
-use crate::support::{ALL_OUTPUT, container, id, sandbox_with, uid};
+use super::fixture::fixture;
 
 /// Returns a mount of a volume at the path of its name.
 fn mount(volume: &str) -> Mount {

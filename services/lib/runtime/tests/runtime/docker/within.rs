@@ -2,11 +2,11 @@
 
 use bollard::exec::{CreateExecOptions, StartExecResults};
 use futures::TryStreamExt as _;
+use setpoint_runtime::contract::{ALL_OUTPUT, container, sandbox_with, uid};
 use setpoint_runtime::docker::{Engine, Settings};
 use setpoint_runtime::{File, Mount, Runtime as _, Volume, VolumeKind};
 
-use crate::support::docker::{client, fixture_of, import_with_libraries, settings};
-use crate::support::{ALL_OUTPUT, container, sandbox_with, uid};
+use super::fixture::{client, fixture_of, import_with_libraries, settings};
 
 fn files(content: &str) -> VolumeKind {
     let file = File {

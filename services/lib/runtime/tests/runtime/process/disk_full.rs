@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use setpoint_runtime::process::Processes;
+use setpoint_runtime::contract::{
+    POLL_INTERVAL, TIMEOUT, container, id, sandbox, sandbox_with, uid,
+};
 use setpoint_runtime::{
     self as runtime, ContainerConfig, LogLimits, LogOptions, Runtime as _, Volume, VolumeKind,
 };
@@ -13,17 +15,15 @@ use setpoint_testkit::SmallDisk;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
+use super::fixture::{OnDisk, process_in};
 use super::wait_until_trap_is_set;
-use crate::support::{
-    Fixture, POLL_INTERVAL, TIMEOUT, container, id, process_in, sandbox, sandbox_with, uid,
-};
 
 const NO_SPACE: &str = "No space left on device (os error 28)";
 /// A grace period that no test reaches.
 const LONG: Duration = Duration::from_secs(1000);
 
 /// Returns an agent with its state on the disk.
-fn agent_on(disk: &SmallDisk) -> Fixture<Processes> {
+fn agent_on(disk: &SmallDisk) -> OnDisk {
     process_in(Arc::new(TempDir::new_in(disk.path()).unwrap()))
 }
 

@@ -1,6 +1,7 @@
 //! The process runtime: process groups, signals, state files, restarts of the agent, and a full disk.
 
 mod disk_full;
+pub mod fixture;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,17 +12,17 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use setpoint_model::hash::fnv32a;
+use setpoint_runtime::contract::{
+    ALL_OUTPUT, POLL_INTERVAL, TIMEOUT, container, id, pod, sandbox, sandbox_with, uid,
+};
 use setpoint_runtime::process::{Processes, sweep};
 use setpoint_runtime::{LogLimits, LogOptions, Mount, Runtime, Security, State, VolumeKind};
 
-use crate::support::{
-    ALL_OUTPUT, Fixture, POLL_INTERVAL, TIMEOUT, container, id, is_alive, pod, process, process_in,
-    sandbox, wait_until_gone,
-};
+use self::fixture::{OnDisk, PROGRAM, is_alive, on_disk, process_in, wait_until_gone};
 
 #[tokio::test]
 async fn a_container_gets_its_environment_and_its_marker() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture.start(0, &["env"]).await;
     fixture.exited(0).await;
     let log = fixture.file(0, "log");
@@ -33,7 +34,7 @@ async fn a_container_gets_its_environment_and_its_marker() {
 
 #[tokio::test]
 async fn a_program_that_does_not_exist_is_a_start_error_that_names_it() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture.start(0, &["no-such-program"]).await;
     let exit = fixture.exited(0).await;
     assert_eq!((exit.code, exit.reason()), (128, "StartError"));
@@ -57,7 +58,7 @@ async fn a_container_runs_as_the_requested_user_and_gains_no_privileges() {
     if !is_root() {
         return;
     }
-    let fixture = process();
+    let fixture = on_disk();
     fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let script = "grep -E 'Uid|Gid|Groups|CapEff|NoNewPrivs' /proc/self/status";
     let mut config = container(0, &["sh", "-c", script]);
@@ -89,7 +90,7 @@ async fn a_program_that_another_user_cannot_start_is_a_start_error() {
     if !is_root() {
         return;
     }
-    let fixture = process();
+    let fixture = on_disk();
     fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let mut config = container(0, &["no-such-program"]);
     config.security.run_as_user = Some(65534);
@@ -103,7 +104,7 @@ async fn a_program_that_another_user_cannot_start_is_a_start_error() {
 /// Checks F7.
 #[tokio::test]
 async fn a_container_that_must_not_be_root_is_not_started_as_root() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let mut config = container(0, &["true"]);
     config.security.run_as_non_root = true;
@@ -119,7 +120,7 @@ async fn a_container_that_must_not_be_root_is_not_started_as_root() {
 /// Checks N4.
 #[tokio::test]
 async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture
         .start(
             0,
@@ -144,7 +145,7 @@ async fn a_container_that_ignores_the_request_to_stop_is_killed_after_its_grace(
 /// Checks N4.
 #[tokio::test]
 async fn a_container_may_exit_by_itself_within_its_grace_period() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture
         .start(
             0,
@@ -167,7 +168,7 @@ async fn a_container_may_exit_by_itself_within_its_grace_period() {
 /// Checks F1 and N4.
 #[tokio::test]
 async fn a_shorter_grace_period_overrides_a_longer_one() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture
         .start(
             0,
@@ -186,7 +187,7 @@ async fn a_shorter_grace_period_overrides_a_longer_one() {
 
 #[tokio::test]
 async fn a_killed_process_is_observed() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture.start(0, &[]).await;
     kill(Pid::from_raw(fixture.pid(0)), Signal::SIGKILL).unwrap();
     let exit = fixture.exited(0).await;
@@ -195,7 +196,7 @@ async fn a_killed_process_is_observed() {
 
 #[tokio::test]
 async fn no_process_of_a_container_outlives_its_main_process() {
-    let fixture = process();
+    let fixture = on_disk();
     let script = "sleep 1000 & echo $! > a; setsid sleep 1000 & echo $! > b; exit 0";
     fixture.start(0, &["sh", "-c", script]).await;
     assert_eq!(fixture.exited(0).await.code, 0);
@@ -208,7 +209,7 @@ async fn no_process_of_a_container_outlives_its_main_process() {
 /// Checks F39.
 #[tokio::test]
 async fn the_container_of_a_killed_shim_is_killed_with_processes_outside_its_group() {
-    let fixture = process();
+    let fixture = on_disk();
     let script = "setsid sleep 1000 & echo $! > a; echo up; exec sleep 1000";
     fixture.start(0, &["sh", "-c", script]).await;
     fixture.read_lines(0, 1).await;
@@ -226,7 +227,7 @@ async fn the_container_of_a_killed_shim_is_killed_with_processes_outside_its_gro
 /// Checks F31.
 #[tokio::test]
 async fn a_rotated_log_keeps_the_newest_lines() {
-    let fixture = process();
+    let fixture = on_disk();
     fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let script = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; echo last >&2";
     let mut config = container(0, &["sh", "-c", script]);
@@ -252,10 +253,7 @@ async fn a_rotated_log_keeps_the_newest_lines() {
 }
 
 /// Runs `work` as one life of an agent: its tasks end with the closure, the containers do not.
-fn with_agent<T>(
-    state: &Arc<tempfile::TempDir>,
-    work: impl AsyncFnOnce(Fixture<Processes>) -> T,
-) -> T {
+fn with_agent<T>(state: &Arc<tempfile::TempDir>, work: impl AsyncFnOnce(OnDisk) -> T) -> T {
     let machine = tokio::runtime::Runtime::new().unwrap();
     machine.block_on(async { work(process_in(Arc::clone(state))).await })
 }
@@ -341,7 +339,7 @@ async fn a_container_of_another_user_enters_its_working_directory_and_has_no_std
     if !is_root() {
         return;
     }
-    let fixture = process();
+    let fixture = on_disk();
     fixture.runtime.run_sandbox(sandbox()).await.unwrap();
     let script = "cat && test -x . && test -r . && ! test -x .. && echo works";
     let mut config = container(0, &["sh", "-c", script]);
@@ -354,16 +352,16 @@ async fn a_container_of_another_user_enters_its_working_directory_and_has_no_std
 /// Checks DG26: a pid that another process has got belongs to no container.
 #[tokio::test]
 async fn a_command_joins_no_process_that_started_at_another_time() {
-    let fixture = process();
+    let fixture = on_disk();
     if !fixture.runtime.mounts_volumes() {
         return eprintln!("SKIPPED: this agent may not mount volumes");
     }
-    let sandbox = crate::support::sandbox_with([("scratch", VolumeKind::Empty)]);
+    let sandbox = sandbox_with([("scratch", VolumeKind::Empty)]);
     fixture.runtime.run_sandbox(sandbox).await.unwrap();
     let mut config = container(0, &["sleep", "1000"]);
     config.mounts = vec![Mount {
         volume: "scratch".into(),
-        path: format!("/tmp/setpoint-test-{}", crate::support::uid()),
+        path: format!("/tmp/setpoint-test-{}", uid()),
         ..Mount::default()
     }];
     fixture.runtime.start(config).await.unwrap();
@@ -378,7 +376,7 @@ async fn a_command_joins_no_process_that_started_at_another_time() {
     let (stdout, stderr, code) = run().await;
     assert_eq!((stdout.as_str(), code), ("", 126));
     assert!(stderr.contains("has ended"), "{stderr}");
-    let _ = std::fs::remove_dir(format!("/tmp/setpoint-test-{}", crate::support::uid()));
+    let _ = std::fs::remove_dir(format!("/tmp/setpoint-test-{}", uid()));
     fixture.clean_up().await;
 }
 
@@ -410,7 +408,7 @@ fn a_restarted_agent_learns_of_an_exit_that_it_missed() {
 #[test]
 fn a_sandbox_of_an_earlier_boot_is_lost_and_gets_its_volumes_in_memory_again() {
     let state = Arc::new(tempfile::tempdir().unwrap());
-    let config = crate::support::sandbox_with([("cache", VolumeKind::Memory(0))]);
+    let config = sandbox_with([("cache", VolumeKind::Memory(0))]);
     with_agent(&state, async |fixture| {
         fixture.runtime.run_sandbox(config.clone()).await.unwrap();
         fixture
@@ -421,11 +419,7 @@ fn a_sandbox_of_an_earlier_boot_is_lost_and_gets_its_volumes_in_memory_again() {
         fixture.exited(0).await;
         assert!(fixture.runtime.sandboxes(&pod())[0].ready);
     });
-    let boot = state
-        .path()
-        .join("pods")
-        .join(crate::support::uid())
-        .join("boot.json");
+    let boot = state.path().join("pods").join(uid()).join("boot.json");
     std::fs::write(boot, "\"another boot\"").unwrap();
     let folder = state.path().join("volumes");
     let folder = fnv32a(folder.as_os_str().as_encoded_bytes());
@@ -437,16 +431,12 @@ fn a_sandbox_of_an_earlier_boot_is_lost_and_gets_its_volumes_in_memory_again() {
         fixture.runtime.run_sandbox(config).await.unwrap();
         let again = fixture.runtime.sandboxes(&pod()).remove(0);
         assert!(again.ready && again.id != lost.id);
-        assert!(folder.join(crate::support::uid()).join("cache").is_dir());
+        assert!(folder.join(uid()).join("cache").is_dir());
         assert_eq!(
             again.containers[0].sandbox, lost.id,
             "its containers have ended in the lost one"
         );
-        fixture
-            .runtime
-            .remove_sandbox(&crate::support::uid())
-            .await
-            .unwrap();
+        fixture.runtime.remove_sandbox(&uid()).await.unwrap();
     });
 }
 
@@ -458,11 +448,7 @@ fn a_container_without_shim_and_exit_record_is_lost() {
         fixture.start(0, &["sleep", "1000"]).await;
         fixture.clean_up().await;
     });
-    let folder = state
-        .path()
-        .join("pods")
-        .join(crate::support::uid())
-        .join("main/0");
+    let folder = state.path().join("pods").join(uid()).join("main/0");
     std::fs::remove_file(folder.join("exit.json")).unwrap();
     with_agent(&state, async |fixture| {
         assert_eq!(fixture.exited(0).await.reason(), "ContainerStatusUnknown");
@@ -477,11 +463,7 @@ fn a_start_without_a_shim_has_failed_and_a_late_shim_cannot_run() {
         fixture.start(0, &["true"]).await;
         fixture.exited(0).await;
     });
-    let folder = state
-        .path()
-        .join("pods")
-        .join(crate::support::uid())
-        .join("main/0");
+    let folder = state.path().join("pods").join(uid()).join("main/0");
     for file in ["shim.json", "started.json", "exit.json"] {
         std::fs::remove_file(folder.join(file)).unwrap();
     }
@@ -491,7 +473,7 @@ fn a_start_without_a_shim_has_failed_and_a_late_shim_cannot_run() {
             State::Exited(_)
         ));
     });
-    let late = std::process::Command::new(env!("CARGO_BIN_EXE_runtime-program"))
+    let late = std::process::Command::new(PROGRAM)
         .arg("shim")
         .arg(&folder)
         .status();
@@ -519,17 +501,13 @@ fn a_sweep_stops_containers_and_the_next_agent_observes_their_exits() {
 fn a_state_directory_is_locked_by_one_agent() {
     let state = Arc::new(tempfile::tempdir().unwrap());
     with_agent(&state, async |fixture| {
-        let second = Processes::open(
-            state.path(),
-            env!("CARGO_BIN_EXE_runtime-program"),
-            Arc::new(|_| {}),
-        );
+        let second = Processes::open(state.path(), PROGRAM, Arc::new(|_| {}));
         assert!(second.is_err());
         drop(fixture);
     });
 }
 
-async fn wait_until_trap_is_set(fixture: &Fixture<Processes>) {
+async fn wait_until_trap_is_set(fixture: &OnDisk) {
     let armed = async {
         while !fixture.file(0, "log").contains("armed") {
             tokio::time::sleep(POLL_INTERVAL).await;

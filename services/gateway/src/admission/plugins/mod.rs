@@ -1,0 +1,202 @@
+//! The built-in admission plugins, under upstream's names, one file each.
+//!
+//! The order is the one that upstream recommends (`AllOrderedPlugins` of kube-apiserver). Policies, webhooks and then quotas come
+//! after it: they are later steps of a write. Four plugins are no plugins upstream: `CustomResourceLifecycle` is a part of the
+//! handler of custom resources, `ServiceIPAllocator` of the storage of Services, and `LeaseTerm` is Setpoint's own.
+//!
+//! Plugins that are on by default in Kubernetes 1.36 and not here:
+//!
+//! * `CertificateApproval`, `CertificateSigning`, `CertificateSubjectRestriction`, `ClusterTrustBundleAttest` and
+//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and everything is authorized yet; so does `NodeRestriction`, which
+//!   is recommended beside the defaults.
+//! * `PodSecurity` enforces the levels of Pod security standards, which are not there yet.
+//! * `TaintNodesByCondition` taints a new Node as not ready until the node-lifecycle-controller has seen it: a cluster without
+//!   that controller could not run anything.
+//! * `StorageObjectInUseProtection` needs no other object: it is in the preparation of claims and volumes.
+//! * `NodeDeclaredFeatureValidator`, `PodGroupProtection`, `PodGroupWorkloadExists` and `JobValidation` are of features that are
+//!   disabled by default, or of kinds that are not served.
+
+mod custom_resource_lifecycle;
+mod default_class;
+mod default_ingress_class;
+mod default_storage_class;
+mod default_toleration_seconds;
+#[warn(clippy::arithmetic_side_effects)]
+mod lease_term;
+mod limit_ranger;
+mod namespace_lifecycle;
+mod persistent_volume_claim_resize;
+mod pod_resize_validator;
+mod pod_topology_labels;
+mod priority;
+mod resource_quota;
+mod runtime_class;
+mod service_account;
+mod service_ip_allocator;
+
+use futures::future::BoxFuture;
+use setpoint_codec::Object;
+use setpoint_proto::ApiError;
+use setpoint_store::cache::AtLeast;
+
+use super::{Attributes, Reader, Reservation};
+
+/// A step of a plugin that is under way.
+pub(crate) type Step<'a> = BoxFuture<'a, Result<(), ApiError>>;
+/// A reservation that is being made.
+pub(crate) type Reserving<'a> = BoxFuture<'a, Result<Reservation, ApiError>>;
+
+/// A part of admission that depends on other objects. It writes nothing itself.
+///
+/// Each method returns `None` if there is nothing to wait for: the request does not concern the plugin, or the step is done.
+pub(crate) trait Plugin: Send + Sync {
+    /// Completes an object that has its defaults from other objects. Called again if policies or webhooks have changed a new
+    /// object, so it must leave alone what it has set before (upstream: `MutationInterface`).
+    ///
+    /// # Errors
+    /// Above all `Forbidden` if the object names one that does not exist.
+    fn admit<'a>(
+        &'a self,
+        _request: Attributes<'a>,
+        _object: &'a mut dyn Object,
+        _reader: &'a dyn Reader,
+    ) -> Option<Step<'a>> {
+        None
+    }
+
+    /// Checks the valid object of a request, which does not change any more except by reservations (upstream:
+    /// `ValidationInterface`).
+    ///
+    /// # Errors
+    /// Above all `Forbidden`.
+    fn check<'a>(&'a self, _request: Attributes<'a>, _reader: &'a dyn Reader) -> Option<Step<'a>> {
+        None
+    }
+
+    /// Reserves what the write of an object needs and others may not have, before each attempt to commit it. It may set values
+    /// in the object. The first attempt may depend on a cache that is stale; a later one reads at least what `at` says.
+    ///
+    /// # Errors
+    /// `Forbidden` or `Invalid` if it cannot be had.
+    fn reserve<'a>(
+        &'a self,
+        _request: Attributes<'a>,
+        _object: &'a mut dyn Object,
+        _at: AtLeast,
+        _reader: &'a dyn Reader,
+    ) -> Option<Reserving<'a>> {
+        None
+    }
+
+    /// Returns what ends in the transaction that removes the old object of a request.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    fn release<'a>(
+        &'a self,
+        _request: Attributes<'a>,
+        _reader: &'a dyn Reader,
+    ) -> Option<Reserving<'a>> {
+        None
+    }
+}
+
+/// Returns the plugins in the order in which each step calls them.
+fn ordered() -> Vec<Box<dyn Plugin>> {
+    vec![
+        Box::new(namespace_lifecycle::NamespaceLifecycle),
+        Box::new(custom_resource_lifecycle::CustomResourceLifecycle),
+        Box::new(limit_ranger::LimitRanger),
+        Box::new(service_account::Accounts),
+        Box::new(priority::Priority),
+        Box::new(default_toleration_seconds::DefaultTolerationSeconds),
+        Box::new(default_storage_class::DefaultStorageClass),
+        Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize),
+        Box::new(runtime_class::Classes),
+        Box::new(default_ingress_class::DefaultIngressClass),
+        Box::new(pod_topology_labels::PodTopologyLabels),
+        Box::new(pod_resize_validator::PodResizeValidator),
+        Box::new(service_ip_allocator::ServiceIpAllocator::default()),
+        Box::new(resource_quota::Quotas::default()),
+        Box::new(lease_term::LeaseTerm),
+    ]
+}
+
+/// The plugins of a gateway, and what they read from.
+pub(crate) struct Plugins {
+    ordered: Vec<Box<dyn Plugin>>,
+    reader: Box<dyn Reader>,
+}
+
+impl Plugins {
+    /// Returns all plugins.
+    pub(crate) fn new(reader: impl Reader + 'static) -> Self {
+        Self {
+            ordered: ordered(),
+            reader: Box::new(reader),
+        }
+    }
+
+    /// Completes an object that has its defaults.
+    ///
+    /// # Errors
+    /// The first one of a plugin.
+    pub(crate) async fn admit(
+        &self,
+        request: Attributes<'_>,
+        object: &mut dyn Object,
+    ) -> Result<(), ApiError> {
+        for plugin in &self.ordered {
+            if let Some(step) = plugin.admit(request, &mut *object, &*self.reader) {
+                step.await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the valid object of a request.
+    ///
+    /// # Errors
+    /// The first one of a plugin.
+    pub(crate) async fn check(&self, request: Attributes<'_>) -> Result<(), ApiError> {
+        for plugin in &self.ordered {
+            if let Some(step) = plugin.check(request, &*self.reader) {
+                step.await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves what the write of an object needs.
+    ///
+    /// # Errors
+    /// The first one of a plugin.
+    pub(crate) async fn reserve(
+        &self,
+        request: Attributes<'_>,
+        object: &mut dyn Object,
+        at: AtLeast,
+    ) -> Result<Reservation, ApiError> {
+        let mut reservation = Reservation::default();
+        for plugin in &self.ordered {
+            if let Some(step) = plugin.reserve(request, &mut *object, at, &*self.reader) {
+                reservation.add(step.await?);
+            }
+        }
+        Ok(reservation)
+    }
+
+    /// Returns what ends with the object that a request removes.
+    ///
+    /// # Errors
+    /// The first one of a plugin.
+    pub(crate) async fn release(&self, request: Attributes<'_>) -> Result<Reservation, ApiError> {
+        let mut reservation = Reservation::default();
+        for plugin in &self.ordered {
+            if let Some(step) = plugin.release(request, &*self.reader) {
+                reservation.add(step.await?);
+            }
+        }
+        Ok(reservation)
+    }
+}

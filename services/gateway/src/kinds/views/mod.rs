@@ -1,4 +1,0 @@
-//! The views, one file each.
-
-mod event;
-mod horizontalpodautoscaler;

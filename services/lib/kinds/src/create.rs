@@ -1,0 +1,27 @@
+//! The preparation and validation of a new object.
+
+use setpoint_codec::Object;
+use setpoint_proto::ApiError;
+
+use crate::validation::field_errors::FieldErrors;
+use crate::validation::metadata;
+use crate::{Target, versions};
+
+/// Completes and validates a new object, whose metadata [`metadata::prepare_create`] has prepared: sets defaults, removes what a
+/// creator may not set, and begins its generation.
+///
+/// # Errors
+/// `Invalid` with all that is wrong.
+pub fn complete(target: &Target, object: &mut dyn Object) -> Result<(), ApiError> {
+    let rules = crate::of(target.kind);
+    rules.fill_defaults(object);
+    rules.prepare_create(object);
+    let mut errors = FieldErrors::default();
+    let check_name = |name: &str| rules.check_name(name);
+    metadata::validate(target.kind, object.meta(), check_name, &mut errors);
+    rules.validate(object, &mut errors);
+    rules.validate_create(object, &mut errors);
+    versions::validate(target.served, object, None, &mut errors);
+    object.meta_mut().generation = i64::from(rules.counts_generations());
+    errors.into_result(target.served, &target.name)
+}

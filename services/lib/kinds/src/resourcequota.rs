@@ -1,0 +1,88 @@
+//! ResourceQuota: bounds of the resources that all objects of its namespace use together.
+//!
+//! A write that uses more of a resource adds to `status.used` in its own transaction, so that the bounds hold with any
+//! number of gateways. What is no longer used is returned by the resourcequota-controller, which counts what exists.
+
+mod scope;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use setpoint_model::amounts::Quantities;
+use setpoint_model::quantity::Amount;
+use setpoint_proto::core::{ResourceQuota, ResourceQuotaSpec};
+
+use super::{StoredKind, status};
+use crate::validation::field_errors::FieldErrors;
+use crate::validation::field_path::FieldPath;
+use crate::validation::podspec;
+
+impl StoredKind for ResourceQuota {
+    const RETURNS_DELETED: bool = true;
+
+    status::status_items!(uncounted);
+
+    fn fill_defaults(&mut self) {
+        podspec::canonicalise(&mut self.spec.hard);
+        podspec::canonicalise(&mut self.status.hard);
+        podspec::canonicalise(&mut self.status.used);
+    }
+
+    fn prepare_status_update(&mut self, old: &Self) {
+        self.spec.clone_from(&old.spec);
+    }
+
+    fn validate(&self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("spec");
+        validate_amounts(&self.spec.hard, &path.field("hard"), errors);
+        scope::validate(&self.spec, &path, errors);
+    }
+
+    fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        fn scopes(spec: &ResourceQuotaSpec) -> BTreeSet<&String> {
+            spec.scopes.iter().collect()
+        }
+        if scopes(&self.spec) != scopes(&old.spec) {
+            let path = FieldPath::root("spec");
+            let path = path.field("scopes");
+            errors.invalid(&path, &self.spec.scopes, "field is immutable");
+        }
+    }
+
+    fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
+        let path = FieldPath::root("status");
+        validate_amounts(&self.status.hard, &path.field("hard"), errors);
+        validate_amounts(&self.status.used, &path.field("used"), errors);
+    }
+
+    fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
+        let of_limits = match column {
+            "Request" => false,
+            "Limit" => true,
+            _ => return None,
+        };
+        let (hard, used) = (&self.status.hard, &self.status.used);
+        let hard = hard.iter();
+        let hard = hard.filter(|(name, _)| name.starts_with("limits.") == of_limits);
+        let parts = hard.map(|(name, hard)| {
+            let used = used.get(name).map_or("0", |used| used.string.as_str());
+            format!("{name}: {used}/{hard}")
+        });
+        Some(parts.collect::<Vec<_>>().join(", ").into())
+    }
+}
+
+fn validate_amounts(amounts: &Quantities, path: &FieldPath<'_>, errors: &mut FieldErrors) {
+    for (name, quantity) in amounts {
+        let path = path.key(name);
+        podspec::validate_any_name(name, &path, errors);
+        if name == "storage" {
+            errors.invalid(&path, name, "must be a standard resource for quota");
+        }
+        match Amount::parse(&quantity.string) {
+            Err(error) => errors.invalid(&path, quantity, error),
+            Ok(amount) => podspec::validate_amount(name, amount, quantity, &path, errors),
+        }
+    }
+}

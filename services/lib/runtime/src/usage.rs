@@ -1,0 +1,24 @@
+//! What containers have used, and what they and their volumes hold of the disks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use crate::{ContainerId, ContainerSpace, Space};
+
+/// The resources that a container has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The CPU time since it started.
+    pub cpu: Duration,
+    /// The memory that it holds, in bytes.
+    pub memory: u64,
+}
+
+/// The space that Pods hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskUsage {
+    /// The space of containers.
+    pub containers: HashMap<ContainerId, ContainerSpace>,
+    /// The space of the volumes that end with their Pod, by its uid and their name. Volumes in memory are included.
+    pub volumes: HashMap<String, BTreeMap<String, Space>>,
+}

@@ -1,0 +1,329 @@
+//! Admits Pods to the nodes of this process: checks that they fit and assigns their addresses.
+
+#![warn(clippy::arithmetic_side_effects)]
+
+mod used;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+
+use parking_lot::Mutex;
+use setpoint_model::resource_name::is_extended;
+use setpoint_model::{HostPort, Key, Resources};
+use setpoint_proto::core::PodSpec;
+use setpoint_proto::{ApiError, Reason};
+
+use crate::pod::demand::{Allocation, Demand, Pending, Resize};
+use crate::pod::rejection::{AdmitResult, InsufficientResource, Rejection};
+use used::{Used, amounts};
+
+/// The allocatable resources of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeCapacity {
+    /// CPU, memory and ephemeral storage.
+    pub resources: Resources,
+    /// Maximum number of Pods.
+    pub pods: usize,
+    /// The /24 network of the Pods: host 1 is the node, 2 to 254 are for Pods.
+    pub network: Ipv4Addr,
+}
+
+/// The admitted Pods of all nodes of this process.
+#[derive(Default)]
+pub struct Admission {
+    allocations: Mutex<Allocations>,
+}
+
+#[derive(Default)]
+struct Allocations {
+    nodes: HashMap<String, NodeAllocation>,
+    pods: HashMap<Key, AdmittedPod>,
+    /// The Pods whose resize did not fit.
+    deferred: BTreeSet<Key>,
+}
+
+struct NodeAllocation {
+    capacity: NodeCapacity,
+    /// The resources that others have added to the node, by name.
+    added: BTreeMap<String, i64>,
+    used: Used,
+    /// The host ports of admitted Pods; a port of several restored Pods is listed several times.
+    ports: Vec<HostPort>,
+    hosts: BTreeSet<u8>,
+}
+
+struct AdmittedPod {
+    uid: String,
+    node: String,
+    demand: Demand,
+    host: u8,
+}
+
+impl Admission {
+    /// Returns an empty record of these nodes.
+    pub fn new(nodes: impl IntoIterator<Item = (String, NodeCapacity)>) -> Self {
+        let allocation = |capacity| NodeAllocation {
+            capacity,
+            added: BTreeMap::new(),
+            used: Used::default(),
+            ports: Vec::new(),
+            hosts: BTreeSet::new(),
+        };
+        let nodes = nodes
+            .into_iter()
+            .map(|(name, capacity)| (name, allocation(capacity)))
+            .collect();
+        Self {
+            allocations: Mutex::new(Allocations {
+                nodes,
+                ..Allocations::default()
+            }),
+        }
+    }
+
+    /// Sets the resources that others have added to a node, beside those of its capacity.
+    pub fn set_added(&self, node: &str, added: BTreeMap<String, i64>) {
+        if let Some(allocation) = self.allocations.lock().nodes.get_mut(node) {
+            allocation.added = added;
+        }
+    }
+
+    /// Checks a Pod against what is free on its node. Has no side effects.
+    pub fn check(&self, pod: &Key, uid: &str, node: &str, demand: &Demand) -> AdmitResult {
+        let allocations = self.allocations.lock();
+        match allocations.address_of(pod, uid) {
+            Some(address) => Ok(Some(address)),
+            None => allocations.fits(pod, node, demand).map(|()| None),
+        }
+    }
+
+    /// Admits a Pod, in place of an earlier one of its name.
+    ///
+    /// # Errors
+    /// `Conflict` if it does not fit any more: another Pod was admitted since it was checked.
+    pub fn admit(&self, pod: &Key, uid: &str, node: &str, demand: &Demand) -> Result<(), ApiError> {
+        let mut allocations = self.allocations.lock();
+        if allocations.address_of(pod, uid).is_none() {
+            let fits = allocations.fits(pod, node, demand);
+            fits.map_err(|rejection| ApiError::new(Reason::Conflict, rejection.message()))?;
+            allocations.remove(pod);
+            allocations.insert(pod, uid, node, demand, None);
+        }
+        Ok(())
+    }
+
+    /// Admits a Pod that was admitted before the agent restarted, without checking that it fits.
+    pub fn restore(&self, pod: &Key, uid: &str, node: &str, demand: &Demand, ip: Option<Ipv4Addr>) {
+        let mut allocations = self.allocations.lock();
+        if allocations.address_of(pod, uid).is_none() {
+            allocations.insert(pod, uid, node, demand, ip);
+        }
+    }
+
+    /// Returns the resize of an admitted Pod, and the resources that are allocated to it; `None` if these are the ones that
+    /// its spec asks for. One that does not fit is remembered until another Pod leaves room.
+    pub fn resize_of(&self, pod: &Key, uid: &str, spec: &PodSpec) -> Option<(Allocation, Resize)> {
+        let mut allocations = self.allocations.lock();
+        let admitted = allocations.pods.get(pod);
+        let admitted = admitted.filter(|admitted| admitted.uid == uid)?;
+        if admitted.demand.allocation.is_of(spec) {
+            return None;
+        }
+        let demand = Demand::of(spec);
+        let node = allocations.nodes.get(&admitted.node)?;
+        let fits = node.fits_resized(&demand.requests, admitted);
+        let verdict = fits.map_err(|lack| Pending::of(&lack));
+        let allocated = admitted.demand.allocation.clone();
+        if verdict.is_err() {
+            allocations.deferred.insert(pod.clone());
+        }
+        Some((allocated, Resize { demand, verdict }))
+    }
+
+    /// Allocates the resources of a resize. Returns the Pods whose resize may fit now.
+    ///
+    /// # Errors
+    /// `Conflict` if it does not fit any more.
+    pub fn resize(&self, pod: &Key, uid: &str, demand: &Demand) -> Result<Vec<Key>, ApiError> {
+        let mut allocations = self.allocations.lock();
+        let Allocations {
+            nodes,
+            pods,
+            deferred,
+        } = &mut *allocations;
+        let admitted = pods.get_mut(pod).filter(|admitted| admitted.uid == uid);
+        let Some(admitted) = admitted else {
+            return Ok(Vec::new());
+        };
+        if let Some(node) = nodes.get_mut(&admitted.node) {
+            let fits = node.fits_resized(&demand.requests, admitted);
+            fits.map_err(|lack| ApiError::new(Reason::Conflict, lack.message()))?;
+            node.used.subtract(&admitted.demand.requests);
+            node.used.add(&demand.requests);
+        }
+        admitted.demand.requests.clone_from(&demand.requests);
+        admitted.demand.allocation.clone_from(&demand.allocation);
+        Ok(std::mem::take(deferred).into_iter().collect())
+    }
+
+    /// Releases the resources and the address of the Pod with this uid. Returns the Pods whose resize may fit now.
+    pub fn release(&self, pod: &Key, uid: &str) -> Vec<Key> {
+        let mut allocations = self.allocations.lock();
+        if allocations.address_of(pod, uid).is_none() {
+            return Vec::new();
+        }
+        allocations.remove(pod);
+        let deferred = std::mem::take(&mut allocations.deferred);
+        deferred.into_iter().filter(|other| other != pod).collect()
+    }
+}
+
+impl Allocations {
+    /// Checks whether a Pod fits once an earlier one of its name has left.
+    fn fits(&self, pod: &Key, node: &str, demand: &Demand) -> Result<(), Rejection> {
+        let Some(allocation) = self.nodes.get(node) else {
+            return Ok(());
+        };
+        let former = self.pods.get(pod).filter(|former| former.node == node);
+        allocation.fits(demand, former)
+    }
+
+    fn address_of(&self, pod: &Key, uid: &str) -> Option<Ipv4Addr> {
+        let admitted = self.pods.get(pod).filter(|admitted| admitted.uid == uid)?;
+        Some(self.nodes.get(&admitted.node)?.address(admitted.host))
+    }
+
+    fn insert(&mut self, pod: &Key, uid: &str, node: &str, demand: &Demand, ip: Option<Ipv4Addr>) {
+        let Some(allocation) = self.nodes.get_mut(node) else {
+            return;
+        };
+        let host = allocation.allocate(demand, ip);
+        let (uid, node, demand) = (uid.to_owned(), node.to_owned(), demand.clone());
+        self.pods.insert(
+            pod.clone(),
+            AdmittedPod {
+                uid,
+                node,
+                demand,
+                host,
+            },
+        );
+    }
+
+    fn remove(&mut self, pod: &Key) {
+        let Some(admitted) = self.pods.remove(pod) else {
+            return;
+        };
+        if let Some(allocation) = self.nodes.get_mut(&admitted.node) {
+            allocation.release(&admitted);
+        }
+    }
+}
+
+impl NodeAllocation {
+    fn fits(&self, demand: &Demand, former: Option<&AdmittedPod>) -> Result<(), Rejection> {
+        self.has_resources(&demand.requests, former)
+            .map_err(Rejection::Insufficient)?;
+        match self.has_ports(&demand.ports, former) {
+            true => Ok(()),
+            false => Err(Rejection::HostPort),
+        }
+    }
+
+    fn has_ports(&self, ports: &[HostPort], former: Option<&AdmittedPod>) -> bool {
+        let left = |port: &&HostPort| former.is_none_or(|pod| !pod.demand.ports.contains(port));
+        let taken: Vec<_> = self.ports.iter().filter(left).collect();
+        let mut ports = ports.iter();
+        !ports.any(|port| taken.iter().any(|other| port.conflicts_with(other)))
+    }
+
+    /// Checks whether a Pod fits once `former` has left, in the order of the kubelet: the number of Pods, then resources.
+    fn has_resources(
+        &self,
+        requests: &Resources,
+        former: Option<&AdmittedPod>,
+    ) -> Result<(), InsufficientResource> {
+        let mut used = self.used.clone();
+        former.inspect(|former| used.subtract(&former.demand.requests));
+        let pods = count(self.hosts.len()).saturating_sub(former.is_some().into());
+        suffices("pods", 1, pods.into(), count(self.capacity.pods))?;
+        amounts(requests).try_for_each(|(name, requested)| match self.capacity_of(name) {
+            Some(capacity) => suffices(name, requested, used.of(name), capacity),
+            None => Ok(()),
+        })
+    }
+
+    /// Checks whether a Pod of the node fits with other requests: first on a node without other Pods.
+    fn fits_resized(
+        &self,
+        requests: &Resources,
+        admitted: &AdmittedPod,
+    ) -> Result<(), InsufficientResource> {
+        let resources = &self.capacity.resources;
+        suffices("cpu", requests.millicpu, 0, resources.millicpu)?;
+        suffices("memory", requests.memory, 0, resources.memory)?;
+        self.has_resources(requests, Some(admitted))
+    }
+
+    /// Returns the allocatable amount of a resource. As in the kubelet, an extended resource that the node does not have is
+    /// none of its own, and not checked.
+    fn capacity_of(&self, name: &str) -> Option<i64> {
+        let resources = &self.capacity.resources;
+        let known = amounts(resources).find(|(known, _)| *known == name);
+        let known = known.map(|(_, amount)| amount);
+        let known = known.or_else(|| self.added.get(name).copied());
+        known.or_else(|| (!is_extended(name)).then_some(0))
+    }
+
+    fn allocate(&mut self, demand: &Demand, ip: Option<Ipv4Addr>) -> u8 {
+        self.used.add(&demand.requests);
+        self.ports.extend_from_slice(&demand.ports);
+        let previous = ip
+            .map(|ip| ip.octets()[3])
+            .filter(|host| !self.hosts.contains(host));
+        let free = || (2..=254).find(|host| !self.hosts.contains(host));
+        // 255 is shared by all Pods beyond the 253rd, which only `restore` admits.
+        let host = previous.or_else(free).unwrap_or(u8::MAX);
+        self.hosts.insert(host);
+        host
+    }
+
+    fn release(&mut self, pod: &AdmittedPod) {
+        self.used.subtract(&pod.demand.requests);
+        for port in &pod.demand.ports {
+            let listed = self.ports.iter().position(|other| other == port);
+            listed.map(|index| self.ports.swap_remove(index));
+        }
+        self.hosts.remove(&pod.host);
+    }
+
+    fn address(&self, host: u8) -> Ipv4Addr {
+        let [a, b, c, _] = self.capacity.network.octets();
+        Ipv4Addr::new(a, b, c, host)
+    }
+}
+
+/// Checks that a node has as much of a resource as a Pod requests beside those that use it.
+fn suffices(
+    resource: &str,
+    requested: i64,
+    used: i128,
+    capacity: i64,
+) -> Result<(), InsufficientResource> {
+    if requested <= 0 || used.saturating_add(requested.into()) <= capacity.into() {
+        return Ok(());
+    }
+    Err(InsufficientResource {
+        resource: resource.to_owned(),
+        requested,
+        used: i64::try_from(used).unwrap_or(i64::MAX),
+        capacity,
+    })
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! The Pods of the nodes of this process, for all that works on many of them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use setpoint_controller::{Reader, View as _};
+use setpoint_model::Key;
+use setpoint_runtime::{Runtime, Sandbox, Wake};
+use tokio::sync::watch;
+
+use super::{Node, NodeState};
+use crate::pod::ending::{Ending, Endings};
+use crate::pod::view::PodView;
+
+/// The nodes of this process and their Pods.
+pub struct Pods<R> {
+    /// Runs the containers of the Pods.
+    pub runtime: R,
+    /// The nodes of this process, by name.
+    pub nodes: HashMap<String, Node>,
+    /// The state of the nodes beside their capacity.
+    pub state: watch::Sender<NodeState>,
+    /// A cache of Pods. It may hold Pods of other nodes, too.
+    pub cache: Reader<PodView>,
+    /// The Pods that their node ends.
+    pub endings: Arc<Endings>,
+    /// Enqueues a Pod for a reconcile.
+    pub wake: Wake,
+}
+
+impl<R: Runtime> Pods<R> {
+    /// Returns whether a Pod is bound to a node of this process.
+    pub fn has(&self, pod: &PodView) -> bool {
+        self.nodes.contains_key(&pod.node)
+    }
+
+    /// Returns the Pods of all nodes.
+    pub fn all(&self) -> impl Iterator<Item = Arc<PodView>> {
+        let known = self.cache.list().into_iter();
+        known.filter(|view| self.has(view))
+    }
+
+    /// Returns the Pods of all nodes that have not ended.
+    pub fn active(&self) -> impl Iterator<Item = Arc<PodView>> {
+        self.all().filter(|view| !view.ended)
+    }
+
+    /// Returns the sandbox of the Pod with this uid.
+    pub fn sandbox(&self, pod: &Key, uid: &str) -> Option<Sandbox> {
+        let sandboxes = self.runtime.sandboxes(pod).into_iter();
+        let mut own = sandboxes.filter(|sandbox| sandbox.config.uid == uid);
+        own.next()
+    }
+
+    /// Returns whether a Pod has not reported its end.
+    pub fn is_active(&self, pod: &Key, uid: &str) -> bool {
+        let view = self.cache.get(pod);
+        view.is_some_and(|view| view.meta().uid == uid && !view.ended)
+    }
+
+    /// Ends a Pod whatever its restart policy is.
+    pub fn end(&self, pod: &Key, uid: &str, ending: Ending) {
+        self.endings.add(uid, ending);
+        (self.wake)(pod);
+    }
+}

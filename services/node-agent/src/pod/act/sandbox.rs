@@ -1,0 +1,82 @@
+//! Sandboxes of Pods.
+
+use std::net::Ipv4Addr;
+
+use setpoint_proto::core::Pod;
+use setpoint_runtime::{self as runtime, Runtime, SandboxConfig};
+
+use super::error::runtime_message;
+use super::{Error, Executor};
+use crate::pod::environment::hostname;
+use crate::pod::fields::{self, Column};
+use crate::pod::world::{AssignedPod, WaitingReason, World};
+use crate::pod::{container_config, pod_resources, sysctls};
+
+impl<R: Runtime> Executor<R> {
+    /// Creates the sandbox of a Pod, or recreates one that is lost.
+    pub(super) async fn run_sandbox(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+        ip: Ipv4Addr,
+    ) -> Result<(), Error> {
+        let config = self.sandbox_config(world, pod, ip).await?;
+        self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;
+        if let (Some(column), None) = (Column::of(&self.runtime), world.sandbox()) {
+            let ignored = fields::ignored(&pod.object.spec, column);
+            self.events.unsupported(&pod.object, &ignored);
+        }
+        Ok(())
+    }
+
+    async fn sandbox_config(
+        &self,
+        world: &World,
+        pod: &AssignedPod,
+        ip: Ipv4Addr,
+    ) -> Result<SandboxConfig, Error> {
+        let (meta, spec) = (&pod.object.metadata, &pod.object.spec);
+        let volumes = self.volumes(world, pod).await?;
+        self.updates.record(&meta.uid, &volumes);
+        self.updates.checked(meta, world.instant);
+        Ok(SandboxConfig {
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            ip: pod.shared_ip().unwrap_or(ip),
+            hostname: hostname(&pod.object).to_owned(),
+            hosts: container_config::hosts(&pod.object),
+            sysctls: sysctls::values(spec),
+            resources: pod_resources::of(spec),
+            volumes,
+        })
+    }
+
+    fn sandbox_result(&self, pod: &Pod, made: Result<(), runtime::Error>) -> Result<(), Error> {
+        match made {
+            Err(runtime::Error::Image {
+                reason, message, ..
+            }) => {
+                self.events.sandbox_failed(pod, &message);
+                let reason = reason.into();
+                let (container, waiting) = (String::new(), WaitingReason { reason, message });
+                Err(Error::Config { container, waiting })
+            }
+            Err(error) => {
+                self.events.sandbox_failed(pod, &runtime_message(&error));
+                Err(error.into())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// Removes the sandbox of the Pod with this uid, and what is kept of its containers and volumes.
+    pub(super) async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
+        self.runtime.remove_sandbox(uid).await?;
+        self.probes.forget_pod(uid);
+        self.hooks.forget_pod(uid);
+        self.updates.forget(uid);
+        self.tokens.forget(uid);
+        Ok(())
+    }
+}

@@ -1,0 +1,276 @@
+//! Events about Pods, with the kubelet's reasons and messages where it has them.
+
+mod resize;
+
+use setpoint_controller::{Recorder, events};
+use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
+use setpoint_runtime::ImageOrigin;
+
+use crate::pod::duration;
+use crate::pod::ephemeral;
+use crate::pod::health::ProbeKind;
+use crate::pod::plan::KillReason;
+use crate::pod::status::{DEADLINE, REJECTED};
+use crate::pod::world::WaitingReason;
+
+/// Maximum length of an Event's message in bytes.
+const MAX_MESSAGE: usize = 1024;
+/// Maximum number of fields named in one Event.
+const MAX_FIELDS: usize = 10;
+
+/// Records Events about Pods, unless Events are disabled.
+#[derive(Clone)]
+pub struct Events {
+    recorder: Option<Recorder>,
+}
+
+impl Events {
+    /// Returns a recorder of Events; `None` disables them.
+    pub fn new(recorder: Option<Recorder>) -> Self {
+        Self { recorder }
+    }
+
+    /// Records that a container was started, and whether only a placeholder runs in its place.
+    pub fn started(&self, pod: &Pod, container: &Container, attempt: u32, placeholder: bool) {
+        let Some(recorder) = &self.recorder else {
+            return;
+        };
+        let about = reference(pod, Some(&container.name));
+        let Container { name, image, .. } = container;
+        recorder.normal(&about, "Created", format!("Created container: {name}"));
+        recorder.normal(&about, "Started", format!("Started container {name}"));
+        if placeholder && attempt == 0 {
+            let message = format!(
+                "Image {image:?} is not run: the node has no container engine and container {name} specifies no command. A placeholder process runs in its place, without probes and hooks"
+            );
+            recorder.warning(&about, "Placeholder", message);
+        }
+    }
+
+    /// Records that fields of the Pod have no effect on this node.
+    pub fn unsupported(&self, pod: &Pod, fields: &[String]) {
+        if fields.is_empty() {
+            return;
+        }
+        self.warning(pod, None, "Unsupported", || {
+            let (named, more) = fields.split_at(fields.len().min(MAX_FIELDS));
+            let more = match more.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "Fields without effect on this node: {}{more}",
+                named.join(", ")
+            )
+        });
+    }
+
+    /// Records that a container is being stopped.
+    pub fn stopping(&self, pod: &Pod, container: &str) {
+        self.normal(pod, Some(container), "Killing", || {
+            format!("Stopping container {container}")
+        });
+    }
+
+    /// Records that a container is being killed, and whether it will be restarted.
+    pub fn killing(&self, pod: &Pod, container: &str, reason: KillReason, restarts: bool) {
+        self.normal(pod, Some(container), "Killing", || {
+            let why = match reason {
+                KillReason::PostStart => return "FailedPostStartHook".to_owned(),
+                KillReason::Resize => {
+                    return format!("Container {container} resize requires restart");
+                }
+                KillReason::Liveness => "failed liveness probe",
+                KillReason::Startup => "failed startup probe",
+            };
+            let end = if restarts { ", will be restarted" } else { "" };
+            format!("Container {container} {why}{end}")
+        });
+    }
+
+    /// Records a failed execution of a probe.
+    pub fn unhealthy(&self, pod: &Pod, container: &str, kind: ProbeKind, why: &str) {
+        self.warning(pod, Some(container), "Unhealthy", || {
+            format!("{kind} probe failed: {why}")
+        });
+    }
+
+    /// Records that a probe could not be executed.
+    pub fn probe_errored(&self, pod: &Pod, container: &str, kind: ProbeKind, why: &str) {
+        self.warning(pod, Some(container), "Unhealthy", || {
+            format!("{kind} probe errored and resulted in unknown state: {why}")
+        });
+    }
+
+    /// Records a remark about a probe that passed.
+    pub fn probe_warning(&self, pod: &Pod, container: &str, kind: ProbeKind, remark: &str) {
+        self.warning(pod, Some(container), "ProbeWarning", || {
+            format!("{kind} probe warning: {remark}")
+        });
+    }
+
+    /// Records a failed postStart hook. Its error may hold secrets of the container and is not named.
+    pub fn failed_post_start(&self, pod: &Pod, container: &str) {
+        self.warning(pod, Some(container), "FailedPostStartHook", || {
+            "PostStartHook failed".to_owned()
+        });
+    }
+
+    /// Records a failed preStop hook.
+    pub fn failed_pre_stop(&self, pod: &Pod, container: &str) {
+        self.warning(pod, Some(container), "FailedPreStopHook", || {
+            "PreStopHook failed".to_owned()
+        });
+    }
+
+    /// Records that a container cannot be started.
+    pub fn failed(&self, pod: &Pod, container: &Container, message: &str) {
+        self.warning(pod, Some(&container.name), "Failed", || {
+            format!("Error: {message}")
+        });
+    }
+
+    /// Records where the container's image came from.
+    pub fn pulled(&self, pod: &Pod, container: &Container, origin: ImageOrigin) {
+        let Container { name, image, .. } = container;
+        match origin {
+            ImageOrigin::Unused => {}
+            ImageOrigin::Present => self.normal(pod, Some(name), "Pulled", || {
+                format!("Container image {image:?} already present on machine")
+            }),
+            ImageOrigin::Pulled(pulled) => self.normal(pod, Some(name), "Pulled", || {
+                format!(
+                    "Successfully pulled image {image:?} in {} ({} including waiting). Image size: {} bytes.",
+                    duration::print(pulled.took),
+                    duration::print(pulled.waited),
+                    pulled.bytes
+                )
+            }),
+        }
+    }
+
+    /// Records why an image of a container is unavailable, and that a pull has begun if `pulling`.
+    pub fn image_unavailable(
+        &self,
+        pod: &Pod,
+        container: &str,
+        image: &str,
+        waiting: &WaitingReason,
+        pulling: bool,
+    ) {
+        match (&*waiting.reason, pulling) {
+            ("ContainerCreating", _) | ("ImagePullBackOff", true) => {}
+            _ => self.image_error(pod, container, image, waiting),
+        }
+        if pulling {
+            self.normal(pod, Some(container), "Pulling", || {
+                format!("Pulling image {image:?}")
+            });
+        }
+    }
+
+    fn image_error(&self, pod: &Pod, name: &str, image: &str, waiting: &WaitingReason) {
+        let WaitingReason { reason, message } = waiting;
+        match &**reason {
+            "ErrImagePull" => self.warning(pod, Some(name), "Failed", || {
+                format!("Failed to pull image {image:?}: {message}")
+            }),
+            "ImagePullBackOff" => self.normal(pod, Some(name), "BackOff", || {
+                format!("Back-off pulling image {image:?}")
+            }),
+            "InvalidImageName" => {
+                self.warning(pod, Some(name), "InspectFailed", || message.clone());
+            }
+            reason => self.warning(pod, Some(name), reason, || message.clone()),
+        }
+        self.warning(pod, Some(name), "Failed", || format!("Error: {reason}"));
+    }
+
+    /// Records that a volume cannot be set up.
+    pub fn failed_mount(&self, pod: &Pod, message: &str) {
+        self.warning(pod, None, "FailedMount", || message.to_owned());
+    }
+
+    /// Records that the sandbox cannot be created.
+    pub fn sandbox_failed(&self, pod: &Pod, message: &str) {
+        if !message.is_empty() {
+            self.warning(pod, None, "FailedCreatePodSandBox", || {
+                format!("Failed to create pod sandbox: {message}")
+            });
+        }
+    }
+
+    /// Records the Events that belong to a new status: backoff, exceeded deadline, rejection.
+    pub fn status_updated(&self, pod: &Pod, status: &PodStatus) {
+        let all = status
+            .init_container_statuses
+            .iter()
+            .chain(&status.container_statuses);
+        for container in all.filter(|container| backs_off(container)) {
+            let message = || {
+                let meta = &pod.metadata;
+                format!(
+                    "Back-off restarting failed container {} in pod {}_{}({})",
+                    container.name, meta.name, meta.namespace, meta.uid
+                )
+            };
+            self.warning(pod, Some(&container.name), "BackOff", message);
+        }
+        if status.reason == DEADLINE {
+            self.normal(pod, None, DEADLINE, || status.message.clone());
+        }
+        if let Some(message) = status.message.strip_prefix(REJECTED) {
+            self.warning(pod, None, &status.reason, || message.to_owned());
+        }
+    }
+
+    fn normal(
+        &self,
+        pod: &Pod,
+        container: Option<&str>,
+        reason: &str,
+        message: impl FnOnce() -> String,
+    ) {
+        if let Some(recorder) = &self.recorder {
+            recorder.normal(&reference(pod, container), reason, message());
+        }
+    }
+
+    fn warning(
+        &self,
+        pod: &Pod,
+        container: Option<&str>,
+        reason: &str,
+        message: impl FnOnce() -> String,
+    ) {
+        if let Some(recorder) = &self.recorder {
+            let message = shortened(message());
+            recorder.warning(&reference(pod, container), reason, message);
+        }
+    }
+}
+
+/// Cuts a message to the maximum length of an Event's. Those of probes have the output of containers.
+fn shortened(mut message: String) -> String {
+    message.truncate(message.floor_char_boundary(MAX_MESSAGE));
+    message
+}
+
+fn backs_off(container: &ContainerStatus) -> bool {
+    let waiting = container.state.waiting.as_ref();
+    waiting.is_some_and(|waiting| waiting.reason == "CrashLoopBackOff")
+}
+
+fn reference(pod: &Pod, container: Option<&str>) -> ObjectReference {
+    let mut reference = events::reference_to(pod);
+    if let Some(name) = container {
+        let mut init = pod.spec.init_containers.iter();
+        let field = match ephemeral::named(&pod.spec, name) {
+            Some(_) => "ephemeralContainers",
+            None if init.any(|container| container.name == name) => "initContainers",
+            None => "containers",
+        };
+        reference.field_path = format!("spec.{field}{{{name}}}");
+    }
+    reference
+}

@@ -1,0 +1,35 @@
+//! One Pod: what it should be, what it is, and the steps from one to the other.
+//!
+//! ```text
+//! world ─▶ plan ─▶ act ─▶ status ─▶ gateway
+//! ```
+
+pub mod act;
+pub mod container_config;
+pub mod demand;
+pub mod downward;
+pub mod duration;
+pub mod ending;
+pub mod env_file;
+pub mod environment;
+pub mod ephemeral;
+pub mod events;
+pub mod expand;
+#[cfg(test)]
+pub mod fake;
+pub mod fields;
+pub mod handler;
+pub mod health;
+pub mod hooks;
+pub mod plan;
+pub mod pod_resources;
+pub mod probe;
+pub mod rejection;
+pub mod resize;
+pub mod restart;
+pub mod service_links;
+pub mod status;
+pub mod sysctls;
+pub mod view;
+pub mod volumes;
+pub mod world;

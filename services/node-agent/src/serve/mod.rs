@@ -1,0 +1,4 @@
+//! What the agent serves: the gRPC service of its containers, and the kubelet's pages of statistics.
+
+pub mod service;
+pub mod stats;

@@ -1,0 +1,123 @@
+//! The controller of Pods, with its agent and its informers.
+
+use std::sync::Arc;
+
+use setpoint_controller::client::ListOptions;
+use setpoint_controller::{Client, Controller, Informer, Replica, View as _};
+use setpoint_runtime::{Runtime, Wake};
+use tokio::sync::watch;
+
+use crate::agent::Agent;
+use crate::node::admission::Admission;
+use crate::node::watch::Wakes;
+use crate::node::{self, Node, NodeState, Pods};
+use crate::pod::act::Executor;
+use crate::pod::ending::Endings;
+use crate::pod::events::Events;
+use crate::pod::view::PodView;
+use crate::pod::volumes::{Tokens, Updates};
+use crate::settings::Settings;
+
+/// Builds the controller of Pods.
+pub struct Builder<'a, R> {
+    /// The replica of the agent.
+    pub replica: &'a Replica,
+    /// The settings of the agent.
+    pub settings: &'a Settings,
+    /// The nodes of this process.
+    pub nodes: &'a [Node],
+    /// Runs the containers.
+    pub runtime: R,
+    /// Enqueues a Pod.
+    pub wake: Wake,
+    /// The signals that wake the heartbeats, by node.
+    pub wakes: Arc<Wakes>,
+}
+
+impl<R: Runtime> Builder<'_, R> {
+    /// Returns the controller that runs the agent: woken by changes of Pods and, through its queue, by the runtime.
+    pub fn controller(self) -> Controller<Agent<R>> {
+        let (replica, settings) = (self.replica, self.settings);
+        let capacities = self.nodes.iter();
+        let capacities = capacities.map(|node| (node.name.clone(), node.capacity.clone()));
+        let admission = Arc::new(Admission::new(capacities));
+        let endings = Arc::new(Endings::default());
+        let left = (Arc::clone(&admission), Arc::clone(&endings));
+        let informer = informer(&replica.client, self.nodes, left);
+        let (known, wakes) = (Arc::clone(&admission), Arc::clone(&self.wakes));
+        let added = node::watch::informer(&replica.client, self.nodes, known, wakes);
+        let agent = self.agent(admission, endings, &informer);
+        let controller = replica.controller(agent);
+        let pods = Arc::clone(&controller.reconciler().pods);
+        let ours = Arc::clone(&pods);
+        controller
+            .for_those(informer, move |pod| ours.has(pod), |_| true)
+            // Pods are admitted once it is known what others have added to their nodes.
+            .watches(added, |_| None)
+            // A sandbox may belong to a Pod that no longer exists.
+            .sweeps(move || pods.runtime.pods())
+            .unelected()
+            .settings(settings.controller())
+    }
+
+    fn agent(
+        self,
+        admission: Arc<Admission>,
+        endings: Arc<Endings>,
+        informer: &Informer<PodView>,
+    ) -> Agent<R> {
+        let (replica, settings) = (self.replica, self.settings);
+        let events = settings.writes_events().then(|| replica.events.clone());
+        let by_name = self.nodes.iter();
+        let by_name = by_name.map(|node| (node.name.clone(), node.clone()));
+        Agent {
+            executor: Executor {
+                runtime: self.runtime.clone(),
+                gateway: replica.client.clone(),
+                events: Events::new(events),
+                log: settings.log_limits(),
+                probes: Arc::default(),
+                hooks: Arc::default(),
+                wake: Arc::clone(&self.wake),
+                tokens: Tokens::default(),
+                updates: Updates::default(),
+                host_paths: settings.docker.host_paths.clone(),
+                local_path: self.nodes[0].local_path.clone(),
+            },
+            admission,
+            pods: Arc::new(Pods {
+                runtime: self.runtime,
+                nodes: by_name.collect(),
+                state: watch::Sender::new(NodeState::default()),
+                cache: informer.reader(),
+                endings,
+                wake: self.wake,
+            }),
+        }
+    }
+}
+
+/// Returns an informer over the Pods of these nodes: a single node watches only its own Pods, several share one watch
+/// over all Pods that are bound. Pods that end or go are released.
+fn informer(
+    gateway: &Client,
+    nodes: &[Node],
+    (admission, endings): (Arc<Admission>, Arc<Endings>),
+) -> Informer<PodView> {
+    let fields = match nodes {
+        [node] => format!("spec.nodeName={}", node.name),
+        _ => "spec.nodeName!=".to_owned(),
+    };
+    let only = ListOptions {
+        fields,
+        ..ListOptions::default()
+    };
+    let informer = gateway.informer::<PodView>().only(only);
+    informer.on_event(move |delta| {
+        let left = delta.new.as_ref().is_none_or(|new| new.ended);
+        if let Some(old) = delta.old.as_ref().filter(|_| left) {
+            admission.release(&old.meta().key, &old.meta().uid);
+            endings.forget(&old.meta().uid);
+        }
+    })
+}

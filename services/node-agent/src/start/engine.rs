@@ -1,0 +1,60 @@
+//! The container engine of the agent, or the fallback to processes.
+
+use anyhow::Context as _;
+use setpoint_runtime::Kind;
+use setpoint_runtime::docker::{Engine, Fallback};
+use tracing::{info, warn};
+
+use crate::settings::Settings;
+
+/// Connects to the container engine if the settings ask for one. If there is none and the settings allow the fallback,
+/// switches `settings` to processes and returns the reason.
+///
+/// # Errors
+/// If no engine answers and no fallback is allowed.
+pub async fn connect(settings: &mut Settings) -> anyhow::Result<(Option<Engine>, String)> {
+    if settings.runtime != Kind::Docker {
+        return Ok((None, String::new()));
+    }
+    match Engine::connect(&settings.docker).await {
+        Ok(engine) => {
+            info!(cluster = engine.cluster, address = %engine.address, "connected to the container engine");
+            if let (true, Some(name)) = (settings.node_name.is_empty(), &engine.node_name) {
+                settings.node_name.clone_from(name);
+            }
+            Ok((Some(engine), String::new()))
+        }
+        Err(error) if settings.docker.fallback == Fallback::Process => {
+            warn!(%error, "no container engine; running containers as processes");
+            settings.runtime = Kind::Process;
+            Ok((None, format!("{error}: containers run as processes")))
+        }
+        Err(error) => {
+            Err(error).context("no container engine answers; see the setting docker.fallback")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks F21.
+    #[tokio::test]
+    async fn without_an_engine_processes_are_used_only_if_the_fallback_allows_it() {
+        let mut settings = Settings {
+            runtime: Kind::Docker,
+            ..Settings::default()
+        };
+        settings.docker.socket = "/nowhere/docker.sock".into();
+        assert!(connect(&mut settings).await.is_err());
+        assert_eq!(settings.runtime, Kind::Docker);
+        settings.docker.fallback = Fallback::Process;
+        let (engine, why) = connect(&mut settings).await.unwrap();
+        assert!(
+            engine.is_none() && why.contains("/nowhere/docker.sock"),
+            "{why}"
+        );
+        assert_eq!(settings.runtime, Kind::Process);
+    }
+}

@@ -1,0 +1,248 @@
+//! Wires the agent together and runs it.
+
+mod controller;
+mod engine;
+mod nodes;
+mod registration;
+mod relief;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use axum::Router;
+use futures::FutureExt as _;
+use setpoint_controller::{Client, Controller, QueueHandle, Recorder, Replica, reachable};
+use setpoint_host::Host;
+use setpoint_host::agent_auth::{Guard, Key as AgentKey};
+use setpoint_model::Key;
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::Pod;
+use setpoint_runtime::docker::Docker;
+use setpoint_runtime::process::Processes;
+use setpoint_runtime::simulated::Simulated;
+use setpoint_runtime::{Kind, Runtime, Wake};
+use tokio_util::sync::CancellationToken;
+
+use self::controller::Builder;
+use self::registration::Registration;
+use crate::agent::Agent;
+use crate::node::heartbeat::{Images, report_shutdown};
+use crate::node::shutdown::end_pods;
+use crate::node::usage::Meter;
+use crate::node::watch::Wakes;
+use crate::node::{self, Machine, Node, Pods};
+use crate::serve::service::NodeService;
+use crate::serve::stats::Stats;
+use crate::settings::Settings;
+
+/// Runs the agent until shutdown.
+///
+/// # Errors
+/// If the gateway's address is invalid, no container engine answers, or the state of existing containers cannot be
+/// read.
+pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
+    let (engine, fallback) = engine::connect(&mut settings).await?;
+    let machine = Machine::read(match &engine {
+        Some(engine) => &engine.root,
+        None => &settings.state_dir,
+    });
+    let (instance, known) = (host.instance(), engine.as_ref());
+    let nodes = nodes::nodes(&settings, instance, &machine, known, &fallback);
+    let nodes = nodes.map_err(anyhow::Error::msg)?;
+    let gateway = Client::connect(&settings.gateway, host.instance())?;
+    let process = Process {
+        host,
+        gateway,
+        queue: QueueHandle::default(),
+        settings,
+        machine,
+        nodes,
+    };
+    let (wake, name) = (wake(&process.queue), &process.nodes[0].name);
+    if let Some(engine) = engine {
+        let tasks = process.gateway.tasks().clone();
+        let report = move |health| tasks.report("engine", "", health);
+        let runtime = Docker::open(engine, &process.settings.docker, name, wake, report).await?;
+        return process.run(runtime).await;
+    }
+    match process.settings.runtime {
+        Kind::Process | Kind::Docker => {
+            let state = nodes::state_dir(&process.settings, name);
+            let runtime = Processes::open(&state, "/proc/self/exe", wake);
+            let runtime =
+                runtime.with_context(|| format!("state directory {}", state.display()))?;
+            process.run(runtime).await
+        }
+        Kind::Simulated => {
+            let runtime = Simulated::new(process.settings.start_delay, wake);
+            process.run(runtime).await
+        }
+    }
+}
+
+/// Returns a function that adds Pods to the queue.
+fn wake(queue: &QueueHandle) -> Wake {
+    let queue = queue.clone();
+    Arc::new(move |pod: &Key| queue.add(pod.clone(), None))
+}
+
+/// The process of an agent, before its runtime is known.
+struct Process {
+    host: Host,
+    gateway: Client,
+    /// The Pods to reconcile.
+    queue: QueueHandle,
+    settings: Settings,
+    machine: Machine,
+    nodes: Vec<Node>,
+}
+
+impl Process {
+    /// Runs the agent on a runtime until shutdown.
+    async fn run<R: Runtime>(self, runtime: R) -> anyhow::Result<()> {
+        let key = agent_key(&self.settings.agent_secret_file)?;
+        let recorder = match self.settings.writes_events() {
+            true => Recorder::on_node(self.gateway.clone(), "kubelet", &self.nodes[0].name),
+            false => Recorder::silent(),
+        };
+        // Before a check that passes: the process is not ready until its nodes are registered.
+        self.host.health().check(registration::CHECK);
+        let replica = Replica::announce(self.host, self.gateway, recorder, Pod::RESOURCE);
+        let address = reachable(&replica.client, replica.host.advertised()).await;
+        let mut nodes = self.nodes;
+        if let Some(ip) = node::internal_ip(&address) {
+            nodes.iter_mut().for_each(|node| node.ip = ip);
+        }
+        let wakes = nodes.iter().map(|node| (node.name.clone(), Arc::default()));
+        let wakes: Arc<Wakes> = Arc::new(wakes.collect());
+        let builder = Builder {
+            replica: &replica,
+            settings: &self.settings,
+            nodes: &nodes,
+            runtime: runtime.clone(),
+            wake: wake(&self.queue),
+            wakes: Arc::clone(&wakes),
+        };
+        let controller = builder.controller().queue(&self.queue);
+        replica.ready_when(controller.ready());
+        let pods = Arc::clone(&controller.reconciler().pods);
+        let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
+        let guard = Guard::new(key.clone(), &address, names.clone());
+        let registration = Registration {
+            replica: &replica,
+            settings: &self.settings,
+            machine: &self.machine,
+            address,
+            key,
+            images: images(runtime),
+            state: pods.state.subscribe(),
+            wakes,
+        };
+        work(registration, nodes, controller, &pods, guard).await?;
+        leave(replica, &self.settings, names).await;
+        Ok(())
+    }
+}
+
+/// Runs all tasks of the agent until the controller has stopped, and serves its routes.
+async fn work<R: Runtime>(
+    registration: Registration<'_>,
+    nodes: Vec<Node>,
+    controller: Controller<Agent<R>>,
+    pods: &Arc<Pods<R>>,
+    guard: Guard,
+) -> anyhow::Result<()> {
+    let (replica, settings) = (registration.replica, registration.settings);
+    let (first, shutdown) = (nodes[0].clone(), replica.host.shutdown());
+    let folder = first.local_path.clone();
+    let meter = Arc::new(Meter::new(Arc::clone(pods)));
+    let routes = routes(replica, settings, pods, &meter, guard);
+    replica.host.offer(routes);
+    let stop = CancellationToken::new();
+    let stopping = stop_after(shutdown, stop.clone(), pods, settings);
+    let relieved = relief::relieve(
+        replica,
+        settings,
+        first,
+        Arc::clone(pods),
+        Arc::clone(&meter),
+    );
+    let reclaimed = relief::reclaim(replica, Arc::clone(pods), folder, settings.controller());
+    let tasks = replica.client.tasks();
+    tokio::select! {
+        ended = controller.run(replica.host.instance(), stop) => ended?,
+        () = registration.keep(nodes) => {}
+        () = stopping => {}
+        () = relieved => {}
+        () = tasks.supervise("usage", "", || meter.run()) => {}
+        ended = reclaimed => ended?,
+    }
+    Ok(())
+}
+
+/// Returns the routes of the agent, for the process's listener.
+fn routes<R: Runtime>(
+    replica: &Replica,
+    settings: &Settings,
+    pods: &Arc<Pods<R>>,
+    meter: &Arc<Meter<R>>,
+    guard: Guard,
+) -> Router {
+    let idle = settings.streaming_connection_idle_timeout;
+    let (pods, meter, shutdown) = (Arc::clone(pods), Arc::clone(meter), replica.host.shutdown());
+    let identity = guard.router();
+    let stats = Stats::router(Arc::clone(&pods), Arc::clone(&meter), guard.clone());
+    let service = NodeService::router(pods, meter, guard, idle, shutdown);
+    let decision_log = replica.decision_log.routes().into_axum_router();
+    decision_log.merge(identity).merge(service).merge(stats)
+}
+
+/// Reports the end of the agent, and leaves the other replicas.
+async fn leave(replica: Replica, settings: &Settings, nodes: Vec<String>) {
+    let gateway = replica.client.clone();
+    let reported = async {
+        // A node that shuts down has reported that already.
+        if settings.shutdown().total.is_zero() {
+            report_shutdown(&gateway, nodes).await;
+        }
+    };
+    tokio::join!(reported, replica.leave());
+}
+
+/// Returns a function that lists the images of a runtime.
+fn images<R: Runtime>(runtime: R) -> Images {
+    Arc::new(move || {
+        let runtime = runtime.clone();
+        async move { runtime.images().await }.boxed()
+    })
+}
+
+/// Returns the key that the agent shares with gateways, made if there is no file; `None` without a path.
+///
+/// # Errors
+/// If the file can neither be read nor made.
+fn agent_key(path: &Path) -> anyhow::Result<Option<AgentKey>> {
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let key = AgentKey::read_or_create(path);
+    key.map(Some)
+        .with_context(|| format!("agent_secret_file {}", path.display()))
+}
+
+/// Cancels `stop` at a shutdown, once the Pods have ended if the settings ask for that. Does not return.
+async fn stop_after<R: Runtime>(
+    shutdown: CancellationToken,
+    stop: CancellationToken,
+    pods: &Pods<R>,
+    settings: &Settings,
+) {
+    shutdown.cancelled().await;
+    let periods = settings.shutdown();
+    if !periods.total.is_zero() {
+        end_pods(pods, periods).await;
+    }
+    stop.cancel();
+    std::future::pending().await
+}
