@@ -1,9 +1,7 @@
 //! Match conditions: expressions that all have to hold for a policy or webhook to be asked about a request.
 
 use serde_json::Value as Json;
-use setpoint_cel::{
-    Error, Evaluation, Expression, Input, Question, Value, Variables,
-};
+use setpoint_cel::{Error, Evaluation, Expression, Input, Question, Value, Variables};
 use setpoint_kinds::expressions::Compiled;
 use setpoint_proto::admissionregistration::MatchCondition;
 

@@ -1,11 +1,11 @@
 //! Converts fields of gRPC requests to the registry's types.
 
 use setpoint_codec::{Kind, KindTable, Object};
+use setpoint_kinds::Identity;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
 use tonic::{Extensions, Request};
-use setpoint_kinds::Identity;
 
 use crate::offload::offload;
 use crate::registry::{AtLeast, Filter, RequestContext, Target, errors};

@@ -15,6 +15,7 @@ use http::header::{CONTENT_TYPE, HOST, LOCATION, UPGRADE, X_CONTENT_TYPE_OPTIONS
 use http::{HeaderValue, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
+use setpoint_kinds::Identity;
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::trace::TRACEPARENT;
 use setpoint_proto::{ApiError, Reason};
@@ -22,7 +23,6 @@ use setpoint_telemetry as telemetry;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use setpoint_kinds::Identity;
 
 use super::connect::Streams;
 use super::forwarding;

@@ -9,8 +9,8 @@ use axum::routing::get;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
-use setpoint_proto::ApiError;
 use setpoint_kinds::Identity;
+use setpoint_proto::ApiError;
 
 use super::response::{self, ApiResponse, ErrorResponse};
 use crate::registry::Registry;

@@ -9,9 +9,9 @@ use http::HeaderMap;
 use http::header::WARNING;
 use hyper::upgrade::OnUpgrade;
 use setpoint_codec::rest::is_connect;
+use setpoint_kinds::Identity;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
-use setpoint_kinds::Identity;
 
 use super::connect::{ConnectRequest, Streams, connect};
 use super::response::{ErrorFormat, ErrorResponse};

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use http::Method;
 use setpoint_codec::rest::is_connect;
-use setpoint_model::{Verb, names, selector::Fields};
 use setpoint_kinds::Target;
+use setpoint_model::{Verb, names, selector::Fields};
 
 use super::Query;
 

@@ -1,7 +1,7 @@
 //! Authorization: whether a user may do what a request asks for. Everything is allowed to everyone.
 
-use setpoint_proto::ApiError;
 use setpoint_kinds::Identity;
+use setpoint_proto::ApiError;
 
 use super::Attributes;
 

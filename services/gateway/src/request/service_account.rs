@@ -6,14 +6,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_codec::kind_of;
+use setpoint_kinds::Identity;
+use setpoint_kinds::identity::AUTHENTICATED;
 use setpoint_model::Key;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::Resource;
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
 use setpoint_store::Store;
 use setpoint_store::cache::{AtLeast, Cache};
-use setpoint_kinds::Identity;
-use setpoint_kinds::identity::AUTHENTICATED;
 
 use super::TokenKeys;
 pub(crate) use super::token_keys::internal;

@@ -1,8 +1,8 @@
 //! TokenReview: the user that a token identifies. SelfSubjectReview: the user of the request.
 
+use setpoint_kinds::Identity;
 use setpoint_proto::authentication::{ExtraValue, SelfSubjectReview, TokenReview, UserInfo};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_kinds::Identity;
 
 use crate::registry::AtLeast;
 use crate::request::service_account::ISSUER;

@@ -28,8 +28,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use http::request::Parts;
-use setpoint_proto::ApiError;
 use setpoint_kinds::Identity;
+use setpoint_proto::ApiError;
 
 use super::not_allowed;
 use crate::registry::Registry;

@@ -17,7 +17,6 @@ use setpoint_codec::{Column, Definition, Kind, Object};
 use setpoint_openapi::comments;
 use setpoint_proto::meta::{ListMeta, ObjectMeta};
 
-
 /// The part of the object in a row beside its cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Include {
