@@ -1,4 +1,5 @@
-//! The documents of a server about one version of a group: its resources, the place of its OpenAPI document of v3, and that of v2.
+//! The documents of a server about one version of a group: its resources, the place of its OpenAPI document of v3, and
+//! that of v2.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -175,8 +176,8 @@ fn parse(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 
-/// Returns the resources that are valid entries of aggregated discovery, so that one server's documents do not make the document of all
-/// groups unreadable.
+/// Returns the resources that are valid entries of aggregated discovery, so that one server's documents do not make the
+/// document of all groups unreadable.
 fn valid(mut resources: Vec<Value>) -> Vec<Value> {
     resources.retain(|resource| ApiResourceDiscovery::deserialize(resource).is_ok());
     resources
@@ -199,8 +200,8 @@ fn resources_of(document: &Value, group: &str, version: &str) -> Vec<Value> {
     }
 }
 
-/// Converts resources of a list to those of aggregated discovery, as upstream does: a subresource without its resource gets one without
-/// verbs.
+/// Converts resources of a list to those of aggregated discovery, as upstream does: a subresource without its resource
+/// gets one without verbs.
 pub(crate) fn aggregate(resources: &[Value], group: &str, version: &str) -> Vec<Value> {
     let mut converted: Vec<Value> = Vec::new();
     let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();

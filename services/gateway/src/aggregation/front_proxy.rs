@@ -1,8 +1,8 @@
 //! The client certificate for calling servers of APIServices: from files, or made once and kept in a Secret that all
 //! gateways share.
 //!
-//! The key of the CA is thrown away, so that no other certificate can be signed. When the Secret is deleted, a new CA is made; gateways
-//! and the ConfigMap `extension-apiserver-authentication` follow.
+//! The key of the CA is thrown away, so that no other certificate can be signed. When the Secret is deleted, a new CA
+//! is made; gateways and the ConfigMap `extension-apiserver-authentication` follow.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,13 +1,13 @@
-//! Other API servers behind this one (upstream: kube-aggregator). An APIService with a Service stands for a version of a group that
-//! another server serves.
+//! Other API servers behind this one (upstream: kube-aggregator). An APIService with a Service stands for a version of
+//! a group that another server serves.
 //!
 //! ```text
 //! APIService ─▶ Remote ─▶ Server ─┬▶ verified TLS with the certificate of the front proxy ─▶ endpoint of the Service
 //!               (`remote`)        ├▶ unverified TLS, for checks of availability
 //!                                 └▶ documents: the resources, the place of the OpenAPI document of v3, and that of v2 (`swagger`)
 //! ```
-//! The folder `http` forwards requests to the servers that are available, `background/aggregation` checks whether they are
-//! and fetches their documents. A request waits for no document.
+//! The folder `http` forwards requests to the servers that are available, `background/aggregation` checks whether they
+//! are and fetches their documents. A request waits for no document.
 
 mod documents;
 mod front_proxy;

@@ -60,8 +60,8 @@ impl Remote {
         })
     }
 
-    /// Returns whether requests go to it. Those for resource metrics, which the gateway has and upstream's does not, go to a server of
-    /// an add-on while it is available.
+    /// Returns whether requests go to it. Those for resource metrics, which the gateway has and upstream's does not, go
+    /// to a server of an add-on while it is available.
     pub(crate) fn is_used(&self) -> bool {
         self.is_available || !is_resource_metrics(&self.group, &self.version)
     }

@@ -58,7 +58,8 @@ pub(super) struct Endpoint {
     pub(super) ca_bundle: Option<Bytes>,
 }
 
-/// An API server. Its requests have one connection each, by HTTP/1.1, so that any of them can be upgraded; idle ones are used again.
+/// An API server. Its requests have one connection each, by HTTP/1.1, so that any of them can be upgraded; idle ones
+/// are used again.
 pub(crate) struct Server {
     endpoint: Endpoint,
     cache: Cache,

@@ -35,7 +35,8 @@ enum Fetched {
 }
 
 impl Remote {
-    /// Fetches the document if it is another than before. One that cannot be fetched or used is logged once, and that of before stays.
+    /// Fetches the document if it is another than before. One that cannot be fetched or used is logged once, and that
+    /// of before stays.
     pub(super) async fn swagger(
         &self,
         certificate: &Arc<Certificate>,

@@ -39,7 +39,8 @@ pub(crate) fn system() -> Identity {
     }
 }
 
-/// Sets the user of a request. Headers that the client has sent are removed. A value that cannot be one of a header is left out.
+/// Sets the user of a request. Headers that the client has sent are removed. A value that cannot be one of a header is
+/// left out.
 pub(crate) fn set(headers: &mut HeaderMap, user: &Identity) {
     let names = headers.keys().cloned();
     let sent = |name: &HeaderName| {

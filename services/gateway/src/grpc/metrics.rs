@@ -79,7 +79,8 @@ impl Service {
     }
 }
 
-/// Runs the work of a call, if it is allowed and while holding a seat, and counts it. Below a span of the caller it has one.
+/// Runs the work of a call, if it is allowed and while holding a seat, and counts it. Below a span of the caller it has
+/// one.
 async fn serve<T>(
     resource: Resource,
     caller: &Caller,

@@ -30,13 +30,14 @@ use crate::request::authentication;
 use crate::request::authorization::authorize;
 use objects::Service;
 
-/// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a reason.
+/// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a
+/// reason.
 const REQUEST_MAX: usize = 4 << 20;
 /// The maximum size of a response in bytes. A list of thousands of objects is one message.
 const RESPONSE_MAX: usize = 512 << 20;
 
-/// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Metadata`, `setpoint.v1.Explain`, `setpoint.v1.Metrics`, and both
-/// versions of server reflection.
+/// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Metadata`, `setpoint.v1.Explain`, `setpoint.v1.Metrics`,
+/// and both versions of server reflection.
 pub(crate) fn router(registry: Arc<Registry>) -> Router {
     let prepared = from_fn_with_state(registry.clone(), prepare);
     let explain = ExplainServer::new(explain::Service::new(registry.clone()));
@@ -81,8 +82,8 @@ async fn reflect(request: Request) -> Response {
 /// The start of the paths of server reflection, which names no resource.
 const REFLECTION: &str = "/grpc.reflection.";
 
-/// Does what precedes every call: authenticates it, and authorizes it if it is one of reflection. What others ask for is in
-/// their messages. One middleware, since each clones those within it for every call.
+/// Does what precedes every call: authenticates it, and authorizes it if it is one of reflection. What others ask for
+/// is in their messages. One middleware, since each clones those within it for every call.
 async fn prepare(
     State(registry): State<Arc<Registry>>,
     mut request: Request,

@@ -130,8 +130,8 @@ impl<'a> Call<'a> {
         Span::start(span, parent)
     }
 
-    /// Returns whether the call has a span. Reads and heartbeats have one only below a span of the caller, since their traces
-    /// would outnumber the others. Writes of Events have none, since the span that emits an Event has its text.
+    /// Returns whether the call has a span. Reads and heartbeats have one only below a span of the caller, since their
+    /// traces would outnumber the others. Writes of Events have none, since the span that emits an Event has its text.
     fn is_recorded(&self, has_parent: bool) -> bool {
         match kinds::find(self.target.kind).map(Strategy::writes) {
             Some(Writes::Reports) => false,

@@ -1,4 +1,5 @@
-//! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers; another version is encoded for each.
+//! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers; another version is encoded
+//! for each.
 
 use std::pin::Pin;
 use std::sync::Arc;

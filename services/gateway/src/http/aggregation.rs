@@ -1,7 +1,7 @@
 //! Middleware that forwards requests to the servers of APIServices (upstream: the proxy handler of kube-aggregator).
 //!
-//! Nothing is kept in memory: bodies are streams in both directions. Requests that end have a deadline; watches, logs and connections
-//! end with either end, or at a shutdown. Errors are texts, as upstream's are.
+//! Nothing is kept in memory: bodies are streams in both directions. Requests that end have a deadline; watches, logs
+//! and connections end with either end, or at a shutdown. Errors are texts, as upstream's are.
 
 use std::io;
 use std::sync::Arc;
@@ -169,7 +169,8 @@ fn incoming(response: http::Response<Incoming>, relay: Relay) -> Response {
 }
 
 impl Relay {
-    /// Passes a body on. One that is cut off by its deadline ends with an error, so that the client does not take it for complete.
+    /// Passes a body on. One that is cut off by its deadline ends with an error, so that the client does not take it
+    /// for complete.
     fn pass(
         self,
         body: impl Stream<Item = Result<Bytes, axum::Error>> + Send + Unpin + 'static,

@@ -1,4 +1,5 @@
-//! Authenticates and authorizes requests, and serves the documents that others need to verify tokens (OpenID Connect discovery).
+//! Authenticates and authorizes requests, and serves the documents that others need to verify tokens (OpenID Connect
+//! discovery).
 
 use std::sync::Arc;
 

@@ -7,8 +7,8 @@ use setpoint_proto::{ApiError, Reason};
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 
-/// Returns what a request asks for. If that depends on the definitions of custom kinds, they have been read: a client of a
-/// gateway that has just started would take `NotFound` for the end of its kind, and stop watching it.
+/// Returns what a request asks for. If that depends on the definitions of custom kinds, they have been read: a client
+/// of a gateway that has just started would take `NotFound` for the end of its kind, and stop watching it.
 ///
 /// # Errors
 /// `ServiceUnavailable` if they cannot be read in time.

@@ -77,8 +77,8 @@ async fn read_body(request: Request) -> Result<Request, ApiError> {
     Ok(Request::from_parts(parts, body))
 }
 
-/// Refuses a browser's body without a content type: pages of any site may send such a request without a preflight. Other
-/// clients may omit the type, as `kubectl create --raw` does.
+/// Refuses a browser's body without a content type: pages of any site may send such a request without a preflight.
+/// Other clients may omit the type, as `kubectl create --raw` does.
 fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), ApiError> {
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
     let browser = agent.is_some_and(|agent| agent.starts_with(b"Mozilla/"))

@@ -64,8 +64,8 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .with_state(registry)
 }
 
-/// Does what precedes and follows the handler of every request, the outermost first. One middleware, since each clones those within
-/// it for every request.
+/// Does what precedes and follows the handler of every request, the outermost first. One middleware, since each clones
+/// those within it for every request.
 async fn prepare(
     State(registry): State<Arc<Registry>>,
     mut request: Request,

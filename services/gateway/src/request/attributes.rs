@@ -88,8 +88,8 @@ impl Attributes {
         }
     }
 
-    /// Returns whether the request lasts until one end ends it (upstream: `BasicLongRunningRequestCheck`): a watch, a log or a
-    /// connection.
+    /// Returns whether the request lasts until one end ends it (upstream: `BasicLongRunningRequestCheck`): a watch, a
+    /// log or a connection.
     pub(crate) fn is_long_running(&self) -> bool {
         self.resource.as_ref().is_some_and(|resource| {
             let part = resource.subresource.as_str();

@@ -20,8 +20,8 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
-/// the administrator. Removes the token of a WebSocket from the headers.
+/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without
+/// credentials, the administrator. Removes the token of a WebSocket from the headers.
 ///
 /// # Errors
 /// `Unauthorized` if the credentials are not a valid token.

@@ -9,8 +9,8 @@ use super::Attributes;
 pub(crate) const REASON: &str =
     "authorization is off: every request is allowed, whatever roles and bindings exist";
 
-/// Authorizes a request. It is called once for each request and, as upstream, once more with another verb for an update or
-/// an apply that creates its object, and for a connection.
+/// Authorizes a request. It is called once for each request and, as upstream, once more with another verb for an update
+/// or an apply that creates its object, and for a connection.
 ///
 /// # Errors
 /// `Forbidden` if the user may not do that; at present this never fails.

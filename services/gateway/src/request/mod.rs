@@ -1,12 +1,12 @@
-//! What precedes the work of a request, over HTTP and gRPC: what it asks for, who its user is, whether that user may, and
-//! when there is room for it.
+//! What precedes the work of a request, over HTTP and gRPC: what it asks for, who its user is, whether that user may,
+//! and when there is room for it.
 //!
 //! ```text
 //! head ─▶ RequestInfo (`info`): route, verb, query, timeout ─▶ metrics, flow control, handler
 //!                     └ Attributes (`attributes`) ─▶ authorization
 //! ```
-//! The head of an HTTP request is parsed once. A call of gRPC names its target in its message; it has the same attributes as
-//! the HTTP request that does the same.
+//! The head of an HTTP request is parsed once. A call of gRPC names its target in its message; it has the same
+//! attributes as the HTTP request that does the same.
 //!
 //! A request without credentials is one of the administrator: the listener is on loopback. One with a token of a
 //! ServiceAccount is one of that account; any other `Authorization` is refused.

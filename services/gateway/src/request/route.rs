@@ -21,8 +21,8 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// Reads the decoded segments of `/api/<version>/…` and `/apis/<group>/<version>/…`. Returns `None` if there is no such
-    /// resource.
+    /// Reads the decoded segments of `/api/<version>/…` and `/apis/<group>/<version>/…`. Returns `None` if there is no
+    /// such resource.
     pub(super) fn of(kinds: &KindTable, segments: &[&str]) -> Option<Self> {
         match segments {
             ["api", version, "watch", rest @ ..] => Self::watched(kinds, "", version, rest),

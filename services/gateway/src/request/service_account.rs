@@ -86,8 +86,8 @@ impl Tokens {
         Self { keys, cache }
     }
 
-    /// Verifies a token: its signature, its time, one of the audiences, and that what it is bound to still exists. `at` is the
-    /// least revision at which it must have existed.
+    /// Verifies a token: its signature, its time, one of the audiences, and that what it is bound to still exists. `at`
+    /// is the least revision at which it must have existed.
     ///
     /// # Errors
     /// Why it is not valid.

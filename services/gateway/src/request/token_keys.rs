@@ -1,8 +1,9 @@
 //! The keys that sign and verify tokens of ServiceAccounts.
 //!
-//! The key that signs is in etcd, beside the registry: all gateways of a cluster share it, and whoever can read it can read all
-//! Secrets, too. It is not rotated, but may be replaced when etcd is restored. It is therefore read for each token that is issued, and
-//! again, at most once a second, when a token has no known key. Tokens of all keys that this process has seen are valid.
+//! The key that signs is in etcd, beside the registry: all gateways of a cluster share it, and whoever can read it can
+//! read all Secrets, too. It is not rotated, but may be replaced when etcd is restored. It is therefore read for each
+//! token that is issued, and again, at most once a second, when a token has no known key. Tokens of all keys that this
+//! process has seen are valid.
 
 use std::sync::Arc;
 use std::time::Duration;

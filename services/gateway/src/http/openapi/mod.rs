@@ -1,5 +1,5 @@
-//! OpenAPI: v3 with an index and a document for each group and version, and v2 with one document for everything. kubectl uses
-//! them for `explain`, validation and apply. The documents themselves are those of `setpoint_openapi`.
+//! OpenAPI: v3 with an index and a document for each group and version, and v2 with one document for everything.
+//! kubectl uses them for `explain`, validation and apply. The documents themselves are those of `setpoint_openapi`.
 
 mod document;
 
