@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use setpoint_codec::Object;
 use setpoint_kinds::versions;
-use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
@@ -174,19 +173,6 @@ impl Registry {
     /// Returns the cache that the verbs read from.
     pub fn cache(&self) -> &Cache {
         &self.cache
-    }
-
-    /// Refuses a verb that a target does not have: computed kinds can only be read. Requests are authorized before.
-    pub(crate) fn allow(
-        &self,
-        _context: &RequestContext,
-        verb: Verb,
-        target: &Target,
-    ) -> Result<(), ApiError> {
-        match target.served.is_computed && verb != Verb::Get {
-            true => Err(errors::not_allowed()),
-            false => Ok(()),
-        }
     }
 
     /// Returns the tokens of ServiceAccounts.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
 use setpoint_kinds::validation::metadata;
 use setpoint_kinds::{self as kinds, create};
-use setpoint_model::{Revision, Verb, names};
+use setpoint_model::{Revision, names};
 use setpoint_proto::core::Binding;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
@@ -69,7 +69,7 @@ impl Registry {
         mut object: Box<dyn Object>,
         owner: Owner,
     ) -> Result<ObjectResponse, ApiError> {
-        self.allow(context, Verb::Create, target)?;
+        errors::check_writable(target)?;
         if object.downcast_ref::<Binding>().is_some() && object.kind() == target.served {
             return Box::pin(self.bind_named(context, target, object)).await;
         }

@@ -31,7 +31,7 @@ impl Registry {
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        self.allow(context, Verb::Update, target)?;
+        errors::check_writable(target)?;
         match target.subresource {
             Subresource::Scale => self.update_scale(context, target, object).await,
             Subresource::None if kinds::of(target.kind).creates_on_update() => {
@@ -92,7 +92,7 @@ impl Registry {
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        self.allow(context, Verb::Update, target)?;
+        errors::check_writable(target)?;
         let object = expect_kind(object, target)?;
         self.replace(context, target, object, metadata::keep_unset)
             .await
