@@ -1,4 +1,6 @@
-//! The allowed dependencies between the crates of this workspace.
+//! The allowed dependencies between the crates of this workspace, and what its documents name.
+
+mod documents;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

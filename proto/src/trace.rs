@@ -1,9 +1,9 @@
 //! The trace context of requests, and that of writes in their causes.
 //!
 //! Requests of other clients have their span in the header `traceparent`
-//! (<https://www.w3.org/TR/trace-context/#traceparent-header>). We chose a message field over that header for our own
-//! calls: HPACK encodes headers that differ with each call byte by byte, which was more than a quarter of the cost of
-//! tracing. It would be wrong if a proxy between our services added spans: it would not see the trace.
+//! (<https://www.w3.org/TR/trace-context/#traceparent-header>). 2026-11: we chose a message field over that header for
+//! our own calls: HPACK encodes headers that differ with each call byte by byte, which was more than a quarter of the
+//! cost of tracing. It would be wrong if a proxy between our services added spans: it would not see the trace.
 
 use std::fmt;
 use std::str::FromStr;
@@ -145,8 +145,8 @@ pub fn duration_ns(duration: Duration) -> i64 {
 #[error("invalid traceparent")]
 pub struct Malformed;
 
-// The ids are numbers: the cause of each write is decoded by every watcher, and text would be allocated each time. Later
-// versions are reduced to version 00.
+// The ids are numbers: the cause of each write is decoded by every watcher, and text would be allocated each time.
+// Later versions are reduced to version 00.
 impl Traceparent {
     /// Returns the id of the trace; 0 is invalid.
     pub fn trace(&self) -> u128 {

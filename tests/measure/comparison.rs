@@ -25,8 +25,8 @@ struct Compared {
 }
 
 impl Comparison {
-    /// Measures each folder of `programs` in each round, every other round in reverse. A process of its own with `arguments`
-    /// measures one build once.
+    /// Measures each folder of `programs` in each round, every other round in reverse. A process of its own with
+    /// `arguments` measures one build once.
     pub fn measure(
         programs: &[PathBuf],
         rounds: usize,

@@ -22,7 +22,7 @@ impl Load {
         latency.as_secs_f64() * 1000.0
     }
 
-    /// Returns the share of each call of the time that was `spent` from the start of the load to its end, in microseconds.
+    /// Returns the microseconds for a call, if so much time was `spent` from the start of the load to its end.
     pub fn per_call(&self, spent: Duration) -> f64 {
         spent.as_secs_f64() * 1e6 / self.calls as f64
     }

@@ -39,8 +39,8 @@ struct Options {
     /// Seconds for the measurement of the idle cluster.
     #[arg(long, default_value_t = 30.0)]
     idle: f64,
-    /// Directory of the cluster's programs, by default that of this program. Those of several builds are measured in turn and
-    /// compared with the first.
+    /// Directory of the cluster's programs, by default that of this program. Those of several builds are measured in
+    /// turn and compared with the first.
     #[arg(long)]
     programs: Vec<PathBuf>,
     /// Number of measurements of each build if `--programs` is given.

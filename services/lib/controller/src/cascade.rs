@@ -2,9 +2,9 @@
 //! writes.
 //!
 //! A reconcile continues the youngest of the traces of its causes, after the last write of that trace; the other causes
-//! are linked. We chose the youngest trace over the first one: what a reconcile does is explained by the newest intent,
-//! and an old trace must not swallow what others began since. It would be wrong if a newer trace woke keys that it has
-//! nothing to do with; those reconciles find nothing to do and leave no span.
+//! are linked. 2026-11: we chose the youngest trace over the first one: what a reconcile does is explained by the
+//! newest intent, and an old trace must not swallow what others began since. It would be wrong if a newer trace woke
+//! keys that it has nothing to do with; those reconciles find nothing to do and leave no span.
 
 use std::future::Future;
 use std::time::Duration;

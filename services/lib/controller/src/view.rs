@@ -1,4 +1,8 @@
 //! Views: the part of an object that an informer keeps.
+//!
+//! 2026-11: we chose a type with few fields for each controller over whole objects (client-go), because a decision then
+//! shows what it depends on, and a process with twenty informers stays small. Wrong if controllers write whole objects:
+//! they patch, or read the object before they write it.
 
 use setpoint_model::Meta;
 use setpoint_proto::Resource;

@@ -5,7 +5,6 @@ use setpoint_codec::rest::{
     is_connect, media_types, patch_types, path_of, subresource_kind, subresource_verbs,
 };
 use setpoint_codec::{Definition, Kind};
-use setpoint_kinds as kinds;
 
 use super::parameters::{
     DELETE, DELETE_COLLECTION, LIST, PATCH, PRETTY, WRITE, parameter, variable,

@@ -1,9 +1,9 @@
 //! OpenTelemetry spans, with the parents, links and attributes of cascades.
 //!
-//! HTTP requests are spans of `tracing`, so that log lines show them. We chose OpenTelemetry's API for calls between
-//! services and for reconciles: their parent and links are known at the start, their log lines name the object anyway,
-//! and without `tracing`'s layers the CPU time of tracing in a node-agent is two fifths less. It would be wrong if the
-//! code in these spans logged lines that do not name the object.
+//! HTTP requests are spans of `tracing`, so that log lines show them. 2026-11: we chose OpenTelemetry's API for calls
+//! between services and for reconciles: their parent and links are known at the start, their log lines name the object
+//! anyway, and without `tracing`'s layers the CPU time of tracing in a node-agent is two fifths less. It would be wrong
+//! if the code in these spans logged lines that do not name the object.
 
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
@@ -45,8 +45,8 @@ impl Span {
         Self(span.context())
     }
 
-    /// Starts a child of a span of another process, or the root of a trace. If tracing is disabled, the span has the ids
-    /// of its parent.
+    /// Starts a child of a span of another process, or the root of a trace. If tracing is disabled, the span has the
+    /// ids of its parent.
     pub fn start(builder: SpanBuilder, parent: Option<Traceparent>) -> Self {
         start(builder, &remote(parent))
     }

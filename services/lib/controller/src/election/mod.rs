@@ -24,7 +24,7 @@
 //! middle of their work and shows that none of their late writes is accepted (50 rounds with `--run-ignored all`).
 //!
 //! Each replica, leading or not, has a Lease of its own in `setpoint-replicas`, with its service as a label and its
-//! address as an annotation ([`membership`](crate::membership)).
+//! address as an annotation (`membership`).
 //!
 //! A Lease is renewed at half of the renew deadline (client-go: at each retry period), so an idle cluster costs less
 //! than half as many writes. The deadline begins with the attempt that fails, as in client-go, and a leader stops when

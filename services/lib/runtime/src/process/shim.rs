@@ -2,6 +2,10 @@
 //!
 //! It is the agent's binary, run as `node-agent shim <folder>`, and outlives the agent. SIGTERM is forwarded to the
 //! container's process group; SIGUSR1 kills the group.
+//!
+//! 2026-11: we chose a parent process for each container over the agent as the parent of all (with pidfds), because the
+//! end of a container is then recorded while no agent runs, and only a parent learns an exit code. Wrong if a node has
+//! so many containers that a megabyte for each matters.
 
 use std::io::{self, PipeReader, Write as _};
 use std::os::unix::process::CommandExt as _;
