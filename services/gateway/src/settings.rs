@@ -43,7 +43,7 @@ pub struct Settings {
     /// Detection of managers that overwrite each other's fields.
     flaps: Flaps,
     /// Metrics of other sources, for HorizontalPodAutoscalers: a Prometheus server, and the query of each metric.
-    metrics: adapter::Settings,
+    metrics: prometheus_adapter::Settings,
 }
 
 /// Detection of managers that overwrite each other's fields.
@@ -98,7 +98,7 @@ impl Default for Settings {
             flaps: Flaps {
                 window: Duration::from_secs(60),
             },
-            metrics: adapter::Settings::default(),
+            metrics: prometheus_adapter::Settings::default(),
         }
     }
 }
@@ -185,7 +185,7 @@ impl Settings {
     }
 
     /// Returns the settings of metrics from Prometheus.
-    pub(crate) const fn metrics(&self) -> &adapter::Settings {
+    pub(crate) const fn metrics(&self) -> &prometheus_adapter::Settings {
         &self.metrics
     }
 

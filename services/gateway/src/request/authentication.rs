@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
+use setpoint_kinds::Identity;
 use setpoint_kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::AtLeast;

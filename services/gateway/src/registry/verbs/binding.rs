@@ -15,7 +15,7 @@ use crate::registry::verbs::update::Precondition;
 use crate::registry::write::change::Change;
 use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
-use crate::request::Attributes;
+use crate::request;
 use crate::request::authorization::authorize;
 
 impl Registry {
@@ -32,7 +32,10 @@ impl Registry {
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         let pod = Target::new(kind_of::<Pod>(), &target.namespace, name, "binding")?;
-        authorize(&context.user, &Attributes::of_target(Verb::Create, &pod))?;
+        authorize(
+            &context.user,
+            &request::Attributes::of_target(Verb::Create, &pod),
+        )?;
         self.bind(context, &pod, object).await
     }
 
