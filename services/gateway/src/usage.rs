@@ -18,6 +18,7 @@ use tracing::debug;
 
 use crate::agents::{Agent, AgentAddress};
 use crate::dial_policy::DialPolicy;
+use crate::errors::readable;
 
 /// The time for which what the agents have answered is used again.
 const FRESH: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ impl Usage {
     ///
     /// # Errors
     /// Errors of the cache.
-    pub(crate) async fn of_pods(
+    pub async fn of_pods(
         &self,
         cache: &Cache,
         policy: &DialPolicy,

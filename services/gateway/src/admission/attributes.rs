@@ -5,7 +5,8 @@ use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::DeleteOptions;
 
-use crate::registry::{RequestContext, Target};
+use crate::request_context::RequestContext;
+use setpoint_kinds::Target;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +56,6 @@ impl<'a> Attributes<'a> {
             old: None,
             old_cause: None,
             options: None,
-        }
-    }
-
-    /// Returns the attributes of a connection, without its options.
-    pub(crate) fn of_connect(context: &'a RequestContext, target: &'a Target) -> Self {
-        Self {
-            operation: Operation::Connect,
-            ..Self::of_create(context, target)
         }
     }
 

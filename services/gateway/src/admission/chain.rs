@@ -1,4 +1,4 @@
-//! The way of one request through admission.
+//! Runs a request through policies and webhooks, in upstream's order.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::reinvocation::Reinvocation;
 use super::request::document;
 use super::surroundings::Surroundings;
 use super::{Attributes, Operation, policy, webhook};
-use crate::registry::{Registry, Target};
+use crate::admission::Admission;
+use setpoint_kinds::Target;
 
 /// The passes of policies and of webhooks over a request.
 #[derive(Default)]
@@ -29,30 +30,33 @@ impl Passes {
 
 /// The hooks that a request passes, and the warnings so far.
 pub(crate) struct Chain<'r> {
-    registry: &'r Registry,
+    admission: &'r Admission,
     /// `None` if there are none.
     hooks: Option<Arc<Snapshot>>,
     pub(crate) warnings: Vec<String>,
 }
 
 impl<'r> Chain<'r> {
-    /// Returns the chain of requests for a target.
+    /// Returns the policies and webhooks of requests for a target; none without one.
     ///
     /// # Errors
     /// If the cache is not there yet.
-    pub(crate) async fn of(registry: &'r Registry, target: &Target) -> Result<Self, ApiError> {
-        let hooks = match is_exempt(target.served) {
-            true => None,
-            false => registry.hooks().current(registry.cache()).await?,
+    pub(crate) async fn of(
+        admission: &'r Admission,
+        target: Option<&Target>,
+    ) -> Result<Self, ApiError> {
+        let hooks = match target.filter(|target| !is_exempt(target.served)) {
+            None => None,
+            Some(_) => admission.hooks().current(admission.cache()).await?,
         };
         Ok(Self {
-            registry,
+            admission,
             hooks,
             warnings: Vec::new(),
         })
     }
 
-    /// Returns whether nobody judges or changes the request.
+    /// Returns whether no hook applies.
     pub(crate) fn is_empty(&self) -> bool {
         self.hooks.is_none()
     }
@@ -62,7 +66,7 @@ impl<'r> Chain<'r> {
         self.hooks.as_ref().is_some_and(|hooks| hooks.mutates())
     }
 
-    /// Lets policies and webhooks change the object of a request, if it has one. Returns whether they have. Its defaults are set then.
+    /// Runs a request through mutating policies and webhooks. Returns whether they have changed its object, whose defaults are set then.
     ///
     /// # Errors
     /// If one of them denies the request.
@@ -85,7 +89,7 @@ impl<'r> Chain<'r> {
         mut object: Option<&mut Box<dyn Object>>,
     ) -> Result<bool, ApiError> {
         let attributes = request.with_object(object.as_deref().map(|one| &**one));
-        let around = Surroundings::of(self.registry, &attributes).await?;
+        let around = Surroundings::of(self.admission, &attributes).await?;
         let before = object.as_deref().map(|one| one.clone_box());
         let mut passes = Passes::default();
         self.pass(hooks, request, &around, &mut passes, object.as_deref_mut())
@@ -104,7 +108,7 @@ impl<'r> Chain<'r> {
         })
     }
 
-    /// Lets policies, and then webhooks, change the object of a request.
+    /// Runs a request through mutating policies, and then webhooks, once.
     async fn pass(
         &mut self,
         hooks: &Snapshot,
@@ -113,11 +117,11 @@ impl<'r> Chain<'r> {
         passes: &mut Passes,
         mut object: Option<&mut Box<dyn Object>>,
     ) -> Result<(), ApiError> {
-        let (registry, request) = (self.registry, *request);
+        let (admission, request) = (self.admission, *request);
         if let Some(object) = object.as_deref_mut() {
             passes.policies.begin(&document(&**object));
             let pass = policy::Pass {
-                registry,
+                admission,
                 request,
                 around,
                 passes: &mut passes.policies,
@@ -127,7 +131,7 @@ impl<'r> Chain<'r> {
             passes.webhooks.begin(&document(&**object));
         }
         let pass = webhook::Pass {
-            registry,
+            admission,
             request,
             around,
             passes: &mut passes.webhooks,
@@ -140,7 +144,7 @@ impl<'r> Chain<'r> {
         Ok(())
     }
 
-    /// Lets the gateway complete a new object that policies or webhooks have changed.
+    /// Repeats the built-in admission of a new object after a policy or webhook changed it.
     async fn admit_again(
         &self,
         request: &Attributes<'_>,
@@ -150,7 +154,7 @@ impl<'r> Chain<'r> {
         let Some(rules) = kinds::find(object.kind()).filter(|_| is_create) else {
             return Ok(());
         };
-        let plugins = self.registry.plugins();
+        let plugins = self.admission.plugins();
         plugins.admit(*request, &mut **object).await?;
         rules.fill_defaults(&mut **object);
         Ok(())
@@ -169,27 +173,27 @@ impl<'r> Chain<'r> {
         object.meta_mut().managed_fields = kept;
     }
 
-    /// Lets policies and webhooks judge a request that is about to be committed.
+    /// Runs a request that is about to be committed through validating policies and webhooks.
     ///
     /// # Errors
     /// If one of them denies it.
-    pub(crate) async fn judge(&mut self, request: &Attributes<'_>) -> Result<(), ApiError> {
+    pub(crate) async fn validate(&mut self, request: &Attributes<'_>) -> Result<(), ApiError> {
         match self.hooks.clone() {
             // Boxed, since most requests never get here.
-            Some(hooks) => Box::pin(self.judge_by(&hooks, request)).await,
+            Some(hooks) => Box::pin(self.validate_by(&hooks, request)).await,
             None => Ok(()),
         }
     }
 
-    async fn judge_by(
+    async fn validate_by(
         &mut self,
         hooks: &Snapshot,
         request: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        let around = Surroundings::of(self.registry, request).await?;
-        let (registry, warnings) = (self.registry, &mut self.warnings);
-        policy::judge(registry, request, &around, &hooks.policies, warnings).await?;
-        webhook::judge(registry, request, &around, &hooks.validating, warnings).await
+        let around = Surroundings::of(self.admission, request).await?;
+        let (admission, warnings) = (self.admission, &mut self.warnings);
+        policy::judge(admission, request, &around, &hooks.policies, warnings).await?;
+        webhook::judge(admission, request, &around, &hooks.validating, warnings).await
     }
 
     /// Returns the error of a request, with the warnings so far.
@@ -199,7 +203,7 @@ impl<'r> Chain<'r> {
     }
 }
 
-/// Returns whether nobody judges requests for a kind: its objects could otherwise lock their own administrators out.
+/// Returns whether no hook applies to requests for a kind: its objects could otherwise lock their own administrators out.
 fn is_exempt(kind: &Kind) -> bool {
     const EXEMPT: [&str; 6] = [
         "ValidatingWebhookConfiguration",

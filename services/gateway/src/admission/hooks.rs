@@ -17,8 +17,9 @@ use tokio::sync::Mutex;
 
 use super::policy::Hook;
 use super::webhook::Configuration;
+use crate::errors;
 use crate::offload::offload;
-use crate::registry::{Cached, errors};
+use setpoint_store::cache::Cached;
 
 /// The kinds that hooks are made from.
 static SOURCES: LazyLock<[&'static Kind; 6]> = LazyLock::new(|| {

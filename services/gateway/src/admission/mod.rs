@@ -19,9 +19,10 @@ mod chain;
 mod conditions;
 mod constraints;
 mod hooks;
+pub(crate) mod pipeline;
 mod plugins;
 mod policy;
-pub(crate) mod reader;
+mod reader;
 mod reinvocation;
 mod replacement;
 mod request;
@@ -31,8 +32,89 @@ mod webhook;
 
 pub(crate) use attributes::{Attributes, Operation};
 pub(crate) use chain::Chain;
-pub(crate) use hooks::Hooks;
-pub(crate) use plugins::Plugins;
-pub(crate) use reader::{Reader, StoreReader};
+use hooks::Hooks;
+use plugins::Plugins;
+#[cfg(test)]
+pub(crate) use plugins::{Plugin, Reserving, Step};
+pub(crate) use reader::Reader;
 pub(crate) use reservation::Reservation;
 use webhook::internal;
+
+use std::sync::Arc;
+
+use setpoint_store::Store;
+use setpoint_store::cache::Cache;
+
+use crate::converter::Converter;
+use crate::dial_policy::DialPolicy;
+use crate::webhook::Clients;
+use reader::StoreReader;
+
+/// What every write of a gateway passes: the built-in plugins, policies and webhooks.
+pub(crate) struct Admission {
+    plugins: Plugins,
+    hooks: Hooks,
+    webhooks: Clients,
+    converter: Arc<Converter>,
+    cache: Cache,
+}
+
+impl Admission {
+    /// Returns the admission of writes to a store; `cache` must be the cache of that store.
+    pub(crate) fn new(store: Arc<dyn Store>, cache: Cache, converter: Arc<Converter>) -> Self {
+        Self {
+            plugins: Plugins::new(StoreReader {
+                store,
+                cache: cache.clone(),
+            }),
+            hooks: Hooks::default(),
+            webhooks: Clients::new(cache.clone(), DialPolicy::default()),
+            converter,
+            cache,
+        }
+    }
+
+    /// Sets the addresses of other processes that webhooks may be at.
+    #[must_use]
+    pub(crate) fn with_dial_policy(mut self, policy: DialPolicy) -> Self {
+        self.webhooks = Clients::new(self.cache.clone(), policy);
+        self
+    }
+
+    /// Sets the converter of custom objects.
+    #[must_use]
+    pub(crate) fn with_converter(self, converter: Arc<Converter>) -> Self {
+        Self { converter, ..self }
+    }
+
+    /// Adds a plugin behind the others.
+    #[cfg(test)]
+    pub(crate) fn push_plugin(&mut self, plugin: Box<dyn Plugin>) {
+        self.plugins.push(plugin);
+    }
+
+    /// Returns the built-in plugins.
+    fn plugins(&self) -> &Plugins {
+        &self.plugins
+    }
+
+    /// Returns the policies and webhooks.
+    fn hooks(&self) -> &Hooks {
+        &self.hooks
+    }
+
+    /// Returns the clients of webhooks.
+    fn webhooks(&self) -> &Clients {
+        &self.webhooks
+    }
+
+    /// Returns the converter of custom objects.
+    fn converter(&self) -> &Converter {
+        &self.converter
+    }
+
+    /// Returns the cache that policies, webhooks and their parameters are read from.
+    fn cache(&self) -> &Cache {
+        &self.cache
+    }
+}

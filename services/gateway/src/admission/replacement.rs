@@ -5,21 +5,21 @@ use setpoint_codec::Object;
 use setpoint_kinds as kinds;
 
 use super::request::{back_in_form, document};
-use crate::registry::Registry;
+use crate::admission::Admission;
 
 /// Replaces an object by one that is in the version that was `seen`, and sets its defaults. Returns whether it has changed.
 ///
 /// # Errors
 /// If it cannot be converted to the version of the object.
 pub(super) async fn replace(
-    registry: &Registry,
+    admission: &Admission,
     object: &mut Box<dyn Object>,
     by: Box<dyn Object>,
     seen: &Value,
 ) -> Result<bool, String> {
     let changed = document(&*by) != *seen;
     let form = object.kind();
-    let by = back_in_form(registry, by, form).await;
+    let by = back_in_form(admission, by, form).await;
     *object = by.map_err(|error| error.message)?;
     if let Some(rules) = kinds::find(form) {
         rules.fill_defaults(&mut **object);

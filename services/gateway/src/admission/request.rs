@@ -8,7 +8,8 @@ use setpoint_kinds::versions;
 use setpoint_proto::ApiError;
 
 use super::{Attributes, Operation};
-use crate::registry::{Registry, errors};
+use crate::admission::Admission;
+use crate::errors;
 
 /// The values for a policy or webhook that a request was matched with as one of some resource.
 pub(super) struct Values {
@@ -25,14 +26,14 @@ impl Values {
     /// # Errors
     /// If they cannot be converted.
     pub(super) async fn of(
-        registry: &Registry,
+        admission: &Admission,
         request: &Attributes<'_>,
         kind: &'static Kind,
     ) -> Result<Self, ApiError> {
         Ok(Self {
             kind,
-            object: in_version(registry, request, request.object, kind).await?,
-            old: in_version(registry, request, request.old, kind).await?,
+            object: in_version(admission, request, request.object, kind).await?,
+            old: in_version(admission, request, request.old, kind).await?,
             request: admission_request(request, kind),
         })
     }
@@ -49,14 +50,14 @@ impl Versions {
     /// If the objects cannot be converted.
     pub(super) async fn of(
         &mut self,
-        registry: &Registry,
+        admission: &Admission,
         request: &Attributes<'_>,
         kind: &'static Kind,
     ) -> Result<Arc<Values>, ApiError> {
         if let Some(known) = self.0.iter().find(|values| *values.kind == *kind) {
             return Ok(known.clone());
         }
-        let made = Arc::new(Values::of(registry, request, kind).await?);
+        let made = Arc::new(Values::of(admission, request, kind).await?);
         self.0.push(made.clone());
         Ok(made)
     }
@@ -67,7 +68,7 @@ impl Versions {
 /// # Errors
 /// If it cannot be converted.
 pub(super) async fn back_in_form(
-    registry: &Registry,
+    admission: &Admission,
     object: Box<dyn Object>,
     form: &'static Kind,
 ) -> Result<Box<dyn Object>, ApiError> {
@@ -77,7 +78,7 @@ pub(super) async fn back_in_form(
     let Some(custom) = object.downcast_ref::<CustomObject>() else {
         return Ok(versions::to_stored(object));
     };
-    let converted = registry.converter().convert(vec![custom.clone()], form);
+    let converted = admission.converter().convert(vec![custom.clone()], form);
     match converted.await?.pop() {
         Some(converted) => Ok(Box::new(converted)),
         None => Err(errors::not_custom(form)),
@@ -86,7 +87,7 @@ pub(super) async fn back_in_form(
 
 /// Returns an object in the version of a kind; the body of a subresource that is no version of it, as it is.
 async fn in_version(
-    registry: &Registry,
+    admission: &Admission,
     request: &Attributes<'_>,
     object: Option<&dyn Object>,
     kind: &'static Kind,
@@ -101,7 +102,7 @@ async fn in_version(
     let Some(custom) = custom else {
         return Ok(document(&*versions::of_stored(object.clone_box(), kind)));
     };
-    let converted = registry.converter().convert(vec![custom.clone()], kind);
+    let converted = admission.converter().convert(vec![custom.clone()], kind);
     let converted = converted.await?;
     Ok(converted.first().map_or(Value::Null, |one| document(one)))
 }

@@ -14,7 +14,9 @@ use setpoint_proto::meta::ObjectMeta;
 
 use super::request::document;
 use super::{Attributes, authorizer};
-use crate::registry::{AtLeast, Cached, Registry, errors};
+use crate::admission::Admission;
+use crate::errors;
+use setpoint_store::cache::{AtLeast, Cached};
 
 /// What policies and webhooks look at in a request, besides its attributes.
 pub(super) struct Surroundings {
@@ -34,10 +36,10 @@ impl Surroundings {
     /// # Errors
     /// If the namespace cannot be read.
     pub(super) async fn of(
-        registry: &Registry,
+        admission: &Admission,
         request: &Attributes<'_>,
     ) -> Result<Self, ApiError> {
-        let namespace = namespace_of(registry, request).await?;
+        let namespace = namespace_of(admission, request).await?;
         Ok(Self {
             namespace_object: match &namespace {
                 Some(found) if !request.is_of_namespace() => {
@@ -55,14 +57,14 @@ impl Surroundings {
 
 /// Returns the namespace of a request, if it has one that exists.
 async fn namespace_of(
-    registry: &Registry,
+    admission: &Admission,
     request: &Attributes<'_>,
 ) -> Result<Option<Arc<Cached>>, ApiError> {
     match request.namespace() {
         "" => Ok(None),
         name => {
             let key = Key::new("", name);
-            let cache = registry.cache();
+            let cache = admission.cache();
             cache.get(kind_of::<Namespace>(), &key, AtLeast::Any).await
         }
     }

@@ -18,10 +18,11 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::attempts::{Attempts, repeat};
 use crate::http::priorities;
-use crate::registry::write::field_manager;
 use crate::registry::{
-    AtLeast, Filter, Owner, Registry, RequestContext, Start, Subresource, Target, WatchSpec, errors,
+    AtLeast, Filter, Registry, RequestContext, Start, Subresource, Target, WatchSpec, errors,
 };
+use crate::write::create::Owner;
+use crate::write::field_manager;
 
 /// The maximum number of events that are acted upon at once.
 const EVENTS: usize = 1024;

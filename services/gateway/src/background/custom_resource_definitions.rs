@@ -22,10 +22,10 @@ use setpoint_proto::{ApiError, EventType, Reason};
 use setpoint_store::{Range, keys};
 
 use super::attempts::{Attempts, repeat};
-use crate::registry::write::current::Current;
 use crate::registry::{
     AtLeast, Cached, Event, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
 };
+use crate::write::current::Current;
 
 /// The maximum number of events that are acted upon at once.
 const EVENTS: usize = 1024;

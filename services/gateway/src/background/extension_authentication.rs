@@ -16,10 +16,10 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::attempts::repeat;
 use crate::aggregation::{EXTRA_PREFIX, FRONT_PROXY, FRONT_PROXY_NAMESPACE, GROUP, UID, USER};
-use crate::registry::write::current::Current;
 use crate::registry::{
     AtLeast, Filter, Registry, RequestContext, Start, Target, Watch, WatchSpec, errors,
 };
+use crate::write::current::Current;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";

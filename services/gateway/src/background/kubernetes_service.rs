@@ -25,11 +25,11 @@ use setpoint_proto::meta::{DeleteOptions, IntOrString};
 use setpoint_proto::{ApiError, Reason, Resource};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::registry::write::current::Current;
 use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, Watch, WatchSpec, errors,
 };
 use crate::server_info::ServerInfo;
+use crate::write::current::Current;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";

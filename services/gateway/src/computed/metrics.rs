@@ -59,6 +59,12 @@ impl Computed for NodeMetrics {
     }
 }
 
+/// Returns the usage of the running Pods on all nodes.
+async fn usage_of_pods(registry: &Registry) -> Result<Arc<Vec<PodUsage>>, ApiError> {
+    let (cache, policy) = (registry.cache(), registry.dial_policy());
+    registry.usage().of_pods(cache, policy).await
+}
+
 /// Returns the metadata of all objects of a kind in a namespace, or in all if it is empty.
 async fn objects<T: Resource>(
     registry: &Registry,

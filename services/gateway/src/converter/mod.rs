@@ -1,6 +1,7 @@
 //! The conversion of objects between the versions of a custom resource: by name only, or by a webhook.
 
 mod review;
+mod stored;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::offload::offload;
 use crate::webhook::{Clients, Config};
 
 use review::{Failure, Refusal, Review};
+pub(crate) use stored::{downcast, only};
 
 /// The timeout of a call (upstream: that of the client of webhooks).
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -17,9 +17,9 @@ use super::request::{at_least, bad_request, collection, filter, named, object, o
 use super::telemetry::Call;
 use super::watch;
 use crate::offload::offload;
-use crate::registry::{
-    List, ListParams, ObjectResponse, Patch, Registry, RevisionMatch, Subresource, Target,
-};
+use crate::registry::{ObjectResponse, Registry, Subresource, Target};
+use crate::verbs::patch::Patch;
+use crate::verbs::read::{List, ListParams, RevisionMatch};
 
 /// The resource, the namespace, the name and the subresource that a request names.
 type Named<'a> = [&'a str; 4];

@@ -15,8 +15,9 @@ use super::list_options;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use crate::offload::offload;
-use crate::registry::{Deleted, ObjectResponse, RequestContext};
+use crate::registry::{ObjectResponse, RequestContext};
 use crate::request::Query;
+use crate::verbs::delete::Deleted;
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "DeleteOptions";

@@ -5,9 +5,9 @@ use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::{ApiError, Reason};
 
 use super::write_options::{forbidden, unsupported};
-use crate::registry::{AtLeast, Filter, ListParams, RevisionMatch, Start, WatchSpec};
-use crate::request::Query;
-use crate::request::Route;
+use crate::registry::{AtLeast, Filter, Start, WatchSpec};
+use crate::request::{Query, Route};
+use crate::verbs::read::{ListParams, RevisionMatch};
 
 /// The kind of the options in error messages.
 const OPTIONS: &str = "ListOptions";

@@ -19,9 +19,9 @@ use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use super::yaml;
 use crate::offload::offload;
-use crate::registry::{Check, ObjectResponse, Patch};
-use crate::request::Query;
-use crate::request::Route;
+use crate::registry::ObjectResponse;
+use crate::request::{Query, Route};
+use crate::verbs::patch::{Check, Patch};
 
 /// `POST` of an object or its subresource.
 pub(super) async fn create(request: ObjectRequest) -> Result<ApiResponse, ApiError> {

@@ -4,15 +4,10 @@
 //! cache, which may be stale; the transaction detects that, and the write is repeated with the stored object. Reads are
 //! served by the cache, except for later pages of a list.
 
-mod aggregated;
 pub(crate) mod conversion;
-pub(crate) mod errors;
-mod request_context;
 mod response;
 mod selection;
 pub(crate) mod target;
-mod verbs;
-pub(crate) mod write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +18,7 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::admission::{Hooks, Plugins, StoreReader};
+use crate::admission::Admission;
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
@@ -31,28 +26,20 @@ use crate::prometheus_adapter::Adapter;
 use crate::request::service_account::Tokens;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
-use crate::webhook::Clients;
 
-pub(crate) use errors::readable;
-pub use request_context::RequestContext;
+pub(crate) use crate::errors::{self, readable};
+pub use crate::request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_kinds::{Subresource, Target};
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
-pub(crate) use verbs::create::Owner;
-pub use verbs::delete::Deleted;
-pub(crate) use verbs::patch::resets_managers;
-pub use verbs::patch::{Check, Patch};
-pub use verbs::read::{List, ListParams, RevisionMatch};
 
 /// All verbs, over a store and its cache.
 pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
-    plugins: Plugins,
-    hooks: Hooks,
+    admission: Admission,
     dial_policy: DialPolicy,
-    converter: Converter,
-    webhooks: Clients,
+    converter: Arc<Converter>,
     server: ServerInfo,
     usage: Usage,
     adapter: Option<Adapter>,
@@ -63,18 +50,13 @@ pub struct Registry {
 impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
-        let plugins = Plugins::new(StoreReader {
-            store: store.clone(),
-            cache: cache.clone(),
-        });
+        let converter = Arc::new(Converter::new(cache.clone(), DialPolicy::default()));
         Self {
-            converter: Converter::new(cache.clone(), DialPolicy::default()),
-            webhooks: Clients::new(cache.clone(), DialPolicy::default()),
             tokens: Tokens::new(store.clone(), cache.clone()),
+            admission: Admission::new(store.clone(), cache.clone(), converter.clone()),
+            converter,
             store,
             cache,
-            plugins,
-            hooks: Hooks::default(),
             dial_policy: DialPolicy::default(),
             server: ServerInfo::default(),
             usage: Usage::default(),
@@ -86,16 +68,22 @@ impl Registry {
     /// Sets the addresses of other processes that the gateway may call.
     #[must_use]
     pub fn with_dial_policy(mut self, policy: DialPolicy) -> Self {
-        self.converter = Converter::new(self.cache.clone(), policy.clone());
-        self.webhooks = Clients::new(self.cache.clone(), policy.clone());
-        self.dial_policy = policy;
-        self
+        self.admission = self.admission.with_dial_policy(policy.clone());
+        self.dial_policy = policy.clone();
+        let converter = Converter::new(self.cache.clone(), policy);
+        self.with_converter(converter)
     }
 
     /// Sets the timeout of a call of a conversion webhook.
     #[must_use]
-    pub fn with_conversion_timeout(mut self, timeout: Duration) -> Self {
-        self.converter = self.converter.with_timeout(timeout);
+    pub fn with_conversion_timeout(self, timeout: Duration) -> Self {
+        let converter = Converter::new(self.cache.clone(), self.dial_policy.clone());
+        self.with_converter(converter.with_timeout(timeout))
+    }
+
+    fn with_converter(mut self, converter: Converter) -> Self {
+        self.converter = Arc::new(converter);
+        self.admission = self.admission.with_converter(self.converter.clone());
         self
     }
 
@@ -104,9 +92,16 @@ impl Registry {
         &self.converter
     }
 
-    /// Returns the clients of admission webhooks.
-    pub(crate) fn webhooks(&self) -> &Clients {
-        &self.webhooks
+    /// Returns what every write passes.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// Adds an admission plugin behind the others.
+    #[cfg(test)]
+    pub(crate) fn with_plugin(mut self, plugin: Box<dyn crate::admission::Plugin>) -> Self {
+        self.admission.push_plugin(plugin);
+        self
     }
 
     /// Sets what the gateway publishes about itself.
@@ -155,16 +150,6 @@ impl Registry {
         &self.usage
     }
 
-    /// Returns the built-in admission plugins.
-    pub(crate) fn plugins(&self) -> &Plugins {
-        &self.plugins
-    }
-
-    /// Returns the policies and webhooks that requests pass.
-    pub(crate) fn hooks(&self) -> &Hooks {
-        &self.hooks
-    }
-
     /// Returns the store that the verbs write to.
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
@@ -182,7 +167,10 @@ impl Registry {
 }
 
 /// Returns the object of a request in the form that it is processed in. If it is not of the kind that the URL names, returns `BadRequest`.
-fn expect_kind(object: Box<dyn Object>, target: &Target) -> Result<Box<dyn Object>, ApiError> {
+pub(crate) fn expect_kind(
+    object: Box<dyn Object>,
+    target: &Target,
+) -> Result<Box<dyn Object>, ApiError> {
     let (sent, kind) = (object.kind(), target.served);
     if sent == kind {
         return Ok(versions::to_stored(object));

@@ -9,7 +9,7 @@ use setpoint_model::Revision;
 use setpoint_proto::{Any, ApiError, Cause, setpoint};
 use setpoint_store::cache::Cached;
 
-use crate::registry::errors;
+use crate::errors;
 
 /// An object at a revision.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use setpoint_proto::core::Binding;
 
-use crate::registry::errors;
+use crate::errors;
 use crate::reviews::{Answering, Question, Review};
 
 impl Review for Binding {

@@ -13,9 +13,23 @@ use crate::{Target, versions};
 /// # Errors
 /// `Invalid` with all that is wrong.
 pub fn complete(target: &Target, object: &mut dyn Object) -> Result<(), ApiError> {
+    prepare(target, object);
+    validate(target, object)
+}
+
+/// Sets the defaults of a new object, and removes what a creator may not set.
+pub fn prepare(target: &Target, object: &mut dyn Object) {
     let rules = crate::of(target.kind);
     rules.fill_defaults(object);
     rules.prepare_create(object);
+}
+
+/// Validates a new object that is prepared, and begins its generation.
+///
+/// # Errors
+/// `Invalid` with all that is wrong.
+pub fn validate(target: &Target, object: &mut dyn Object) -> Result<(), ApiError> {
+    let rules = crate::of(target.kind);
     let mut errors = FieldErrors::default();
     let check_name = |name: &str| rules.check_name(name);
     metadata::validate(target.kind, object.meta(), check_name, &mut errors);

@@ -1,4 +1,4 @@
-//! The layout of a volume of files, which is that of the kubelet: all files are below `..data`, a link to the directory of
+//! The layout of a volume of files, as the kubelet's: all files are below `..data`, a link to the directory of
 //! their version. To replace the link replaces all files at once.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! Sandboxes: what the containers of a Pod share.
+//! Sandboxes: the namespaces and the volumes that the containers of a Pod share.
 
 use setpoint_model::Key;
 

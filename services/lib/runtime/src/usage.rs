@@ -1,4 +1,4 @@
-//! What containers have used, and what they and their volumes hold of the disks.
+//! The resource usage of containers, and the disk space of containers and volumes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The nodes of this process: identity, capacity, registration and heartbeat.
+//! The nodes of this process: identity, capacity, registration, admission of Pods, eviction, shutdown and usage.
 
 pub mod admission;
 pub mod eviction;

@@ -1,4 +1,4 @@
-//! The Pods of the nodes of this process, for all that works on many of them.
+//! The nodes of this process and their Pods, as eviction, shutdown, usage and the services see them.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What probes and postStart hooks have found out about a container. Pure.
+//! The results of a container's probes and of its postStart hook. Pure.
 
 use std::fmt;
 

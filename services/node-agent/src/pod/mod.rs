@@ -1,4 +1,4 @@
-//! One Pod: what it should be, what it is, and the steps from one to the other.
+//! One Pod: its desired and its actual state, the actions that lead from one to the other, and its status.
 //!
 //! ```text
 //! world ─▶ plan ─▶ act ─▶ status ─▶ gateway

@@ -11,7 +11,7 @@ use setpoint_store::cache::AtLeast;
 use super::namespace_lifecycle::State;
 use super::{Plugin, Reserving, Step};
 use crate::admission::{Attributes, Operation, Reader};
-use crate::registry::errors;
+use crate::errors;
 
 /// The plugin.
 pub(super) struct CustomResourceLifecycle;

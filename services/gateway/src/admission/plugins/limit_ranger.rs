@@ -16,7 +16,8 @@ use setpoint_store::cache::AtLeast;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
-use crate::registry::{Subresource, Target, errors};
+use crate::errors;
+use setpoint_kinds::{Subresource, Target};
 
 /// The annotation of a Pod with the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

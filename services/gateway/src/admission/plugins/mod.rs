@@ -33,6 +33,8 @@ mod resource_quota;
 mod runtime_class;
 mod service_account;
 mod service_ip_allocator;
+#[cfg(test)]
+mod tests;
 
 use futures::future::BoxFuture;
 use setpoint_codec::Object;
@@ -135,6 +137,12 @@ impl Plugins {
             ordered: ordered(),
             reader: Box::new(reader),
         }
+    }
+
+    /// Adds a plugin behind the others.
+    #[cfg(test)]
+    pub(crate) fn push(&mut self, plugin: Box<dyn Plugin>) {
+        self.ordered.push(plugin);
     }
 
     /// Completes an object that has its defaults.

@@ -10,7 +10,8 @@ use setpoint_store::{Expect, Precondition, keys};
 
 use super::{Plugin, Reserving, Step};
 use crate::admission::{Attributes, Operation, Reader};
-use crate::registry::{Subresource, Target, errors};
+use crate::errors;
+use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct NamespaceLifecycle;

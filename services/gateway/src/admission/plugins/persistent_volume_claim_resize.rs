@@ -11,7 +11,8 @@ use setpoint_store::cache::AtLeast;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader};
-use crate::registry::{Subresource, Target, errors};
+use crate::errors;
+use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct PersistentVolumeClaimResize;

@@ -7,7 +7,8 @@ use setpoint_proto::meta::StatusCause;
 
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Reader};
-use crate::registry::{Subresource, Target, errors};
+use crate::errors;
+use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct PodResizeValidator;

@@ -15,7 +15,8 @@ use setpoint_store::cache::{AtLeast, Cached, Filter};
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
-use crate::registry::{Target, errors};
+use crate::errors;
+use setpoint_kinds::Target;
 
 /// The plugin.
 pub(super) struct Priority;

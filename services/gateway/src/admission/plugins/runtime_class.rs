@@ -12,7 +12,8 @@ use setpoint_proto::node::{RuntimeClass, Scheduling};
 
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Operation, Reader};
-use crate::registry::{Target, errors};
+use crate::errors;
+use setpoint_kinds::Target;
 
 /// The plugin.
 pub(super) struct Classes;

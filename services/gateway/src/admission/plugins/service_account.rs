@@ -20,7 +20,8 @@ use setpoint_store::keys;
 use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
-use crate::registry::{Target, errors};
+use crate::errors;
+use setpoint_kinds::Target;
 
 const DEFAULT_ACCOUNT: &str = "default";
 /// The path at which the libraries of clients look for the files.

@@ -7,19 +7,19 @@ use super::evaluation;
 use super::hook::Hook;
 use super::invocation::{self, Invocation, Misconfigured};
 use super::verdict::Verdict;
+use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::conditions::Inputs;
 use crate::admission::request::Versions;
 use crate::admission::surroundings::Surroundings;
 use crate::offload::offload;
-use crate::registry::Registry;
 
 /// Lets policies judge a request that is about to be committed. Upstream's never see reviews.
 ///
 /// # Errors
 /// If a policy denies it: `Invalid`, or the reason that the policy names.
 pub(in crate::admission) async fn judge(
-    registry: &Registry,
+    admission: &Admission,
     request: &Attributes<'_>,
     around: &Surroundings,
     hooks: &[Hook<Expressions>],
@@ -29,13 +29,13 @@ pub(in crate::admission) async fn judge(
         return Ok(());
     }
     let mut dispatch = Dispatch {
-        registry,
+        admission,
         request,
         around,
         versions: Versions::default(),
         verdict: Verdict::default(),
     };
-    for found in invocation::find(registry, request, around, hooks).await {
+    for found in invocation::find(admission, request, around, hooks).await {
         match found {
             Ok(invocation) => dispatch.ask(&invocation).await,
             Err(misconfigured) => dispatch.verdict.misconfigured(&misconfigured),
@@ -46,7 +46,7 @@ pub(in crate::admission) async fn judge(
 
 /// A request that policies are judging.
 struct Dispatch<'a> {
-    registry: &'a Registry,
+    admission: &'a Admission,
     request: &'a Attributes<'a>,
     around: &'a Surroundings,
     versions: Versions,
@@ -60,7 +60,7 @@ impl Dispatch<'_> {
         } = *invocation;
         let values = self
             .versions
-            .of(self.registry, self.request, invocation.kind);
+            .of(self.admission, self.request, invocation.kind);
         let values = match values.await {
             Ok(values) => values,
             Err(error) => {

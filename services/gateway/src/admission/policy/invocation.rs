@@ -5,9 +5,9 @@ use setpoint_codec::Kind;
 
 use super::hook::{Binding, Hook, Policy};
 use super::params;
+use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::surroundings::Surroundings;
-use crate::registry::Registry;
 
 /// A policy that is to be evaluated.
 pub(super) struct Invocation<'h, E> {
@@ -41,13 +41,13 @@ type Found<'h, E> = Vec<Result<Invocation<'h, E>, Misconfigured<'h, E>>>;
 
 /// Returns the evaluations for a request, in the order of the policies and of their bindings.
 pub(super) async fn find<'h, E>(
-    registry: &Registry,
+    admission: &Admission,
     request: &Attributes<'_>,
     around: &Surroundings,
     hooks: &'h [Hook<E>],
 ) -> Found<'h, E> {
     let search = Search {
-        registry,
+        admission,
         request,
         around,
     };
@@ -59,7 +59,7 @@ pub(super) async fn find<'h, E>(
 }
 
 struct Search<'a> {
-    registry: &'a Registry,
+    admission: &'a Admission,
     request: &'a Attributes<'a>,
     around: &'a Surroundings,
 }
@@ -83,7 +83,7 @@ impl Search<'_> {
             Ok(None) => return,
             Err(error) => return misconfigured(None, error),
         };
-        let of_params = match params::kind_of_params(self.registry, policy.param_kind.as_ref()) {
+        let of_params = match params::kind_of_params(self.admission, policy.param_kind.as_ref()) {
             Ok(kind) => kind,
             Err(error) => return misconfigured(None, error),
         };
@@ -118,7 +118,7 @@ impl Search<'_> {
             Some(Err(error)) => return Err(error.clone()),
         };
         match selected {
-            true => params::collect(self.registry, of_params, binding, self.request).await,
+            true => params::collect(self.admission, of_params, binding, self.request).await,
             false => Ok(Vec::new()),
         }
     }

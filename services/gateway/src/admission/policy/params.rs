@@ -5,28 +5,28 @@ use setpoint_codec::Kind;
 use setpoint_kinds::versions;
 use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
+use setpoint_proto::ApiError;
 use setpoint_proto::admissionregistration::{ParamKind, ParamRef};
-use setpoint_proto::{ApiError, Reason};
 
 use super::hook::Binding;
+use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::request::document;
-use crate::registry::{
-    AtLeast, Filter, ListParams, Registry, RequestContext, RevisionMatch, Target, errors,
-};
+use crate::errors;
+use setpoint_store::cache::{AtLeast, Filter};
 
 /// Returns the kind of the parameters of a policy, if it names one.
 ///
 /// # Errors
 /// If it is not served.
 pub(super) fn kind_of_params(
-    registry: &Registry,
+    admission: &Admission,
     named: Option<&ParamKind>,
 ) -> Result<Option<&'static Kind>, String> {
     let Some(ParamKind { api_version, kind }) = named else {
         return Ok(None);
     };
-    let found = registry.cache().kinds().by_kind(api_version, kind);
+    let found = admission.cache().kinds().by_kind(api_version, kind);
     match found.filter(|kind| kind.is_served() && !kind.is_review && !kind.is_computed) {
         Some(found) => Ok(Some(found)),
         None => {
@@ -44,7 +44,7 @@ pub(super) fn kind_of_params(
 /// # Errors
 /// If they cannot be determined.
 pub(super) async fn collect(
-    registry: &Registry,
+    admission: &Admission,
     kind: Option<&'static Kind>,
     binding: &Binding,
     request: &Attributes<'_>,
@@ -56,12 +56,16 @@ pub(super) async fn collect(
     let found = match (&reference.name, &reference.selector) {
         (name, None) if !name.is_empty() => {
             let key = Key::new(namespace, name);
-            get(registry, kind, &key).await.map(Vec::from_iter)
+            read(admission, &Filter::all(kind, namespace), Some(&key)).await
         }
         (name, Some(selector)) if name.is_empty() => {
             let selector = Selector::from_label_selector(selector);
             let selector = selector.map_err(|error| error.to_string())?;
-            list(registry, kind, namespace, selector).await
+            let filter = Filter::new(kind, namespace, selector, &Fields::default());
+            match filter {
+                Ok(filter) => read(admission, &filter, None).await,
+                Err(error) => Err(error),
+            }
         }
         (_, Some(_)) => {
             return Err("paramRef.name and paramRef.selector are mutually exclusive".into());
@@ -97,38 +101,28 @@ fn namespace<'r>(
     }
 }
 
-async fn get(
-    registry: &Registry,
-    kind: &'static Kind,
-    key: &Key,
-) -> Result<Option<Value>, ApiError> {
-    let target = Target::whole(kind, key);
-    let context = RequestContext::default();
-    match registry.get(&context, &target, AtLeast::Any).await {
-        Ok(found) => Ok(Some(document(&*found.into_object()?))),
-        Err(error) if error.reason == Reason::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-async fn list(
-    registry: &Registry,
-    kind: &'static Kind,
-    namespace: &str,
-    selector: Selector,
+/// Returns the objects that a filter selects, or the only one of a key, in the version of the filter.
+async fn read(
+    admission: &Admission,
+    filter: &Filter,
+    key: Option<&Key>,
 ) -> Result<Vec<Value>, ApiError> {
-    let params = ListParams {
-        filter: Filter::new(kind, namespace, selector, &Fields::default())?,
-        limit: 0,
-        continue_token: String::new(),
-        at: RevisionMatch::NotOlderThan(AtLeast::Any),
+    let cache = admission.cache();
+    let items = match key {
+        Some(key) => {
+            let found = cache.get(filter.kind(), key, AtLeast::Any).await?;
+            found.into_iter().collect()
+        }
+        None => {
+            let listed = cache.list(filter, AtLeast::Any).await?;
+            listed.complete(filter.kind())?.items
+        }
     };
-    let list = registry.list(&RequestContext::default(), &params).await?;
-    let items = registry.list_in_version(&params.filter, list.items).await?;
+    let items = admission.converter().list_in_version(filter, items).await?;
     let mut found = Vec::with_capacity(items.len());
     for item in items {
         let object = errors::readable(item.decode())?;
-        found.push(document(&*versions::of_stored(object, kind)));
+        found.push(document(&*versions::of_stored(object, filter.served())));
     }
     Ok(found)
 }

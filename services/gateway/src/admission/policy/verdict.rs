@@ -8,7 +8,7 @@ use super::evaluation::Objection;
 use super::hook::{Binding, Policy};
 use super::invocation::Misconfigured;
 use crate::admission::Attributes;
-use crate::registry::errors;
+use crate::errors;
 
 /// The denials and the warnings so far.
 #[derive(Default)]

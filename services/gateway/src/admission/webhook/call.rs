@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::configuration::Webhook;
 use super::failure::{Failure, denied, no_dry_run};
 use super::review::{Response, Review};
+use crate::admission::Admission;
 use crate::admission::request::Values;
 use crate::offload::offload;
-use crate::registry::Registry;
 
 /// The number of bytes of a small object in JSON, by which large requests are told from others.
 const SIZE: usize = 2 << 10;
@@ -17,7 +17,7 @@ const SIZE: usize = 2 << 10;
 /// # Errors
 /// If it cannot be asked, or denies the request.
 pub(super) async fn call(
-    registry: &Registry,
+    admission: &Admission,
     webhook: &Webhook,
     values: &Values,
     is_dry_run: bool,
@@ -31,7 +31,7 @@ pub(super) async fn call(
         let known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
         Failure::Call(format!("could not create admission objects: {known}"))
     })?;
-    let response = ask(registry, webhook, values, &review, mutates).await;
+    let response = ask(admission, webhook, values, &review, mutates).await;
     let response = response.map_err(Failure::Call)?;
     warnings.extend(response.warnings.iter().cloned());
     if !response.allowed {
@@ -44,13 +44,13 @@ pub(super) async fn call(
 }
 
 async fn ask(
-    registry: &Registry,
+    admission: &Admission,
     webhook: &Webhook,
     values: &Values,
     review: &Review,
     mutates: bool,
 ) -> Result<Response, String> {
-    let client = registry.webhooks().get(&webhook.id, &webhook.config);
+    let client = admission.webhooks().get(&webhook.id, &webhook.config);
     let client = client.map_err(|error| format!("could not get REST client: {error}"))?;
     let request = offload(SIZE, || review.request(values)).await;
     let response = client.post(request.into(), webhook.timeout).await;

@@ -10,12 +10,13 @@ use setpoint_proto::core::Namespace;
 
 use super::configuration::Webhook;
 use super::failure::internal;
+use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::conditions::{Inputs, all_hold};
 use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
+use crate::errors;
 use crate::offload::offload;
-use crate::registry::{Registry, errors};
 
 /// Returns what a webhook is to be called with; `None` if it does not match the request.
 ///
@@ -23,7 +24,7 @@ use crate::registry::{Registry, errors};
 /// `NotFound` if the namespace, whose labels count, does not exist; `Forbidden` if match conditions fail and failures are not
 /// ignored; `InternalError` if the objects cannot be converted.
 pub(super) async fn matched(
-    registry: &Registry,
+    admission: &Admission,
     webhook: &Webhook,
     request: &Attributes<'_>,
     around: &Surroundings,
@@ -37,7 +38,7 @@ pub(super) async fn matched(
     let Some(kind) = selected else {
         return Ok(None);
     };
-    let values = versions.of(registry, request, kind).await;
+    let values = versions.of(admission, request, kind).await;
     let values = values.map_err(|error| internal(&error.message))?;
     match holds(webhook, &values, around).await {
         Ok(true) => Ok(Some(values)),

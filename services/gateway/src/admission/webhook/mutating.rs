@@ -10,16 +10,16 @@ use super::Configuration;
 use super::call::call;
 use super::failure::{Failure, internal, nothing_to_modify};
 use super::matching::matched;
+use crate::admission::Admission;
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, replacement};
 use crate::offload::offload;
-use crate::registry::Registry;
 
 /// A pass of the webhooks over a request.
 pub(in crate::admission) struct Pass<'a> {
-    pub registry: &'a Registry,
+    pub admission: &'a Admission,
     /// The request; its object is that of the call of `mutate`.
     pub request: Attributes<'a>,
     pub around: &'a Surroundings,
@@ -41,13 +41,19 @@ pub(in crate::admission) async fn mutate(
         let request = pass
             .request
             .with_object(object.as_deref().map(|one| &**one));
-        let matched = matched(pass.registry, webhook, &request, pass.around, &mut versions);
+        let matched = matched(
+            pass.admission,
+            webhook,
+            &request,
+            pass.around,
+            &mut versions,
+        );
         let Some(values) = matched.await?.filter(|_| pass.passes.calls(&webhook.id)) else {
             continue;
         };
         let dry_run = request.context.dry_run;
         let called = call(
-            pass.registry,
+            pass.admission,
             webhook,
             &values,
             dry_run,
@@ -96,7 +102,7 @@ impl Pass<'_> {
         let bytes = values.object.to_string().len();
         let patched = offload(bytes, || patched(kind, &values.object, patch)).await;
         let patched = patched.map_err(broken)?;
-        let replaced = replacement::replace(self.registry, object, patched, &values.object).await;
+        let replaced = replacement::replace(self.admission, object, patched, &values.object).await;
         replaced.map_err(broken)
     }
 }

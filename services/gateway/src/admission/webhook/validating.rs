@@ -8,10 +8,10 @@ use setpoint_proto::ApiError;
 use super::Configuration;
 use super::call::call;
 use super::matching::matched;
+use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::request::Versions;
 use crate::admission::surroundings::Surroundings;
-use crate::registry::Registry;
 
 /// The number of webhooks that are called for one request at the same time.
 const CONCURRENT: usize = 16;
@@ -21,7 +21,7 @@ const CONCURRENT: usize = 16;
 /// # Errors
 /// The denial of the first webhook, in their order, that denies it.
 pub(in crate::admission) async fn judge(
-    registry: &Registry,
+    admission: &Admission,
     request: &Attributes<'_>,
     around: &Surroundings,
     configurations: &[Arc<Configuration>],
@@ -29,14 +29,14 @@ pub(in crate::admission) async fn judge(
 ) -> Result<(), ApiError> {
     let (mut versions, mut calls) = (Versions::default(), Vec::new());
     for webhook in configurations.iter().flat_map(|one| &one.webhooks) {
-        let matched = matched(registry, webhook, request, around, &mut versions);
+        let matched = matched(admission, webhook, request, around, &mut versions);
         let Some(values) = matched.await? else {
             continue;
         };
         calls.push(async move {
             let mut warnings = Vec::new();
             let dry_run = request.context.dry_run;
-            let called = call(registry, webhook, &values, dry_run, false, &mut warnings).await;
+            let called = call(admission, webhook, &values, dry_run, false, &mut warnings).await;
             let error = called.err();
             let error =
                 error.and_then(|error| error.into_error(&webhook.name, webhook.ignores_failures));

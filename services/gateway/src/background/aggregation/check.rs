@@ -20,8 +20,8 @@ use tokio::time::timeout;
 use super::SERVICE_NAME;
 use super::verdict::{Verdict, of_service};
 use crate::aggregation::{Remote, set_user, system_user};
-use crate::registry::write::current::Current;
 use crate::registry::{AtLeast, Cached, Filter, Registry, RequestContext, Target, errors};
+use crate::write::current::Current;
 
 /// The time in which a server must answer a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);

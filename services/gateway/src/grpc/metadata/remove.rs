@@ -5,8 +5,8 @@ use setpoint_proto::ApiError;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::setpoint::RemoveMetadataRequest;
 
-use crate::registry::write::current::Current;
 use crate::registry::{Registry, RequestContext, Target, errors};
+use crate::write::current::Current;
 
 /// Removes parts of the metadata of an object. Returns the revision of the write.
 ///

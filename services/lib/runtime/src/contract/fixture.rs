@@ -49,7 +49,7 @@ pub const ALL_OUTPUT: Streams = Streams {
     tty: false,
 };
 
-/// What a suite asks about the machine that it runs on.
+/// The machine that a suite runs on.
 #[derive(Clone, Copy)]
 pub struct Machine {
     /// Returns a port of the loopback that no other test is given.

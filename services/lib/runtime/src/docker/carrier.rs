@@ -1,4 +1,4 @@
-//! Containers that are never started, through which files are copied into volumes.
+//! Copies files into volumes through containers that are never started.
 //!
 //! ```text
 //! agent ─ upload ─▶ carrier ─▶ volume ─▶ pause container, read-only

@@ -1,4 +1,4 @@
-//! The cgroups of Pods: the parents of those of their containers, with the limits of the Pod.
+//! The cgroups of Pods, which have the Pod's limits and are the parents of its containers' cgroups.
 //!
 //! ```text
 //! /setpoint_<cluster>/pod<uid>/<id of the container>

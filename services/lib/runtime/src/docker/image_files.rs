@@ -1,4 +1,4 @@
-//! The files of an image, as those of a container that was never started are exported. Pure but for the streams.
+//! Reads the files of an image from the export of a container that was never started. Pure but for the streams.
 
 use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Mounts of parts of volumes, and of paths of the machine that are below an allowed one.
+//! Mounts parts of volumes, and paths of the machine that are below an allowed path.
 //!
 //! The engine mounts a path of its machine, to which it would follow any link. So what is mounted is mounted by this agent
 //! first, at a path that no container can reach, until the container has started and has a mount of its own. Volumes whose files

@@ -1,4 +1,4 @@
-//! Observes what is available of the resources of this machine.
+//! Measures the available memory, disk space and inodes of this machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};

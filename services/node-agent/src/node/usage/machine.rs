@@ -1,4 +1,4 @@
-//! The CPU time of the machine, and when it started.
+//! The CPU time and the start of the machine.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The error of an action, and how it is carried to the status of the Pod.
+//! The error of an action, and its form as an API error, from which the status of the Pod is computed.
 
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};

@@ -6,7 +6,8 @@ use setpoint_model::pod::RESIZE_IN_PROGRESS;
 use setpoint_runtime::State;
 
 use super::{Action, KillReason};
-use crate::pod::resize::{Change, resizable};
+use crate::pod::demand::resizable;
+use crate::pod::resize::Change;
 use crate::pod::world::{AssignedPod, World};
 
 impl AssignedPod {

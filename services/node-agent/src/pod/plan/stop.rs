@@ -1,4 +1,4 @@
-//! Plans the stop of containers: of one, of a Pod in order, and of what is left of another Pod.
+//! Plans stops: of one container, of a Pod's containers in order, and of the containers that an earlier Pod has left.
 
 use std::time::Duration;
 

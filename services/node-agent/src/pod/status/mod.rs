@@ -9,7 +9,7 @@ mod container;
 
 use setpoint_model::pod::{is_ready, is_terminal};
 use setpoint_proto::core::{
-    Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, PodIp, PodSpec,
+    Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, Pod, PodIp, PodSpec,
     PodStatus,
 };
 

@@ -1,4 +1,4 @@
-//! The files that volumes have, so that only changes are written.
+//! Remembers the files of volumes, so that only changes are written.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,4 +1,4 @@
-//! Why a container waits.
+//! The reason of a container's `waiting` state.
 
 use std::borrow::Cow;
 

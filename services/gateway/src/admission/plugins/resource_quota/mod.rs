@@ -20,15 +20,16 @@ use setpoint_model::{Revision, quota};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{PersistentVolumeClaim, Pod, ResourceQuota, Service};
 use setpoint_store::cache::AtLeast;
-use setpoint_store::{self as store, Expect, Precondition};
+use setpoint_store::{self as store, Expect, Precondition, keys};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::timeout;
 
 use super::{Plugin, Reserving};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
-use crate::registry::target;
-use crate::registry::{RequestContext, Subresource, Target, errors};
+use crate::errors;
+use crate::request_context::RequestContext;
+use setpoint_kinds::{Subresource, Target};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -281,12 +282,12 @@ impl Stored {
     /// of several quotas in one revision so that none is missed.
     fn into_precondition(self, context: &RequestContext) -> Precondition {
         let kind = kind_of::<ResourceQuota>();
-        let target = Target::whole(kind, &setpoint_model::Key::of(&self.quota.metadata));
+        let key = setpoint_model::Key::of(&self.quota.metadata);
         let cause = context.clone().by("resource-quota").cause();
         let raw = Object::encode(&self.quota);
         let value = envelope::write(&kind.api_version(), &kind.kind, &raw, Some(&cause));
         Precondition {
-            key: target::path(&target),
+            key: keys::object(kind, &key),
             expect: Expect::At(self.revision),
             put: Some(value),
         }

@@ -8,6 +8,7 @@ use setpoint_proto::ApiError;
 
 use super::failure::Failures;
 use super::patch::{Failure, patched};
+use crate::admission::Admission;
 use crate::admission::conditions::{Inputs, all_hold};
 use crate::admission::policy::hook::Hook;
 use crate::admission::policy::invocation::{self, Invocation};
@@ -16,11 +17,10 @@ use crate::admission::request::{Values, Versions};
 use crate::admission::surroundings::Surroundings;
 use crate::admission::{Attributes, Operation, internal, replacement};
 use crate::offload::offload;
-use crate::registry::Registry;
 
 /// A pass of the policies over a request.
 pub(in crate::admission) struct Pass<'a> {
-    pub registry: &'a Registry,
+    pub admission: &'a Admission,
     /// The request; its object is that of the call of `mutate`.
     pub request: Attributes<'a>,
     pub around: &'a Surroundings,
@@ -42,7 +42,7 @@ pub(in crate::admission) async fn mutate(
     }
     let mut failures = Failures::default();
     let mut invocations = Vec::new();
-    for found in invocation::find(pass.registry, &request, pass.around, hooks).await {
+    for found in invocation::find(pass.admission, &request, pass.around, hooks).await {
         match found {
             Ok(invocation) => invocations.push(invocation),
             Err(misconfigured) => failures.misconfigured(&misconfigured),
@@ -121,9 +121,9 @@ impl Dispatch<'_> {
         invocation: &Invocation<'_, Mutations>,
         object: &dyn Object,
     ) -> Result<Arc<Values>, ApiError> {
-        let (registry, kind) = (self.pass.registry, invocation.kind);
+        let (admission, kind) = (self.pass.admission, invocation.kind);
         let request = self.pass.request.with_object(Some(object));
-        let values = self.versions.of(registry, &request, kind).await;
+        let values = self.versions.of(admission, &request, kind).await;
         values.map_err(|error| internal(&error.message))
     }
 
@@ -166,7 +166,7 @@ impl Dispatch<'_> {
             return Ok(false);
         };
         let replaced =
-            replacement::replace(self.pass.registry, object, patched, &values.object).await;
+            replacement::replace(self.pass.admission, object, patched, &values.object).await;
         let changed = replaced.map_err(Failure::Policy)?;
         if changed {
             self.versions = Versions::default();

@@ -6,7 +6,7 @@ use setpoint_proto::{ApiError, Reason, Verdict};
 use crate::admission::Attributes;
 use crate::admission::policy::hook::{Binding, Policy};
 use crate::admission::policy::invocation::Misconfigured;
-use crate::registry::errors;
+use crate::errors;
 
 /// The errors so far, except those that are ignored. The client gets the first one, and all as causes.
 #[derive(Default)]

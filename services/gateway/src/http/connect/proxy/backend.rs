@@ -19,7 +19,8 @@ use tracing::debug;
 use super::super::{ConnectRequest, target};
 use super::name::Name;
 use crate::agents::{AgentAddress, PortCall, Sink, Source, forward};
-use crate::registry::{Filter, ListParams, RequestContext, RevisionMatch, errors};
+use crate::registry::{Filter, RequestContext, errors};
+use crate::verbs::read::{ListParams, RevisionMatch};
 
 /// The label of EndpointSlices with the name of their Service.
 const SERVICE: &str = "kubernetes.io/service-name";

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use bollard::models::ContainerInspectResponse;
 use futures::StreamExt as _;
-use setpoint_runtime::contract::IMAGE;
 use setpoint_runtime::contract::{
-    ALL_OUTPUT, TIMEOUT, container, id, resources, sandbox, sandbox_with, uid,
+    ALL_OUTPUT, IMAGE, TIMEOUT, container, id, resources, sandbox, sandbox_with, uid,
 };
 use setpoint_runtime::{
     Console, ContainerConfig, Dns, Error, Hosts, Input, LogOptions, Output, Processes,

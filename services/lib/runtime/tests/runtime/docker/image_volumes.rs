@@ -1,8 +1,7 @@
 //! Volumes with the content of an image, seen from inside of containers.
 
 use bollard::query_parameters::{ListVolumesOptionsBuilder, RemoveImageOptions};
-use setpoint_runtime::contract::IMAGE;
-use setpoint_runtime::contract::{Fixture, TIMEOUT, container, id, sandbox_with, uid};
+use setpoint_runtime::contract::{Fixture, IMAGE, TIMEOUT, container, id, sandbox_with, uid};
 use setpoint_runtime::docker::{Docker, Settings};
 use setpoint_runtime::{
     ContainerConfig, Error, ImageVolume, LogOptions, Mount, Pull, Runtime as _, VolumeKind,

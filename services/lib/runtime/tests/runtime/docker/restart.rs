@@ -5,8 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use setpoint_runtime::contract::IMAGE;
-use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, uid};
+use setpoint_runtime::contract::{IMAGE, POLL_INTERVAL, TIMEOUT, uid};
 use setpoint_runtime::docker::Settings;
 use setpoint_runtime::{Runtime as _, State};
 use tempfile::TempDir;

@@ -1,5 +1,8 @@
 //! What admission plugins read: other objects, through a port of three methods.
 
+#[cfg(test)]
+pub(super) mod map;
+
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -10,7 +13,7 @@ use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::{AtLeast, Cache, Cached, Filter, Snapshot};
 use setpoint_store::{Entry, Store};
 
-use crate::registry::errors;
+use crate::errors;
 
 /// A read that is under way.
 pub(crate) type Reading<'a, T> = BoxFuture<'a, Result<T, ApiError>>;

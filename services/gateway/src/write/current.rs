@@ -46,7 +46,7 @@ impl Registry {
     /// Returns the object from the cache; if it is not there, from the store.
     pub(crate) async fn cached(&self, target: &Target) -> Result<Current, ApiError> {
         let cached = self
-            .cache
+            .cache()
             .get(target.kind, &target.key(), AtLeast::Any)
             .await?;
         let Some(cached) = cached else {
@@ -64,7 +64,7 @@ impl Registry {
 
     /// Returns the object from the store.
     pub(crate) async fn live(&self, target: &Target) -> Result<Current, ApiError> {
-        let entry = self.store.get(&target::path(target)).await?;
+        let entry = self.store().get(&target::path(target)).await?;
         let entry = entry.ok_or_else(|| errors::not_found(target.served, &target.name))?;
         Current::of_entry(target, &entry)
     }

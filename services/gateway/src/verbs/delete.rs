@@ -11,14 +11,13 @@ use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::admission::Operation;
-use crate::registry::verbs::delete_unreadable;
-use crate::registry::verbs::update::Precondition;
-use crate::registry::write::change::{Admission, Change};
-use crate::registry::write::current::Current;
-use crate::registry::write::guaranteed_update::Updated;
-use crate::registry::{
-    List, ListParams, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,
-};
+use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::verbs::delete_unreadable;
+use crate::verbs::read::{List, ListParams};
+use crate::verbs::update::Precondition;
+use crate::write::change::{Change, Request};
+use crate::write::current::Current;
+use crate::write::guaranteed_update::Updated;
 
 /// The result of a deletion.
 pub struct Deleted {
@@ -44,7 +43,7 @@ impl Registry {
             validate(options)?;
             return Box::pin(self.delete_unreadable(context, target)).await;
         }
-        let admission = Admission {
+        let admission = Request {
             operation: Operation::Delete,
             target,
             options: Some(options),
@@ -68,7 +67,7 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
         options: &DeleteOptions,
-        admission: Option<Admission<'_>>,
+        admission: Option<Request<'_>>,
     ) -> Result<Deleted, ApiError> {
         errors::check_writable(target)?;
         if target.subresource != Subresource::None {

@@ -1,5 +1,7 @@
 //! The subresource `eviction`: deletes a Pod unless its disruption budget forbids that.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use setpoint_codec::Object;
 use setpoint_kinds::poddisruptionbudget as budget;
@@ -12,11 +14,12 @@ use setpoint_proto::meta::{DeleteOptions, Status};
 use setpoint_proto::policy::{Eviction, PodDisruptionBudget};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::registry::verbs::delete;
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::retry::Retry;
 use crate::registry::{AtLeast, Filter, ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::verbs::delete;
+use crate::write::body::{Body, ValidateBody};
+use crate::write::change::Change;
+use crate::write::current::Current;
+use crate::write::retry::Retry;
 
 const MESSAGE_OF_MANY: &str = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
 
@@ -36,13 +39,12 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        mut object: Box<dyn Object>,
+        object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        let chain = self.mutate_body(context, target, &mut object).await?;
-        let options = options_of(&*object, target, context.dry_run)?;
-        let mut context = context.clone();
-        context.dry_run |= is_dry(&options);
-        let warnings = self.judge_body(&context, target, &*object, chain).await?;
+        let options = Options::default();
+        let body = Body::create(context, target, object, options);
+        let (body, warnings) = self.admit_body(body).await?;
+        let (context, Options(options)) = (body.context, body.validation);
         let mut answer = self.evict_pod(&context, target, &options).await?;
         answer.warnings.extend(warnings);
         Ok(answer)
@@ -186,6 +188,25 @@ impl Registry {
         let change = Change::admitted();
         let updated = self.change(context, target, change, &mut mutate).await?;
         Ok(updated.into_response().revision)
+    }
+}
+
+/// The options of a valid `Eviction`.
+#[derive(Default)]
+struct Options(DeleteOptions);
+
+impl ValidateBody for Options {
+    async fn validate(
+        &mut self,
+        target: &Target,
+        body: &mut Box<dyn Object>,
+        context: &mut Cow<'_, RequestContext>,
+    ) -> Result<(), ApiError> {
+        self.0 = options_of(&**body, target, context.dry_run)?;
+        if is_dry(&self.0) && !context.dry_run {
+            context.to_mut().dry_run = true;
+        }
+        Ok(())
     }
 }
 

@@ -9,12 +9,12 @@ use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::registry::verbs::scale;
-use crate::registry::verbs::update::Precondition;
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::field_manager;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::verbs::update::Precondition;
+use crate::write::change::Change;
+use crate::write::current::Current;
+use crate::write::field_manager;
+use crate::write::scale;
 
 /// Checks the JSON of a patched object before it is decoded. Returns warnings.
 pub type Check = fn(&'static Kind, &[u8]) -> Result<Vec<String>, ApiError>;

@@ -7,7 +7,7 @@ use setpoint_store as store;
 
 use crate::offload::offload;
 use crate::registry::Target;
-use crate::registry::write::current::Current;
+use crate::write::current::Current;
 
 /// The size of a transaction that etcd accepts by default, in bytes.
 const TRANSACTION: usize = 1536 << 10;

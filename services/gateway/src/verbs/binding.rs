@@ -1,5 +1,7 @@
 //! The subresource `binding`: assigns a Pod to a node, once.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use setpoint_codec::{Object, kind_of};
 use setpoint_kinds as kinds;
@@ -10,13 +12,13 @@ use setpoint_proto::core::{Binding, Pod};
 use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::admission::Attributes;
-use crate::registry::verbs::update::Precondition;
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 use crate::request;
 use crate::request::authorization::authorize;
+use crate::verbs::update::Precondition;
+use crate::write::body::{Body, ValidateBody};
+use crate::write::change::Change;
+use crate::write::current::Current;
 
 impl Registry {
     /// Assigns the Pod that a `Binding` in the collection `bindings` names, as its subresource does.
@@ -44,13 +46,12 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        mut object: Box<dyn Object>,
+        object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        let request = Attributes::of_create(context, target);
-        self.plugins().admit(request, &mut *object).await?;
-        let chain = self.mutate_body(context, target, &mut object).await?;
-        let node = node_of(&*object, target)?;
-        let warnings = self.judge_body(context, target, &*object, chain).await?;
+        let node = NodeName::default();
+        let body = Body::create(context, target, object, node);
+        let (body, warnings) = self.admit_body(body).await?;
+        let (object, NodeName(node)) = (body.object, body.validation);
         let precondition = Precondition::of(&*object);
         let whole = Target::whole(target.served, &target.key());
         let now = Timestamp::now();
@@ -76,6 +77,22 @@ impl Registry {
         let mut response = ObjectResponse::not_stored(Box::new(status), revision);
         response.warnings = warnings;
         Ok(response)
+    }
+}
+
+/// The node that a valid `Binding` names.
+#[derive(Default)]
+struct NodeName(String);
+
+impl ValidateBody for NodeName {
+    async fn validate(
+        &mut self,
+        target: &Target,
+        body: &mut Box<dyn Object>,
+        _context: &mut Cow<'_, RequestContext>,
+    ) -> Result<(), ApiError> {
+        self.0 = node_of(&**body, target)?;
+        Ok(())
     }
 }
 

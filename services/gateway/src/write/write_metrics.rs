@@ -10,7 +10,7 @@ use setpoint_kinds::{self as kinds, Writes};
 use setpoint_proto::Cause;
 
 use crate::metrics;
-use crate::registry::write::current::Current;
+use crate::write::current::Current;
 
 /// The metrics of a write.
 pub(crate) struct WriteMetrics {

@@ -5,22 +5,22 @@ use setpoint_proto::core::Secret;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::Cache;
 
-use super::{Registry, RequestContext, Target};
 use crate::aggregation::{FrontProxy, Gateway};
 use crate::dial_policy::DialPolicy;
+use crate::registry::{Registry, RequestContext, Target};
 
 #[tonic::async_trait]
 impl Gateway for Registry {
     fn cache(&self) -> &Cache {
-        &self.cache
+        Registry::cache(self)
     }
 
     fn dial_policy(&self) -> &DialPolicy {
-        &self.dial_policy
+        Registry::dial_policy(self)
     }
 
     fn front_proxy(&self) -> &FrontProxy {
-        &self.aggregator.front_proxy
+        &self.aggregator().front_proxy
     }
 
     async fn create_secret(&self, namespace: &str, secret: Secret) -> Result<(), ApiError> {

@@ -9,10 +9,10 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::{Watch, WatchSpec};
 use setpoint_store::keys;
 
-use crate::registry::verbs::scale;
 use crate::registry::{
     AtLeast, Cached, Filter, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,
 };
+use crate::write::scale;
 
 use crate::computed;
 
@@ -67,7 +67,7 @@ impl Registry {
         }
         let found = match target.kind.is_computed {
             true => self.computed(target).await?,
-            false => self.cache.get(target.kind, &target.key(), at).await?,
+            false => self.cache().get(target.kind, &target.key(), at).await?,
         };
         let found = found.ok_or_else(|| errors::not_found(target.served, &target.name))?;
         let whole = ObjectResponse::from(&found);
@@ -101,7 +101,7 @@ impl Registry {
             let (revision, began) = match token.revision {
                 Some(_) if token.is_expired(now) => return Err(expired(Some(&token.after))),
                 Some(revision) => (revision, token.began),
-                None => (self.cache.newest().await?, now),
+                None => (self.cache().newest().await?, now),
             };
             let after = Some(token.after);
             return self.list_at(params, revision, began, after).await;
@@ -112,7 +112,7 @@ impl Registry {
             }
             RevisionMatch::NotOlderThan(at) => at,
         };
-        let snapshot = self.cache.list(filter, at).await?;
+        let snapshot = self.cache().list(filter, at).await?;
         let snapshot = snapshot.complete(filter.kind())?;
         let mut list = List {
             items: snapshot.items,
@@ -139,7 +139,7 @@ impl Registry {
         items.retain(|item| filter.matches(item));
         Ok(List {
             items,
-            revision: self.cache.reached(),
+            revision: self.cache().reached(),
             ..List::default()
         })
     }
@@ -153,7 +153,7 @@ impl Registry {
         after: Option<Key>,
     ) -> Result<List, ApiError> {
         let page = self
-            .cache
+            .cache()
             .page(&params.filter, revision, after.as_ref(), params.limit)
             .await;
         let page = page.map_err(|error| match error.reason {
@@ -184,7 +184,7 @@ impl Registry {
         if spec.filter.kind().is_computed {
             return Err(errors::not_allowed());
         }
-        self.cache.watch_complete(spec).await
+        self.cache().watch_complete(spec).await
     }
 }
 

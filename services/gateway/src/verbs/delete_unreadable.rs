@@ -7,10 +7,9 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
 
 use crate::registry::target;
-use crate::registry::write::current::Current;
-use crate::registry::{
-    Deleted, ObjectResponse, Registry, RequestContext, Subresource, Target, errors,
-};
+use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::verbs::delete::Deleted;
+use crate::write::current::Current;
 
 /// The field of `DeleteOptions` that asks for such a deletion.
 pub(super) const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
@@ -75,7 +74,7 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
     ) -> Result<bool, ApiError> {
-        let entry = self.store.get(&target::path(target)).await?;
+        let entry = self.store().get(&target::path(target)).await?;
         let Some(entry) = entry.filter(|entry| Current::of_entry(target, entry).is_err()) else {
             return Ok(false);
         };
@@ -89,7 +88,7 @@ impl Registry {
         );
         let write = Write::delete(&entry.key, entry.revision);
         let write = write.fenced(context.fence.clone()).because(context.cause());
-        match self.store.commit(write).await {
+        match self.store().commit(write).await {
             Ok(_) | Err(store::Error::Conflict { current: None }) => Ok(true),
             Err(error) => Err(self.write_error(error, target, context).await),
         }

@@ -5,8 +5,8 @@ use setpoint_codec::fields::{self, Edit, FieldSet};
 use setpoint_codec::{Kind, Object};
 use setpoint_kinds::{self as kinds, Paths};
 
-use crate::registry::write::current::Current;
 use crate::registry::{RequestContext, Subresource};
+use crate::write::current::Current;
 
 /// Records the creator of an object with its defaults. Called before admission: its manager does not own what others add.
 pub(crate) fn created(context: &RequestContext, object: &mut dyn Object) {

@@ -1,5 +1,7 @@
 //! The subresource `token` of ServiceAccounts, which issues tokens.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use setpoint_codec::{Kind, Object, kind_of, kinds};
 use setpoint_kinds::validation::field_errors::FieldErrors;
@@ -12,11 +14,38 @@ use setpoint_proto::{ApiError, Reason, Resource};
 
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors, target};
 use crate::request::service_account::{Bound, Claims, ISSUER, Reference, internal, username};
+use crate::write::body::{Body, ValidateBody};
 
 /// The range of the life of a token in seconds, and the default.
 const SHORTEST: i64 = 10 * 60;
 const LONGEST: i64 = 1 << 32;
 const DEFAULT: i64 = 60 * 60;
+
+/// The claims of the token that a valid request asks for.
+struct ClaimsOf<'r> {
+    registry: &'r Registry,
+    claims: Claims,
+}
+
+impl ValidateBody for ClaimsOf<'_> {
+    async fn validate(
+        &mut self,
+        target: &Target,
+        body: &mut Box<dyn Object>,
+        _context: &mut Cow<'_, RequestContext>,
+    ) -> Result<(), ApiError> {
+        let kind = body.kind();
+        let request = body.downcast_mut::<TokenRequest>();
+        let request = request.ok_or_else(|| unexpected(kind))?;
+        self.claims = self.registry.complete(request, target).await?;
+        Ok(())
+    }
+}
+
+/// Returns the end of the life of a token.
+fn expiry(claims: &Claims) -> Timestamp {
+    Timestamp::from_second(claims.exp).unwrap_or(Timestamp::MAX)
+}
 
 impl Registry {
     /// Issues a token for a ServiceAccount.
@@ -27,13 +56,33 @@ impl Registry {
         &self,
         context: &RequestContext,
         target: &Target,
-        mut object: Box<dyn Object>,
+        object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
         target::set_span_attributes(target);
-        let chain = self.mutate_body(context, target, &mut object).await?;
-        let mut request = expect_request(object)?;
-        let kind = Object::kind(&*request);
-        check_metadata(&request, target)?;
+        let claims = ClaimsOf {
+            registry: self,
+            claims: Claims::default(),
+        };
+        let body = Body::create(context, target, object, claims);
+        let (body, warnings) = self.admit_body(body).await?;
+        let mut request = expect_request(body.object)?;
+        let claims = body.validation.claims;
+        let key = self.tokens().keys.signing_key().await?;
+        request.status.token = key.sign(&claims).map_err(internal)?;
+        request.status.expiration_timestamp = expiry(&claims).into();
+        let mut response = ObjectResponse::not_stored(request, Default::default());
+        response.warnings = warnings;
+        Ok(response)
+    }
+
+    /// Validates and completes a request for a token. Returns the claims of the token.
+    async fn complete(
+        &self,
+        request: &mut TokenRequest,
+        target: &Target,
+    ) -> Result<Claims, ApiError> {
+        let kind = Object::kind(request);
+        check_metadata(request, target)?;
         let account = self.stored::<ServiceAccount>(&target.key()).await?;
         let meta = &mut request.metadata;
         if !meta.uid.is_empty() && meta.uid != account.metadata.uid {
@@ -62,24 +111,16 @@ impl Registry {
         if let Some(to) = &spec.bound_object_ref {
             self.bind_token(&mut bound, to).await?;
         }
-        let expiry = seconds_after(now, seconds);
-        let claims = Claims {
+        Ok(Claims {
             iss: ISSUER.into(),
             sub: username(&bound),
             aud: spec.audiences.clone(),
-            exp: expiry.as_second(),
+            exp: seconds_after(now, seconds).as_second(),
             iat: now.as_second(),
             nbf: now.as_second(),
             jti: uuid::Uuid::new_v4().to_string(),
             bound,
-        };
-        let warnings = self.judge_body(context, target, &*request, chain).await?;
-        let key = self.tokens().keys.signing_key().await?;
-        request.status.token = key.sign(&claims).map_err(internal)?;
-        request.status.expiration_timestamp = expiry.into();
-        let mut response = ObjectResponse::not_stored(request, Default::default());
-        response.warnings = warnings;
-        Ok(response)
+        })
     }
 
     /// Binds a token to the object of a reference, and with a Pod to its node.
@@ -162,11 +203,16 @@ impl Registry {
 }
 
 fn expect_request(object: Box<dyn Object>) -> Result<Box<TokenRequest>, ApiError> {
-    let kind = object.kind().kind.clone();
-    object.into_any().downcast().map_err(|_| {
-        let message = format!("expected authentication.k8s.io/v1 TokenRequest, found {kind}");
-        ApiError::new(Reason::BadRequest, message)
-    })
+    let kind = object.kind();
+    object.into_any().downcast().map_err(|_| unexpected(kind))
+}
+
+fn unexpected(kind: &Kind) -> ApiError {
+    let message = format!(
+        "expected authentication.k8s.io/v1 TokenRequest, found {}",
+        kind.kind
+    );
+    ApiError::new(Reason::BadRequest, message)
 }
 
 fn check_metadata(request: &TokenRequest, target: &Target) -> Result<(), ApiError> {

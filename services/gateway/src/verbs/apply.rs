@@ -10,19 +10,18 @@ use setpoint_kinds::{self as kinds, update, versions};
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::registry::conversion::Ownership;
-use crate::registry::verbs::create::Owner;
-use crate::registry::verbs::scale;
-use crate::registry::verbs::update::Precondition;
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::field_manager;
-use crate::registry::write::retry::Retry;
-use crate::registry::{
-    ObjectResponse, Patch, Registry, RequestContext, Subresource, Target, errors,
-};
+use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 use crate::request::Attributes;
 use crate::request::authorization::authorize;
+use crate::verbs::patch::Patch;
+use crate::verbs::update::Precondition;
+use crate::write::change::Change;
+use crate::write::conversion::Ownership;
+use crate::write::create::Owner;
+use crate::write::current::Current;
+use crate::write::field_manager;
+use crate::write::retry::Retry;
+use crate::write::scale;
 
 impl Registry {
     /// Applies a configuration to an object, its status or its scale; creates the object if it does not exist.

@@ -5,7 +5,7 @@ use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, FENCED, Reason};
 use setpoint_store as store;
 
-use crate::registry::Target;
+use setpoint_kinds::Target;
 
 /// Returns `NotFound` for an object.
 pub fn not_found(kind: &Kind, name: &str) -> ApiError {

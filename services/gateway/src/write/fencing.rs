@@ -20,7 +20,7 @@ impl Registry {
         let Some(fence) = &context.fence else {
             return Ok(());
         };
-        let current = self.store.get(&keys::fence(fence)).await?;
+        let current = self.store().get(&keys::fence(fence)).await?;
         let current = current.and_then(|entry| Term::read(&entry.value));
         if current == Some(fence.term) {
             return Ok(());
@@ -38,7 +38,7 @@ impl Registry {
     ) -> ApiError {
         if let (store::Error::Fenced, Some(fence)) = (&error, &context.fence) {
             // Clients choose the names of leases freely, so only one that has a term becomes a label.
-            if let Ok(Some(_)) = self.store.get(&keys::fence(fence)).await {
+            if let Ok(Some(_)) = self.store().get(&keys::fence(fence)).await {
                 metrics::fenced(&fence.lease);
             }
         }

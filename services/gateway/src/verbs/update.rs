@@ -9,16 +9,16 @@ use setpoint_model::Verb;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::registry::verbs::scale;
-use crate::registry::write::change::Change;
-use crate::registry::write::current::Current;
-use crate::registry::write::field_manager;
-use crate::registry::write::retry::Retry;
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
 use crate::request::Attributes;
 use crate::request::authorization::authorize;
+use crate::write::change::Change;
+use crate::write::current::Current;
+use crate::write::field_manager;
+use crate::write::retry::Retry;
+use crate::write::scale;
 
 impl Registry {
     /// Replaces the object, or the part that the subresource covers. Creates an object that does not exist, if its kind says so.

@@ -1,5 +1,6 @@
 //! The verbs of the API, as methods of [`Registry`](super::Registry).
 
+mod aggregated;
 pub(crate) mod apply;
 pub(crate) mod binding;
 mod connect;
@@ -10,6 +11,8 @@ mod delete_unreadable;
 pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
-pub(crate) mod scale;
 mod token;
 pub(crate) mod update;
+
+#[cfg(test)]
+mod tests;

@@ -10,8 +10,8 @@ use setpoint_model::{Key, owner};
 use setpoint_proto::Cause;
 use setpoint_telemetry::Span;
 
-use crate::registry::write::current::Current;
 use crate::registry::{AtLeast, Registry, RequestContext};
+use crate::write::current::Current;
 
 impl Registry {
     /// Links the span of a create, unless it continues a trace.
@@ -43,14 +43,14 @@ impl Registry {
     /// Returns the cause of the last write of the controlling owner, if the cache has it.
     async fn cause_of_owner(&self, object: &dyn Object) -> Option<Cause> {
         let owner = owner::controller_of(object.meta())?;
-        let kinds = self.cache.kinds();
+        let kinds = self.cache().kinds();
         let kind = kinds.by_kind(&owner.api_version, &owner.kind)?.stored();
         let namespace = match kind.namespaced {
             true => object.meta().namespace.as_str(),
             false => "",
         };
         let key = Key::new(namespace, &owner.name);
-        let found = self.cache.get(kind, &key, AtLeast::Any).await;
+        let found = self.cache().get(kind, &key, AtLeast::Any).await;
         found.ok()??.cause()
     }
 }
