@@ -11,8 +11,11 @@ mod delete_unreadable;
 pub(crate) mod eviction;
 pub(crate) mod patch;
 pub(crate) mod read;
+#[cfg(test)]
+mod tests;
 mod token;
 pub(crate) mod update;
 
-#[cfg(test)]
-mod tests;
+pub use delete::Deleted;
+pub use patch::{Check, Patch};
+pub use read::{List, ListParams, RevisionMatch};
