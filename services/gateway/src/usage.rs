@@ -76,10 +76,7 @@ async fn agents(
         }
     };
     for item in snapshot.items {
-        let node = item.decode().map_err(|error| {
-            let message = format!("decoding a stored object failed: {error}");
-            ApiError::new(Reason::InternalError, message)
-        })?;
+        let node = readable(item.decode())?;
         if let Some(node) = node.downcast_ref::<Node>() {
             let declared = AgentAddress::declared(node, &key);
             let proven = declared.filter(|at| at.is_proven(policy));

@@ -27,6 +27,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use super::Gateway;
+use crate::errors::readable;
 use crate::outbound::ClientCertificate;
 
 /// The Secret.
