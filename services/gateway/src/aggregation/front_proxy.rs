@@ -126,8 +126,7 @@ impl FrontProxy {
         {
             return Ok(certificate.clone());
         }
-        let secret = Secret::decode(source.raw.as_ref())
-            .map_err(|error| internal(format!("decoding a stored object failed: {error}")))?;
+        let secret = readable(Secret::decode(source.raw.as_ref()))?;
         let part = |name: &str| secret.data.get(name).map_or(&[][..], |part| part.as_ref());
         let parsed = Certificate::parse(part(CA), part(CERTIFICATE), part(PRIVATE_KEY));
         let parsed = parsed.map_err(|why| internal(format!("Secret {NAMESPACE}/{NAME}: {why}")))?;
