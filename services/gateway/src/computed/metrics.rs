@@ -18,12 +18,6 @@ use setpoint_store::cache::{AtLeast, Filter};
 use super::{Computed, Computing};
 use crate::registry::Registry;
 
-/// Returns the usage of the running Pods.
-async fn usage_of_pods(registry: &Registry) -> Result<Arc<Vec<PodUsage>>, ApiError> {
-    let (cache, policy) = (registry.cache(), registry.dial_policy());
-    registry.usage().of_pods(cache, policy).await
-}
-
 impl Computed for PodMetrics {
     fn read<'a>(registry: &'a Registry, scope: &'a Key) -> Computing<'a, Self> {
         let read = async move {
