@@ -96,6 +96,17 @@ pub fn not_custom(to: &Kind) -> ApiError {
     ApiError::new(Reason::InternalError, message)
 }
 
+/// Refuses a write of an object that is computed: such kinds can only be read.
+///
+/// # Errors
+/// `MethodNotAllowed`.
+pub fn check_writable(target: &Target) -> Result<(), ApiError> {
+    match target.served.is_computed {
+        true => Err(not_allowed()),
+        false => Ok(()),
+    }
+}
+
 /// Converts an error of decoding a stored object to `InternalError`.
 pub fn readable<T, E: std::fmt::Display>(read: Result<T, E>) -> Result<T, ApiError> {
     read.map_err(|error| {

@@ -32,27 +32,26 @@
 //!   (definitions, the Service `kubernetes`, documents of other servers) each gateway needs itself. Wrong if one of
 //!   them does much work that the others repeat: such loops are controllers, as that of quotas became one.
 
-pub mod access;
-mod adapter;
 mod admission;
 mod agents;
 mod aggregation;
 mod background;
 mod computed;
 mod converter;
+mod dial_policy;
 mod errors;
 pub mod explain;
-mod flow_control;
 mod grpc;
-mod heavy;
 mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
 mod metrics;
+mod offload;
 mod outbound;
-mod peers;
+mod prometheus_adapter;
 pub mod registry;
+mod request;
 mod request_context;
 mod reviews;
 mod router;
@@ -64,8 +63,8 @@ pub mod verbs;
 mod webhook;
 mod write;
 
-pub use adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
-pub use peers::Peers;
+pub use dial_policy::DialPolicy;
+pub use prometheus_adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
 pub use router::router;
 pub use server_info::ServerInfo;
 pub use settings::Settings;

@@ -8,8 +8,8 @@ use http::Request;
 use setpoint_host::Protocol;
 use tower::{Service as _, service_fn};
 
-use crate::flow_control::FlowControl;
 use crate::registry::Registry;
+use crate::request::flow_control::FlowControl;
 use crate::settings::Settings;
 use crate::{grpc, http as rest};
 

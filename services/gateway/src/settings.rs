@@ -10,9 +10,9 @@ use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
 use setpoint_store::{cache, etcd};
 
-use crate::adapter;
 use crate::aggregation::FrontProxy;
-use crate::flow_control::FlowControl;
+use crate::prometheus_adapter;
+use crate::request::flow_control::FlowControl;
 
 /// The settings of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +43,7 @@ pub struct Settings {
     /// Detection of managers that overwrite each other's fields.
     flaps: Flaps,
     /// Metrics of other sources, for HorizontalPodAutoscalers: a Prometheus server, and the query of each metric.
-    metrics: adapter::Settings,
+    metrics: prometheus_adapter::Settings,
 }
 
 /// Detection of managers that overwrite each other's fields.
@@ -98,7 +98,7 @@ impl Default for Settings {
             flaps: Flaps {
                 window: Duration::from_secs(60),
             },
-            metrics: adapter::Settings::default(),
+            metrics: prometheus_adapter::Settings::default(),
         }
     }
 }
@@ -185,7 +185,7 @@ impl Settings {
     }
 
     /// Returns the settings of metrics from Prometheus.
-    pub(crate) const fn metrics(&self) -> &adapter::Settings {
+    pub(crate) const fn metrics(&self) -> &prometheus_adapter::Settings {
         &self.metrics
     }
 

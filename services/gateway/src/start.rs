@@ -13,11 +13,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::adapter::Adapter;
 use crate::aggregation::Aggregator;
+use crate::dial_policy::DialPolicy;
 use crate::explain::flaps;
 use crate::http::Streams;
-use crate::peers::Peers;
+use crate::prometheus_adapter::Adapter;
 use crate::registry::Registry;
 use crate::router::router_with;
 use crate::server_info::{self, ServerInfo};
@@ -44,7 +44,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let checks = CACHE_CHECKS.map(|name| host.health().check(name));
     let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
     let cache = Cache::start(store.clone(), settings.cache());
-    let peers = Peers::except(settings.etcd_ports(), host.address().port())
+    let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
         .with_agent_secret(settings.agent_secret_file());
     let server = ServerInfo {
         instance: host.instance().to_owned(),
@@ -53,7 +53,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     };
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
-        .with_peers(peers)
+        .with_dial_policy(policy)
         .with_aggregator(Aggregator::new(settings.front_proxy()?))
         .with_adapter(adapter);
     let registry = Arc::new(registry.with_server(server));

@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use crate::agents::{Agent, AgentAddress};
+use crate::dial_policy::DialPolicy;
 use crate::errors::readable;
-use crate::peers::Peers;
 
 /// The time for which what the agents have answered is used again.
 const FRESH: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ impl Usage {
     pub async fn of_pods(
         &self,
         cache: &Cache,
-        peers: &Peers,
+        policy: &DialPolicy,
     ) -> Result<Arc<Vec<PodUsage>>, ApiError> {
         let mut last = self.last.lock().await;
         if let Some((at, usage)) = &*last
@@ -50,8 +50,8 @@ impl Usage {
         {
             return Ok(usage.clone());
         }
-        let agents = agents(cache, peers).await?.into_values();
-        let answers = agents.map(|at| async move { read(peers, &at).await.unwrap_or_default() });
+        let agents = agents(cache, policy).await?.into_values();
+        let answers = agents.map(|at| async move { read(policy, &at).await.unwrap_or_default() });
         let answers = futures::stream::iter(answers).buffer_unordered(CONCURRENCY);
         let answers: Vec<_> = answers.collect().await;
         let usage = Arc::new(answers.into_iter().flatten().collect::<Vec<_>>());
@@ -63,12 +63,12 @@ impl Usage {
 /// Returns the address of each agent, as one of its nodes declares it: one agent may serve many.
 async fn agents(
     cache: &Cache,
-    peers: &Peers,
+    policy: &DialPolicy,
 ) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
     let filter = Filter::all(kind_of::<Node>(), "");
     let snapshot = cache.list(&filter, AtLeast::Any).await?;
     let mut agents = BTreeMap::new();
-    let key = match peers.agent_key() {
+    let key = match policy.agent_key() {
         Ok(key) => key,
         Err(error) => {
             debug!(error, "the usage of Pods is unknown");
@@ -79,7 +79,7 @@ async fn agents(
         let node = readable(item.decode())?;
         if let Some(node) = node.downcast_ref::<Node>() {
             let declared = AgentAddress::declared(node, &key);
-            let proven = declared.filter(|at| at.is_proven(peers));
+            let proven = declared.filter(|at| at.is_proven(policy));
             agents.extend(proven.map(|at| (at.socket(), at)));
         }
     }
@@ -87,9 +87,9 @@ async fn agents(
 }
 
 /// Returns what an agent answers. Failures are those of one node: its Pods have no metrics until it answers again.
-async fn read(peers: &Peers, at: &AgentAddress) -> Result<Vec<PodUsage>, ApiError> {
+async fn read(policy: &DialPolicy, at: &AgentAddress) -> Result<Vec<PodUsage>, ApiError> {
     let call = async {
-        let mut agent = NodeClient::new(Agent::connect_to(peers, at).await?);
+        let mut agent = NodeClient::new(Agent::connect_to(policy, at).await?);
         Ok(agent.usage(UsageRequest {}).await?.into_inner().pods)
     };
     let answer = timeout(TIMEOUT, call).await;

@@ -3,7 +3,7 @@
 use setpoint_cel::{Authorizer, Decision, Question};
 
 use super::Attributes;
-use crate::access;
+use crate::request::authorization::REASON;
 
 /// The authorizer of the gateway.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ impl Authorizer for Everything {
     fn decide(&self, _question: &Question) -> Decision {
         Decision {
             allowed: true,
-            reason: access::REASON.into(),
+            reason: REASON.into(),
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use super::policy::Hook;
 use super::webhook::Configuration;
 use crate::errors;
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// The kinds that hooks are made from.
 static SOURCES: LazyLock<[&'static Kind; 6]> = LazyLock::new(|| {
@@ -77,7 +77,7 @@ impl Hooks {
             return Ok(known);
         }
         let bytes = sources.iter().map(|source| source.raw.len()).sum();
-        let made = heavy(bytes, || Snapshot::after(&known, sources)).await?;
+        let made = offload(bytes, || Snapshot::after(&known, sources)).await?;
         let made = Arc::new(made);
         *self.newest.write() = made.clone();
         Ok(made)

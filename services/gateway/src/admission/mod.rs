@@ -46,7 +46,7 @@ use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
 use crate::converter::Converter;
-use crate::peers::Peers;
+use crate::dial_policy::DialPolicy;
 use crate::webhook::Clients;
 use reader::StoreReader;
 
@@ -68,7 +68,7 @@ impl Admission {
                 cache: cache.clone(),
             }),
             hooks: Hooks::default(),
-            webhooks: Clients::new(cache.clone(), Peers::default()),
+            webhooks: Clients::new(cache.clone(), DialPolicy::default()),
             converter,
             cache,
         }
@@ -76,8 +76,8 @@ impl Admission {
 
     /// Sets the addresses of other processes that webhooks may be at.
     #[must_use]
-    pub(crate) fn with_peers(mut self, peers: Peers) -> Self {
-        self.webhooks = Clients::new(self.cache.clone(), peers);
+    pub(crate) fn with_dial_policy(mut self, policy: DialPolicy) -> Self {
+        self.webhooks = Clients::new(self.cache.clone(), policy);
         self
     }
 

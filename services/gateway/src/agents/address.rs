@@ -7,7 +7,7 @@ use setpoint_proto::core::Node;
 use setpoint_proto::{ApiError, Reason};
 use tokio::net::TcpStream;
 
-use crate::peers::{Peers, Rule};
+use crate::dial_policy::{DialPolicy, Rule};
 
 /// The address of the agent of a node.
 #[derive(Clone, Debug)]
@@ -23,9 +23,9 @@ impl AgentAddress {
     ///
     /// # Errors
     /// `ServiceUnavailable` if the gateway has no key of agents, or the node declares no address.
-    pub(crate) fn of(peers: &Peers, node: &Node) -> Result<Self, ApiError> {
+    pub(crate) fn of(policy: &DialPolicy, node: &Node) -> Result<Self, ApiError> {
         let name = &node.metadata.name;
-        let key = peers.agent_key();
+        let key = policy.agent_key();
         let key = key.map_err(|cause| unavailable(name, &cause))?;
         Self::declared(node, &key)
             .ok_or_else(|| unavailable(name, "the node declares no IP address and port"))
@@ -53,8 +53,8 @@ impl AgentAddress {
     }
 
     /// Returns whether the gateway connects to it.
-    pub(crate) fn is_proven(&self, peers: &Peers) -> bool {
-        peers.check(self.rule(), self.address).is_ok()
+    pub(crate) fn is_proven(&self, policy: &DialPolicy) -> bool {
+        policy.check(self.rule(), self.address).is_ok()
     }
 
     fn rule(&self) -> Rule<'_> {
@@ -79,8 +79,8 @@ impl AgentAddress {
     ///
     /// # Errors
     /// `ServiceUnavailable` if the agent has not proven that the address is its own; `InternalError` if nothing answers there.
-    pub(crate) async fn dial(&self, peers: &Peers) -> Result<TcpStream, ApiError> {
-        let connected = peers.connect(self.rule(), self.address).await;
+    pub(crate) async fn dial(&self, policy: &DialPolicy) -> Result<TcpStream, ApiError> {
+        let connected = policy.connect(self.rule(), self.address).await;
         connected.map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
                 unavailable(&self.node, &format!("{}: {error}", self.address))

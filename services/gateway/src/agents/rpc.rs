@@ -18,7 +18,7 @@ use tonic::transport::{Channel, Endpoint};
 use tower::{Service, ServiceExt as _, service_fn};
 
 use super::{AgentAddress, TIMEOUT};
-use crate::peers::Peers;
+use crate::dial_policy::DialPolicy;
 
 /// The interval of pings to an agent, and the time within which it must answer one.
 const KEEPALIVE: Duration = Duration::from_secs(10);
@@ -35,16 +35,19 @@ impl Agent {
     ///
     /// # Errors
     /// `ServiceUnavailable` if the node has no proven agent; `InternalError` if it cannot be reached.
-    pub(crate) async fn connect(peers: &Peers, node: &Node) -> Result<Self, ApiError> {
-        Self::connect_to(peers, &AgentAddress::of(peers, node)?).await
+    pub(crate) async fn connect(policy: &DialPolicy, node: &Node) -> Result<Self, ApiError> {
+        Self::connect_to(policy, &AgentAddress::of(policy, node)?).await
     }
 
     /// Connects to an agent.
     ///
     /// # Errors
     /// Those of [`Self::connect`].
-    pub(crate) async fn connect_to(peers: &Peers, at: &AgentAddress) -> Result<Self, ApiError> {
-        let stream = at.dial(peers).await?;
+    pub(crate) async fn connect_to(
+        policy: &DialPolicy,
+        at: &AgentAddress,
+    ) -> Result<Self, ApiError> {
+        let stream = at.dial(policy).await?;
         let proven = timeout(TIMEOUT, Self::prove(at, stream)).await;
         let proven = proven.unwrap_or_else(|_| Err("it does not answer".to_owned()));
         proven.map_err(|cause| at.unreachable(&cause))

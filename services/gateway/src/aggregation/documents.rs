@@ -1,4 +1,5 @@
-//! The documents of a server about one version of a group: its resources, the place of its OpenAPI document of v3, and that of v2.
+//! The documents of a server about one version of a group: its resources, the place of its OpenAPI document of v3, and
+//! that of v2.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +16,8 @@ use setpoint_proto::apidiscovery::ApiResourceDiscovery;
 use tokio::time::timeout;
 
 use super::front_proxy::Certificate;
-use super::{Remote, Swagger, set_user, system_user};
+use super::{Gateway, Remote, Swagger, set_user, system_user};
 use crate::outbound::cause;
-use crate::registry::Registry;
 
 /// The time in which a document must be there.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,13 +56,9 @@ impl Documents {
 
 impl Remote {
     /// Fetches the documents. Those of before stay if the server does not answer.
-    pub(crate) async fn fetch_documents(&self, registry: &Registry) {
+    pub(crate) async fn fetch_documents(&self, gateway: &dyn Gateway) {
         let before = self.server.documents();
-        let certificate = registry
-            .aggregator()
-            .front_proxy
-            .certificate(registry)
-            .await;
+        let certificate = gateway.front_proxy().certificate(gateway).await;
         let failed = |why: String| {
             tracing::debug!(name = self.name, why, "fetching discovery failed");
             before.outdated()
@@ -180,8 +176,8 @@ fn parse(body: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
 }
 
-/// Returns the resources that are valid entries of aggregated discovery, so that one server's documents do not make the document of all
-/// groups unreadable.
+/// Returns the resources that are valid entries of aggregated discovery, so that one server's documents do not make the
+/// document of all groups unreadable.
 fn valid(mut resources: Vec<Value>) -> Vec<Value> {
     resources.retain(|resource| ApiResourceDiscovery::deserialize(resource).is_ok());
     resources
@@ -204,8 +200,8 @@ fn resources_of(document: &Value, group: &str, version: &str) -> Vec<Value> {
     }
 }
 
-/// Converts resources of a list to those of aggregated discovery, as upstream does: a subresource without its resource gets one without
-/// verbs.
+/// Converts resources of a list to those of aggregated discovery, as upstream does: a subresource without its resource
+/// gets one without verbs.
 pub(crate) fn aggregate(resources: &[Value], group: &str, version: &str) -> Vec<Value> {
     let mut converted: Vec<Value> = Vec::new();
     let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();

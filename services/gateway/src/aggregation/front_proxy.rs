@@ -1,8 +1,8 @@
-//! The certificate by which servers of APIServices recognise a gateway: from files, or made once and kept in a Secret that all
+//! The client certificate for calling servers of APIServices: from files, or made once and kept in a Secret that all
 //! gateways share.
 //!
-//! The key of the CA is thrown away, so that nobody can sign another certificate. Who deletes the Secret gets a new CA; gateways
-//! and the ConfigMap `extension-apiserver-authentication` follow.
+//! The key of the CA is thrown away, so that no other certificate can be signed. When the Secret is deleted, a new CA
+//! is made; gateways and the ConfigMap `extension-apiserver-authentication` follow.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,11 +22,13 @@ use setpoint_codec::kind_of;
 use setpoint_model::Key;
 use setpoint_proto::core::Secret;
 use setpoint_proto::{ApiError, Reason};
+use setpoint_store::cache::{AtLeast, Cached};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
+use super::Gateway;
+use crate::errors::readable;
 use crate::outbound::ClientCertificate;
-use crate::registry::{AtLeast, Cached, Registry, RequestContext, Target, errors};
 
 /// The Secret.
 pub(crate) const NAMESPACE: &str = "setpoint-system";
@@ -109,22 +111,22 @@ impl FrontProxy {
     /// If the Secret cannot be read or made, or is malformed.
     pub(crate) async fn certificate(
         &self,
-        registry: &Registry,
+        gateway: &dyn Gateway,
     ) -> Result<Arc<Certificate>, ApiError> {
         let known = match self {
             Self::Files(certificate) => return Ok(certificate.clone()),
             Self::Secret(known) => known,
         };
-        let source = match read(registry, AtLeast::Any).await? {
+        let source = match read(gateway, AtLeast::Any).await? {
             Some(source) => source,
-            None => create(registry).await?,
+            None => create(gateway).await?,
         };
         if let Some((of, certificate)) = &*known.read()
             && Arc::ptr_eq(of, &source)
         {
             return Ok(certificate.clone());
         }
-        let secret = errors::readable(Secret::decode(source.raw.as_ref()))?;
+        let secret = readable(Secret::decode(source.raw.as_ref()))?;
         let part = |name: &str| secret.data.get(name).map_or(&[][..], |part| part.as_ref());
         let parsed = Certificate::parse(part(CA), part(CERTIFICATE), part(PRIVATE_KEY));
         let parsed = parsed.map_err(|why| internal(format!("Secret {NAMESPACE}/{NAME}: {why}")))?;
@@ -138,12 +140,12 @@ fn internal(message: impl Into<String>) -> ApiError {
     ApiError::new(Reason::InternalError, message.into())
 }
 
-async fn read(registry: &Registry, at: AtLeast) -> Result<Option<Arc<Cached>>, ApiError> {
+async fn read(gateway: &dyn Gateway, at: AtLeast) -> Result<Option<Arc<Cached>>, ApiError> {
     let key = Key::new(NAMESPACE, NAME);
-    registry.cache().get(kind_of::<Secret>(), &key, at).await
+    gateway.cache().get(kind_of::<Secret>(), &key, at).await
 }
 
-async fn create(registry: &Registry) -> Result<Arc<Cached>, ApiError> {
+async fn create(gateway: &dyn Gateway) -> Result<Arc<Cached>, ApiError> {
     let [ca, certificate, key] = generate(Timestamp::now())
         .map_err(|error| internal(format!("making a certificate failed: {error}")))?;
     let mut secret = Secret {
@@ -156,13 +158,8 @@ async fn create(registry: &Registry) -> Result<Arc<Cached>, ApiError> {
         (CERTIFICATE.to_owned(), certificate.into_bytes().into()),
         (PRIVATE_KEY.to_owned(), key.into_bytes().into()),
     ]);
-    let context = RequestContext::default().by("gateway");
-    let target = Target::new(kind_of::<Secret>(), NAMESPACE, "", "")?;
-    match registry.create(&context, &target, Box::new(secret)).await {
-        Err(error) if error.reason != Reason::AlreadyExists => return Err(error),
-        _ => {}
-    }
-    let made = read(registry, AtLeast::Newest).await?;
+    gateway.create_secret(NAMESPACE, secret).await?;
+    let made = read(gateway, AtLeast::Newest).await?;
     made.ok_or_else(|| internal(format!("Secret {NAMESPACE}/{NAME} is gone")))
 }
 

@@ -1,5 +1,5 @@
-//! Other API servers behind this one (upstream: kube-aggregator). An APIService with a Service stands for a version of a group that
-//! another server serves.
+//! Other API servers behind this one (upstream: kube-aggregator). An APIService with a Service stands for a version of
+//! a group that another server serves.
 //!
 //! An APIService wins over kinds that the gateway serves itself, except those of the core group. Over gRPC nothing is
 //! forwarded.
@@ -31,11 +31,12 @@
 //!               (`remote`)        ├▶ unverified TLS, for checks of availability
 //!                                 └▶ documents: the resources, the place of the OpenAPI document of v3, and that of v2 (`swagger`)
 //! ```
-//! `crate::http` forwards requests to the servers that are available, `crate::background::aggregation` checks whether they are and
-//! fetches their documents. A request waits for no document.
+//! The folder `http` forwards requests to the servers that are available, `background/aggregation` checks whether they
+//! are and fetches their documents. A request waits for no document.
 
 mod documents;
 mod front_proxy;
+mod gateway;
 mod remote;
 mod server;
 mod swagger;
@@ -50,11 +51,11 @@ use setpoint_codec::kind_of;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::apiregistration::ApiService;
-
-use crate::registry::{AtLeast, Cached, Registry};
+use setpoint_store::cache::{AtLeast, Cached};
 
 pub(crate) use documents::{Documents, aggregate};
 pub(crate) use front_proxy::{FrontProxy, NAME as FRONT_PROXY, NAMESPACE as FRONT_PROXY_NAMESPACE};
+pub(crate) use gateway::Gateway;
 pub(crate) use remote::Remote;
 pub(crate) use server::{Error, Server};
 pub(crate) use swagger::Swagger;
@@ -62,7 +63,7 @@ pub(crate) use user_headers::{
     EXTRA_PREFIX, GROUP, UID, USER, set as set_user, system as system_user,
 };
 
-/// The APIServices of other servers, as the cache has them, and the identity by which this one calls them.
+/// The APIServices of other servers, as the cache has them, and the client certificate for calling them.
 #[derive(Default)]
 pub(crate) struct Aggregator {
     pub(crate) front_proxy: FrontProxy,
@@ -85,20 +86,20 @@ impl Aggregator {
         }
     }
 
-    /// Returns the server of a version of a group; `None` if this one serves it, or nobody.
+    /// Returns the server of a version of a group; `None` if this one serves it, or none does.
     pub(crate) async fn find(
         &self,
-        registry: &Registry,
+        gateway: &dyn Gateway,
         group: &str,
         version: &str,
     ) -> Option<Arc<Remote>> {
         let key = Key::new("", format!("{version}.{group}"));
-        let found = registry
+        let found = gateway
             .cache()
             .get(kind_of::<ApiService>(), &key, AtLeast::Any);
         // Without a cache, the request fails by itself.
         let source = found.await.ok()??;
-        self.read(registry, &source)
+        self.read(gateway, &source)
             .filter(|remote| remote.is_used())
     }
 
@@ -106,8 +107,8 @@ impl Aggregator {
     ///
     /// # Errors
     /// Those of [`Self::all`].
-    pub(crate) async fn used(&self, registry: &Registry) -> Result<Vec<Arc<Remote>>, ApiError> {
-        let mut remotes = self.all(registry).await?;
+    pub(crate) async fn used(&self, gateway: &dyn Gateway) -> Result<Vec<Arc<Remote>>, ApiError> {
+        let mut remotes = self.all(gateway).await?;
         remotes.retain(|remote| remote.is_used());
         Ok(remotes)
     }
@@ -116,25 +117,25 @@ impl Aggregator {
     ///
     /// # Errors
     /// If the cache is not loaded in time.
-    pub(crate) async fn all(&self, registry: &Registry) -> Result<Vec<Arc<Remote>>, ApiError> {
-        let sources = registry.cache().all_of(&[kind_of::<ApiService>()]).await?;
+    pub(crate) async fn all(&self, gateway: &dyn Gateway) -> Result<Vec<Arc<Remote>>, ApiError> {
+        let sources = gateway.cache().all_of(&[kind_of::<ApiService>()]).await?;
         let names: HashSet<&String> = sources.iter().map(|source| &source.key.name).collect();
         self.known.write().retain(|name, _| names.contains(name));
         let remotes = sources
             .iter()
-            .filter_map(|source| self.read(registry, source));
+            .filter_map(|source| self.read(gateway, source));
         Ok(remotes.collect())
     }
 
     /// Returns what an APIService says. It is decoded once; its server stays the same while its address and trust do.
-    fn read(&self, registry: &Registry, source: &Arc<Cached>) -> Option<Arc<Remote>> {
+    fn read(&self, gateway: &dyn Gateway, source: &Arc<Cached>) -> Option<Arc<Remote>> {
         let name = &source.key.name;
         let before = match self.known.read().get(name) {
             Some(known) if Arc::ptr_eq(&known.source, source) => return known.remote.clone(),
             known => known.and_then(|known| known.remote.clone()),
         };
         let decoded = ApiService::decode(source.raw.as_ref()).ok()?;
-        let remote = Remote::of(&decoded, before.as_deref(), registry).map(Arc::new);
+        let remote = Remote::of(&decoded, before.as_deref(), gateway).map(Arc::new);
         let known = Known {
             source: source.clone(),
             remote: remote.clone(),

@@ -7,10 +7,10 @@ use setpoint_model::Key;
 use setpoint_model::condition::{self, TRUE};
 use setpoint_proto::apiregistration::ApiService;
 
+use super::Gateway;
 use super::Server;
 use super::server::Endpoint;
 use crate::outbound::ServiceAddress;
-use crate::registry::Registry;
 
 /// Returns what the status says since the version is that of another server.
 fn is_available(service: &ApiService) -> bool {
@@ -36,7 +36,7 @@ impl Remote {
     pub(crate) fn of(
         service: &ApiService,
         before: Option<&Self>,
-        registry: &Registry,
+        gateway: &dyn Gateway,
     ) -> Option<Self> {
         let spec = &service.spec;
         // The core group has a path of its own, and is always served here.
@@ -56,12 +56,12 @@ impl Remote {
             version: spec.version.clone(),
             priorities: (spec.group_priority_minimum, spec.version_priority),
             is_available: is_available(service),
-            server: server.unwrap_or_else(|| Arc::new(Server::new(endpoint, registry))),
+            server: server.unwrap_or_else(|| Arc::new(Server::new(endpoint, gateway))),
         })
     }
 
-    /// Returns whether requests go to it. Those for resource metrics, which the gateway has and upstream's does not, go to a server of
-    /// an add-on while it is available.
+    /// Returns whether requests go to it. Those for resource metrics, which the gateway has and upstream's does not, go
+    /// to a server of an add-on while it is available.
     pub(crate) fn is_used(&self) -> bool {
         self.is_available || !is_resource_metrics(&self.group, &self.version)
     }

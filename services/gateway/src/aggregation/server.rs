@@ -21,11 +21,10 @@ use tower::timeout::error::Elapsed;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceBuilder};
 
-use super::Documents;
 use super::front_proxy::Certificate;
+use super::{Documents, Gateway};
+use crate::dial_policy::DialPolicy;
 use crate::outbound::{self, Dialer, ServiceAddress, Trust, cause};
-use crate::peers::Peers;
-use crate::registry::Registry;
 
 /// The number of requests to one server that may be in flight, watches included. Further ones are refused.
 const IN_FLIGHT: usize = 1024;
@@ -59,11 +58,12 @@ pub(super) struct Endpoint {
     pub(super) ca_bundle: Option<Bytes>,
 }
 
-/// An API server. Its requests have one connection each, by HTTP/1.1, so that any of them can be upgraded; idle ones are used again.
+/// An API server. Its requests have one connection each, by HTTP/1.1, so that any of them can be upgraded; idle ones
+/// are used again.
 pub(crate) struct Server {
     endpoint: Endpoint,
     cache: Cache,
-    peers: Peers,
+    policy: DialPolicy,
     clients: Mutex<Option<Arc<Clients>>>,
     in_flight: Arc<Semaphore>,
     documents: RwLock<Arc<Documents>>,
@@ -79,11 +79,11 @@ struct Clients {
 }
 
 impl Server {
-    pub(super) fn new(endpoint: Endpoint, registry: &Registry) -> Self {
+    pub(super) fn new(endpoint: Endpoint, gateway: &dyn Gateway) -> Self {
         Self {
             endpoint,
-            cache: registry.cache().clone(),
-            peers: registry.peers().clone(),
+            cache: gateway.cache().clone(),
+            policy: gateway.dial_policy().clone(),
             clients: Mutex::default(),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT)),
             documents: RwLock::default(),
@@ -156,9 +156,9 @@ impl Server {
 
     fn connect_with(&self, certificate: Arc<Certificate>) -> Clients {
         let Endpoint { address, ca_bundle } = &self.endpoint;
-        let (cache, peers) = (self.cache.clone(), self.peers.clone());
-        let verified = Dialer::new(Some(address.clone()), cache.clone(), peers.clone());
-        let unverified = Dialer::private(address.clone(), cache, peers);
+        let (cache, policy) = (self.cache.clone(), self.policy.clone());
+        let verified = Dialer::new(Some(address.clone()), cache.clone(), policy.clone());
+        let unverified = Dialer::private(address.clone(), cache, policy);
         let (trust, dialer) = match ca_bundle {
             Some(bundle) => (Trust::Bundle(bundle), verified.clone()),
             None => (Trust::Any, unverified),

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::Remote;
 use super::documents::JSON;
 use super::front_proxy::Certificate;
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// The document of a server, as it was fetched last.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,7 +35,8 @@ enum Fetched {
 }
 
 impl Remote {
-    /// Fetches the document if it is another than before. One that cannot be fetched or used is logged once, and that of before stays.
+    /// Fetches the document if it is another than before. One that cannot be fetched or used is logged once, and that
+    /// of before stays.
     pub(super) async fn swagger(
         &self,
         certificate: &Arc<Certificate>,
@@ -52,7 +53,7 @@ impl Remote {
                 }
                 now.hash = hash;
                 let prefix = format!("{}/", self.path());
-                heavy(document.len(), || Filtered::parse(&document, &prefix)).await
+                offload(document.len(), || Filtered::parse(&document, &prefix)).await
             }
             Err(why) => Err(why),
         };

@@ -1,11 +1,11 @@
-//! The headers by which a front proxy tells an API server whose request it forwards.
+//! The headers that name the user of a forwarded request to an API server.
 
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::access::Identity;
+use setpoint_kinds::Identity;
 
 pub(crate) const USER: HeaderName = HeaderName::from_static("x-remote-user");
 pub(crate) const UID: HeaderName = HeaderName::from_static("x-remote-uid");
@@ -39,7 +39,8 @@ pub(crate) fn system() -> Identity {
     }
 }
 
-/// Sets the user of a request. Headers that the client has sent are removed. A value that cannot be one of a header is left out.
+/// Sets the user of a request. Headers that the client has sent are removed. A value that cannot be one of a header is
+/// left out.
 pub(crate) fn set(headers: &mut HeaderMap, user: &Identity) {
     let names = headers.keys().cloned();
     let sent = |name: &HeaderName| {

@@ -12,7 +12,7 @@ use setpoint_proto::admissionregistration::{TypeChecking, ValidatingAdmissionPol
 use setpoint_proto::{ApiError, EventType, Reason};
 
 use super::attempts::{Attempts, repeat};
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
 };
@@ -72,7 +72,7 @@ async fn check(registry: &Registry, mut policy: ValidatingAdmissionPolicy) -> Re
         return Ok(());
     }
     let kinds = registry.cache().kinds();
-    let expression_warnings = heavy(usize::MAX, || type_warnings(&policy.spec, kinds)).await;
+    let expression_warnings = offload(usize::MAX, || type_warnings(&policy.spec, kinds)).await;
     policy.status.observed_generation = generation;
     policy.status.type_checking = Some(TypeChecking {
         expression_warnings,

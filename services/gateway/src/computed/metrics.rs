@@ -55,8 +55,8 @@ impl Computed for NodeMetrics {
 
 /// Returns the usage of the running Pods on all nodes.
 async fn usage_of_pods(registry: &Registry) -> Result<Arc<Vec<PodUsage>>, ApiError> {
-    let (cache, peers) = (registry.cache(), registry.peers());
-    registry.usage().of_pods(cache, peers).await
+    let (cache, policy) = (registry.cache(), registry.dial_policy());
+    registry.usage().of_pods(cache, policy).await
 }
 
 /// Returns the metadata of all objects of a kind in a namespace, or in all if it is empty.

@@ -12,9 +12,9 @@ use setpoint_proto::apiextensions::WebhookConversion;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::Cache;
 
-use crate::heavy::heavy;
+use crate::dial_policy::DialPolicy;
 use crate::metrics;
-use crate::peers::Peers;
+use crate::offload::offload;
 use crate::webhook::{Clients, Config};
 
 use review::{Failure, Refusal, Review};
@@ -32,10 +32,10 @@ pub(crate) struct Converter {
 }
 
 impl Converter {
-    /// Returns a converter that finds Services in a cache, and that calls no address that `peers` excludes.
-    pub(crate) fn new(cache: Cache, peers: Peers) -> Self {
+    /// Returns a converter that finds Services in a cache, and that calls no address that `policy` excludes.
+    pub(crate) fn new(cache: Cache, policy: DialPolicy) -> Self {
         Self {
-            clients: Clients::new(cache, peers),
+            clients: Clients::new(cache, policy),
             timeout: TIMEOUT,
         }
     }
@@ -128,9 +128,9 @@ impl Converter {
         let config = config.ok_or_else(|| failed("it has no client config".into()))?;
         let client = self.clients.get(name, &config);
         let client = client.map_err(|error| failed(error.to_string()))?;
-        let request = heavy(objects.len() * OBJECT_SIZE, || review.request()).await;
+        let request = offload(objects.len() * OBJECT_SIZE, || review.request()).await;
         let response = client.post(request.into(), self.timeout).await;
         let response = response.map_err(|error| failed(error.to_string()))?;
-        heavy(response.len(), || review.converted(&response)).await
+        offload(response.len(), || review.converted(&response)).await
     }
 }

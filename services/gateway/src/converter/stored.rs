@@ -8,7 +8,7 @@ use setpoint_store::cache::{Cached, Filter};
 
 use super::{Converter, OBJECT_SIZE};
 use crate::errors;
-use crate::heavy::heavy;
+use crate::offload::offload;
 use setpoint_kinds as kinds;
 use setpoint_kinds::custom::{self, is_converted_by_webhook};
 
@@ -43,9 +43,9 @@ impl Converter {
             return Ok(items);
         }
         let bytes = items.iter().map(|item| item.raw.len()).sum();
-        let decoded = heavy(bytes, || decoded(items.iter())).await?;
+        let decoded = offload(bytes, || decoded(items.iter())).await?;
         let converted = self.of_storage(decoded, served).await?;
-        heavy(bytes, || {
+        offload(bytes, || {
             for (item, object) in items.iter_mut().zip(converted) {
                 *item = Arc::new(item.in_version(served, &object.encode()));
             }
@@ -63,9 +63,9 @@ impl Converter {
     ) -> Result<Vec<CustomObject>, ApiError> {
         let bytes = objects.len() * OBJECT_SIZE;
         let fill_defaults = |object: &mut CustomObject| kinds::of(to).fill_defaults(object);
-        heavy(bytes, || objects.iter_mut().for_each(fill_defaults)).await;
+        offload(bytes, || objects.iter_mut().for_each(fill_defaults)).await;
         let mut converted = self.convert(objects, to).await?;
-        heavy(bytes, || converted.iter_mut().for_each(custom::prune)).await;
+        offload(bytes, || converted.iter_mut().for_each(custom::prune)).await;
         Ok(converted)
     }
 

@@ -10,13 +10,15 @@ use setpoint_proto::setpoint::{
     Change, HistoryRequest, HistoryResponse, ObjectRef, Version, WhyRequest, WhyResponse,
 };
 use setpoint_proto::{ApiError, Reason};
-use tonic::{Extensions, Request, Response, Status};
+use tonic::{Request, Response, Status};
 
-use super::request::{bad_request, context, stored};
+use super::request::{Caller, bad_request, open, stored};
 use super::telemetry::Call;
 use crate::explain::{history, why};
-use crate::flow_control::Seat;
 use crate::registry::{Registry, Target};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
+use crate::request::flow_control::Seat;
 
 /// The number of versions without a limit in the request.
 const VERSIONS: usize = 50;
@@ -37,15 +39,17 @@ impl Service {
         &self,
         request: Request<HistoryRequest>,
     ) -> Result<HistoryResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, None)?;
+        let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = seat(&extensions, &target).await?;
+        let _seat = admit(&caller, &target).await?;
         let limit = match usize::try_from(request.limit) {
             Ok(0) | Err(_) => VERSIONS,
             Ok(limit) => limit.min(VERSIONS_MAX),
         };
-        let history = self.registry.history(&context, &target, limit).await?;
+        let history = self
+            .registry
+            .history(&caller.context, &target, limit)
+            .await?;
         let versions = history.versions.into_iter();
         Ok(HistoryResponse {
             subject: Some(target.key().in_resource(target.kind.resource())),
@@ -74,17 +78,23 @@ impl Service {
     }
 
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, None)?;
+        let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = seat(&extensions, &target).await?;
-        why::explain(&self.registry, &context, &target, Timestamp::now()).await
+        let _seat = admit(&caller, &target).await?;
+        why::explain(&self.registry, &caller.context, &target, Timestamp::now()).await
     }
 }
 
-/// Takes a seat as a list does: a response needs many reads.
-async fn seat(extensions: &Extensions, target: &Target) -> Result<Option<Seat>, ApiError> {
-    Call::new(Verb::List, target).seat(extensions).await
+/// Authorizes a call, and takes a seat as a list does: a response needs many reads.
+async fn admit(caller: &Caller, target: &Target) -> Result<Option<Seat>, ApiError> {
+    let seat = Call::new(Verb::List, target)
+        .seat(&caller.extensions)
+        .await?;
+    authorize(
+        &caller.context.user,
+        &Attributes::of_target(Verb::Get, target),
+    )?;
+    Ok(seat)
 }
 
 fn version(version: history::Version, values: bool) -> Version {

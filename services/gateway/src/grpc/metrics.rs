@@ -11,13 +11,15 @@ use setpoint_proto::setpoint::metrics_server::Metrics;
 use setpoint_proto::setpoint::{CustomMetricRequest, ExternalMetricRequest};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_telemetry::{RPC_SYSTEM, Span};
-use tonic::{Extensions, Request, Response, Status};
+use tonic::{Request, Response, Status};
 
-use super::request::context;
-use crate::adapter::{CUSTOM, EXTERNAL};
-use crate::flow_control::{Flow, FlowControl};
-use crate::metrics::{Request as Counted, RequestInfo};
-use crate::registry::{Registry, RequestContext};
+use super::request::{Caller, open};
+use crate::metrics::{Request as Counted, RequestLabels};
+use crate::prometheus_adapter::{CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
+use crate::registry::Registry;
+use crate::request::authorization::authorize;
+use crate::request::flow_control::{Flow, FlowControl};
+use crate::request::{Attributes, Resource};
 
 /// The implementation over a registry.
 pub(super) struct Service {
@@ -33,25 +35,31 @@ impl Service {
         &self,
         request: Request<CustomMetricRequest>,
     ) -> Result<MetricValueList, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?;
+        let (caller, request) = open(request, |message| message.trace.take())?;
         let read = async {
             let adapter = self
                 .registry
                 .adapter()
                 .filter(|adapter| adapter.has_custom());
             let adapter = adapter.ok_or_else(no_custom)?;
-            adapter.custom(&self.registry, &request).await
+            adapter.custom(self.registry.cache(), &request).await
         };
-        observe(CUSTOM, &extensions, &context, read).await
+        let resource = Resource {
+            group: CUSTOM.to_owned(),
+            version: CUSTOM_VERSIONS[0].to_owned(),
+            resource: request.resource.clone(),
+            subresource: request.metric.clone(),
+            namespace: request.namespace.clone(),
+            name: request.name.clone(),
+        };
+        serve(resource, &caller, read).await
     }
 
     async fn read_external(
         &self,
         request: Request<ExternalMetricRequest>,
     ) -> Result<ExternalMetricValueList, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?;
+        let (caller, request) = open(request, |message| message.trace.take())?;
         let read = async {
             let adapter = self
                 .registry
@@ -60,18 +68,25 @@ impl Service {
             let adapter = adapter.ok_or_else(|| no_external(&request.metric))?;
             adapter.external(&request).await
         };
-        observe(EXTERNAL, &extensions, &context, read).await
+        let resource = Resource {
+            group: EXTERNAL.to_owned(),
+            version: EXTERNAL_VERSION.to_owned(),
+            resource: request.metric.clone(),
+            namespace: request.namespace.clone(),
+            ..Resource::default()
+        };
+        serve(resource, &caller, read).await
     }
 }
 
-/// Runs the work of a call while holding a seat, and counts it. Below a span of the caller it has one.
-async fn observe<T>(
-    group: &'static str,
-    extensions: &Extensions,
-    context: &RequestContext,
+/// Runs the work of a call, if it is allowed and while holding a seat, and counts it. Below a span of the caller it has
+/// one.
+async fn serve<T>(
+    resource: Resource,
+    caller: &Caller,
     work: impl Future<Output = Result<T, ApiError>>,
 ) -> Result<T, ApiError> {
-    let counted = Counted::begin(RequestInfo {
+    let counted = Counted::begin(RequestLabels {
         verb: None,
         method: "GET",
         dry_run: false,
@@ -80,6 +95,10 @@ async fn observe<T>(
         namespace: "",
         name: "",
     });
+    let Caller {
+        context,
+        extensions,
+    } = caller;
     let span = match context.trace.parent {
         None => Span::none(),
         parent => {
@@ -87,7 +106,7 @@ async fn observe<T>(
                 KeyValue::new(RPC_SYSTEM, "grpc"),
                 KeyValue::new("rpc.service", "setpoint.v1.Metrics"),
             ];
-            let span = SpanBuilder::from_name(format!("get {group}"));
+            let span = SpanBuilder::from_name(format!("get {}", resource.group));
             Span::start(
                 span.with_kind(SpanKind::Server).with_attributes(rpc),
                 parent,
@@ -102,6 +121,7 @@ async fn observe<T>(
             }
             None => None,
         };
+        authorize(&context.user, &Attributes::of_resource("get", resource))?;
         work.await
     });
     let outcome = outcome.await;

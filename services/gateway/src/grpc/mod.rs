@@ -24,17 +24,20 @@ use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt as _;
 
-use crate::access::authentication;
 use crate::registry::Registry;
+use crate::request::Attributes;
+use crate::request::authentication;
+use crate::request::authorization::authorize;
 use objects::Service;
 
-/// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a reason.
+/// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a
+/// reason.
 const REQUEST_MAX: usize = 4 << 20;
 /// The maximum size of a response in bytes. A list of thousands of objects is one message.
 const RESPONSE_MAX: usize = 512 << 20;
 
-/// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Metadata`, `setpoint.v1.Explain`, `setpoint.v1.Metrics`, and both
-/// versions of server reflection.
+/// Returns the routes of `setpoint.v1.Objects`, `setpoint.v1.Metadata`, `setpoint.v1.Explain`, `setpoint.v1.Metrics`,
+/// and both versions of server reflection.
 pub(crate) fn router(registry: Arc<Registry>) -> Router {
     let prepared = from_fn_with_state(registry.clone(), prepare);
     let explain = ExplainServer::new(explain::Service::new(registry.clone()));
@@ -76,26 +79,33 @@ async fn reflect(request: Request) -> Response {
     REFLECTION.clone().oneshot(request).await.into_response()
 }
 
-/// Does what precedes every call. One middleware, since each clones those within it for every call.
+/// The start of the paths of server reflection, which names no resource.
+const REFLECTION: &str = "/grpc.reflection.";
+
+/// Does what precedes every call: authenticates it, and authorizes it if it is one of reflection. What others ask for
+/// is in their messages. One middleware, since each clones those within it for every call.
 async fn prepare(
     State(registry): State<Arc<Registry>>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let prepared = async {
-        wait_until_loaded(&registry, request.uri().path()).await?;
-        authentication::identify(&registry, &mut request).await
+        let is_reflection = request.uri().path().starts_with(REFLECTION);
+        if !is_reflection {
+            // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
+            registry.cache().loaded().await?;
+        }
+        let user = authentication::identify(registry.tokens(), request.headers_mut()).await?;
+        if is_reflection {
+            authorize(&user, &Attributes::of_path("post", request.uri().path()))?;
+        }
+        Ok::<_, ApiError>(user)
     };
     match prepared.await {
-        Ok(()) => next.run(request).await,
+        Ok(user) => {
+            request.extensions_mut().insert(user);
+            next.run(request).await
+        }
         Err(error) => Status::from(error).into_http(),
-    }
-}
-
-/// Waits until the definitions of custom kinds have been read; until then, a custom kind would be an unknown one.
-async fn wait_until_loaded(registry: &Registry, path: &str) -> Result<(), ApiError> {
-    match path.starts_with("/grpc.reflection.") {
-        true => Ok(()),
-        false => registry.cache().loaded().await,
     }
 }

@@ -13,13 +13,28 @@ use setpoint_proto::setpoint::{
 use setpoint_proto::{ApiError, Reason};
 use tonic::{Request, Response, Status};
 
-use super::request::{at_least, bad_request, collection, context, filter, named, object, target};
+use super::request::{at_least, bad_request, collection, filter, named, object, open, target};
 use super::telemetry::Call;
 use super::watch;
-use crate::heavy::heavy;
-use crate::registry::{ObjectResponse, Registry, Subresource};
+use crate::offload::offload;
+use crate::registry::{ObjectResponse, Registry, Subresource, Target};
 use crate::verbs::patch::Patch;
 use crate::verbs::read::{List, ListParams, RevisionMatch};
+
+/// The resource, the namespace, the name and the subresource that a request names.
+type Named<'a> = [&'a str; 4];
+
+/// Returns what a request names.
+macro_rules! named_by {
+    ($request:ident) => {
+        [
+            $request.resource.as_str(),
+            $request.namespace.as_str(),
+            $request.name.as_str(),
+            $request.subresource.as_str(),
+        ]
+    };
+}
 
 /// The implementation over a registry.
 pub(super) struct Service {
@@ -35,9 +50,13 @@ impl Service {
         self.registry.cache().kinds()
     }
 
+    fn target(&self, of: Named<'_>) -> Result<Target, ApiError> {
+        let [resource, namespace, name, subresource] = of;
+        named(self.kinds(), resource, namespace, name, subresource)
+    }
+
     async fn list_objects(&self, request: Request<ListRequest>) -> Result<ListResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?;
+        let (caller, request) = open(request, |message| message.trace.take())?;
         let filter = filter(
             self.kinds(),
             &request.resource,
@@ -46,7 +65,6 @@ impl Service {
             &request.field_selector,
         )?;
         let collection = collection(&filter);
-        let call = Call::new(Verb::List, &collection);
         let params = ListParams {
             filter,
             limit: usize::try_from(request.limit)
@@ -54,145 +72,89 @@ impl Service {
             continue_token: request.r#continue,
             at: RevisionMatch::NotOlderThan(at_least(&request.revision)?),
         };
-        let list = self.registry.list(&context, &params);
         let served = params.filter.served();
-        let converted = async {
-            let mut list = list.await?;
+        let listed = async {
+            let mut list = self.registry.list(&caller.context, &params).await?;
             let registry = &self.registry;
             list.items = registry.list_in_version(&params.filter, list.items).await?;
             Ok(list)
         };
-        let list = call
-            .observe(&extensions, &context, converted.boxed())
-            .await?;
-        listed(list, served)
+        let call = Call::new(Verb::List, &collection);
+        response_of(call.serve(&caller, listed.boxed()).await?, served)
     }
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?;
-        let target = named(
-            self.kinds(),
-            &request.resource,
-            &request.namespace,
-            &request.name,
-            &request.subresource,
-        )?;
-        let found = self
-            .registry
-            .get(&context, &target, at_least(&request.revision)?);
-        Call::new(Verb::Get, &target)
-            .observe(&extensions, &context, found.boxed())
-            .await
+        let (caller, request) = open(request, |message| message.trace.take())?;
+        let target = self.target(named_by!(request))?;
+        let at_least = at_least(&request.revision)?;
+        let found = self.registry.get(&caller.context, &target, at_least);
+        let call = Call::new(Verb::Get, &target);
+        call.serve(&caller, found.boxed()).await
     }
 
     async fn create_object(
         &self,
         request: Request<CreateRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let target = target(
-            self.kinds(),
-            &request.resource,
-            &request.namespace,
-            &request.name,
-            &request.subresource,
-        )?;
-        let context = context(&metadata, &extensions, request.trace)?
-            .by(request.field_manager)
-            .dry(request.dry_run);
-        let created = self.registry.create(
-            &context,
-            &target,
-            object(self.kinds(), request.object).await?,
-        );
-        Call::new(Verb::Create, &target)
-            .dry(request.dry_run)
-            .observe(&extensions, &context, created.boxed())
-            .await
+        let (caller, request) = open(request, |message| message.trace.take())?;
+        let [resource, namespace, name, subresource] = named_by!(request);
+        let target = target(self.kinds(), resource, namespace, name, subresource)?;
+        let caller = caller.writing(request.field_manager, request.dry_run);
+        let object = object(self.kinds(), request.object).await?;
+        let created = self.registry.create(&caller.context, &target, object);
+        let call = Call::new(Verb::Create, &target);
+        call.serve(&caller, created.boxed()).await
     }
 
     async fn update_object(
         &self,
         request: Request<UpdateRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let target = named(
-            self.kinds(),
-            &request.resource,
-            &request.namespace,
-            &request.name,
-            &request.subresource,
-        )?;
-        let context = context(&metadata, &extensions, request.trace)?
-            .by(request.field_manager)
-            .dry(request.dry_run);
+        let (caller, request) = open(request, |message| message.trace.take())?;
+        let target = self.target(named_by!(request))?;
+        let caller = caller.writing(request.field_manager, request.dry_run);
         let object = object(self.kinds(), request.object).await?;
+        let (registry, context) = (&self.registry, &caller.context);
         let updated = async {
             match target.subresource {
-                Subresource::Status => self.registry.report_status(&context, &target, object).await,
-                _ => self.registry.update(&context, &target, object).await,
+                Subresource::Status => registry.report_status(context, &target, object).await,
+                _ => registry.update(context, &target, object).await,
             }
         };
-        Call::new(Verb::Update, &target)
-            .dry(request.dry_run)
-            .observe(&extensions, &context, updated.boxed())
-            .await
+        let call = Call::new(Verb::Update, &target);
+        call.serve(&caller, updated.boxed()).await
     }
 
     async fn patch_object(
         &self,
         request: Request<PatchRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let target = named(
-            self.kinds(),
-            &request.resource,
-            &request.namespace,
-            &request.name,
-            &request.subresource,
-        )?;
-        if request.r#type() == patch_request::Type::Apply && request.field_manager.is_empty() {
-            let message = "fieldManager: Required value: is required for apply patch";
-            return Err(ApiError::new(Reason::Invalid, message));
-        }
-        let parse = || serde_json::from_slice(&request.patch);
-        let body = heavy(request.patch.len(), parse).await;
-        let patch = Patch {
-            r#type: request.r#type(),
-            body: body.map_err(|error| bad_request(error.to_string()))?,
-            bytes: request.patch.len(),
-            force: request.force,
-            check: |_, _| Ok(Vec::new()),
-        };
-        let context = context(&metadata, &extensions, request.trace)?
-            .by(request.field_manager)
-            .dry(request.dry_run);
-        let patched = self.registry.patch(&context, &target, &patch);
-        Call::new(Verb::Patch, &target)
-            .dry(request.dry_run)
-            .observe(&extensions, &context, patched.boxed())
-            .await
+        let (caller, request) = open(request, |message| message.trace.take())?;
+        let target = self.target(named_by!(request))?;
+        let patch = patch(&request).await?;
+        let caller = caller.writing(request.field_manager, request.dry_run);
+        let patched = self.registry.patch(&caller.context, &target, &patch);
+        let call = Call::new(Verb::Patch, &target);
+        call.serve(&caller, patched.boxed()).await
     }
 
     async fn delete_object(
         &self,
         request: Request<DeleteRequest>,
     ) -> Result<ObjectResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?.by(request.field_manager);
-        let target = named(
-            self.kinds(),
-            &request.resource,
-            &request.namespace,
-            &request.name,
-            "",
-        )?;
+        let (caller, request) = open(request, |message| message.trace.take())?;
+        let DeleteRequest {
+            resource,
+            namespace,
+            name,
+            ..
+        } = &request;
+        let target = self.target([resource, namespace, name, ""])?;
+        let caller = caller.writing(request.field_manager, false);
         let options = request.options.unwrap_or_default();
-        let deleted = self.registry.delete(&context, &target, &options);
-        let deleted = Call::new(Verb::Delete, &target)
-            .observe(&extensions, &context, deleted.boxed())
-            .await?;
+        let deleted = self.registry.delete(&caller.context, &target, &options);
+        let call = Call::new(Verb::Delete, &target);
+        let deleted = call.serve(&caller, deleted.boxed()).await?;
         let registry = &self.registry;
         let stored = deleted.response.encoded();
         // The deletion has begun, whether or not the object can be converted.
@@ -206,11 +168,28 @@ impl Service {
     }
 }
 
+/// Reads the patch of a request.
+async fn patch(request: &PatchRequest) -> Result<Patch, ApiError> {
+    if request.r#type() == patch_request::Type::Apply && request.field_manager.is_empty() {
+        let message = "fieldManager: Required value: is required for apply patch";
+        return Err(ApiError::new(Reason::Invalid, message));
+    }
+    let parse = || serde_json::from_slice(&request.patch);
+    let body = offload(request.patch.len(), parse).await;
+    Ok(Patch {
+        r#type: request.r#type(),
+        body: body.map_err(|error| bad_request(error.to_string()))?,
+        bytes: request.patch.len(),
+        force: request.force,
+        check: |_, _| Ok(Vec::new()),
+    })
+}
+
 fn response(result: Result<ObjectResponse, ApiError>) -> Result<Response<Object>, Status> {
     Ok(Response::new(result?.into_message()))
 }
 
-fn listed(list: List, served: &'static Kind) -> Result<ListResponse, ApiError> {
+fn response_of(list: List, served: &'static Kind) -> Result<ListResponse, ApiError> {
     let items = list.items.iter().map(|item| {
         let item = ObjectResponse::from(item).served_as(served)?;
         Ok(item.into_message())

@@ -1,28 +1,47 @@
 //! Converts fields of gRPC requests to the registry's types.
 
 use setpoint_codec::{Kind, KindTable, Object};
+use setpoint_kinds::Identity;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
-use tonic::Extensions;
-use tonic::metadata::MetadataMap;
+use tonic::{Extensions, Request};
 
-use crate::access::Identity;
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::{AtLeast, Filter, RequestContext, Target, errors};
 
-/// Returns the context of a request.
-pub(super) fn context(
-    metadata: &MetadataMap,
-    extensions: &Extensions,
-    trace: Option<TraceContext>,
-) -> Result<RequestContext, ApiError> {
+/// The caller of a method.
+pub(super) struct Caller {
+    pub(super) context: RequestContext,
+    /// What is known of its connection.
+    pub(super) extensions: Extensions,
+}
+
+/// Returns the caller of a request, and its message. `trace` takes the trace out of that.
+pub(super) fn open<M>(
+    request: Request<M>,
+    trace: impl FnOnce(&mut M) -> Option<TraceContext>,
+) -> Result<(Caller, M), ApiError> {
+    let (metadata, extensions, mut message) = request.into_parts();
     let header = |name| metadata.get(name).and_then(|value| value.to_str().ok());
-    let context = RequestContext::from_headers(header)?.within(trace);
-    Ok(match extensions.get::<Identity>() {
+    let context = RequestContext::from_headers(header)?.within(trace(&mut message));
+    let context = match extensions.get::<Identity>() {
         Some(user) => context.as_user(user),
         None => context,
-    })
+    };
+    let caller = Caller {
+        context,
+        extensions,
+    };
+    Ok((caller, message))
+}
+
+impl Caller {
+    /// Sets the field manager, and whether it is a dry run.
+    pub(super) fn writing(mut self, field_manager: String, dry_run: bool) -> Self {
+        self.context = self.context.by(field_manager).dry(dry_run);
+        self
+    }
 }
 
 /// Returns the kind of a plural with its group.
@@ -109,7 +128,7 @@ pub(super) async fn object(
     let any = any.ok_or_else(|| bad_request("object: Required value"))?;
     let kind = kinds.by_message(&any.type_url, &any.value);
     let kind = kind.ok_or_else(|| bad_request(format!("type {:?} is unknown", any.type_url)))?;
-    Ok(heavy(any.value.len(), || kind.decode(&any.value)).await?)
+    Ok(offload(any.value.len(), || kind.decode(&any.value)).await?)
 }
 
 pub(super) fn bad_request(message: impl Into<String>) -> ApiError {

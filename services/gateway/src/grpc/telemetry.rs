@@ -12,15 +12,20 @@ use setpoint_proto::ApiError;
 use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
-use crate::flow_control::{Flow, FlowControl, Seat};
+use super::request::Caller;
 use crate::metrics;
 use crate::registry::{RequestContext, Target};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
+use crate::request::flow_control::{Flow, FlowControl, Seat};
 
 /// A call of a verb.
 pub(super) struct Call<'a> {
     verb: Verb,
     target: &'a Target,
     dry_run: bool,
+    /// Whether the verb on the target is what the user has to be allowed.
+    is_authorized: bool,
 }
 
 impl<'a> Call<'a> {
@@ -29,25 +34,39 @@ impl<'a> Call<'a> {
             verb,
             target,
             dry_run: false,
+            is_authorized: true,
         }
     }
 
-    pub(super) fn dry(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
+    /// Returns a call that reads objects of many kinds; its work authorizes each kind. `target` is for metrics.
+    pub(super) fn of_many_kinds(verb: Verb, target: &'a Target) -> Self {
+        Self {
+            is_authorized: false,
+            ..Self::new(verb, target)
+        }
     }
 
-    /// Runs the work of the call in its span while holding a seat, and counts it.
-    pub(super) async fn observe<T>(
-        self,
-        extensions: &Extensions,
-        context: &RequestContext,
+    /// Runs the work of the call in its span, if it is allowed and while holding a seat, and counts it.
+    pub(super) async fn serve<T>(
+        mut self,
+        caller: &Caller,
         work: BoxFuture<'_, Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
+        let Caller {
+            context,
+            extensions,
+        } = caller;
+        self.dry_run = context.dry_run;
         let counted = metrics::Request::begin(self.info());
         let span = self.span(context);
         let outcome = span.in_scope(async {
             let _seat = self.seat(extensions).await?;
+            if self.is_authorized {
+                authorize(
+                    &context.user,
+                    &Attributes::of_target(self.verb, self.target),
+                )?;
+            }
             work.await
         });
         let outcome = outcome.await;
@@ -78,9 +97,9 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the labels of its metrics.
-    pub(super) fn info(&self) -> metrics::RequestInfo<'a> {
+    pub(super) fn info(&self) -> metrics::RequestLabels<'a> {
         let target = self.target;
-        metrics::RequestInfo {
+        metrics::RequestLabels {
             verb: Some(self.verb),
             method: "",
             dry_run: self.dry_run,
@@ -111,8 +130,8 @@ impl<'a> Call<'a> {
         Span::start(span, parent)
     }
 
-    /// Returns whether the call has a span. Reads and heartbeats have one only below a span of the caller, since their traces
-    /// would outnumber the others. Writes of Events have none, since the span that emits an Event has its text.
+    /// Returns whether the call has a span. Reads and heartbeats have one only below a span of the caller, since their
+    /// traces would outnumber the others. Writes of Events have none, since the span that emits an Event has its text.
     fn is_recorded(&self, has_parent: bool) -> bool {
         match kinds::find(self.target.kind).map(Strategy::writes) {
             Some(Writes::Reports) => false,

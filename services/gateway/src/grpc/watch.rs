@@ -1,4 +1,5 @@
-//! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers; another version is encoded for each.
+//! The method `Watch`. Each object is sent as the cache encoded it, once for all watchers; another version is encoded
+//! for each.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::{ApiError, WatchEvent};
 use tonic::{Request, Status};
 
-use super::request::{at_least, collection, context, filter, revision};
+use super::request::{at_least, collection, filter, open, revision};
 use super::telemetry::Call;
 use crate::metrics::Watching;
 use crate::registry::{Event, ObjectResponse, Registry, Start, WatchSpec};
@@ -24,8 +25,7 @@ pub(super) async fn begin(
     registry: &Arc<Registry>,
     request: Request<WatchRequest>,
 ) -> Result<Events, ApiError> {
-    let (metadata, extensions, request) = request.into_parts();
-    let context = context(&metadata, &extensions, request.trace)?;
+    let (caller, request) = open(request, |message| message.trace.take())?;
     let filter = filter(
         registry.cache().kinds(),
         &request.resource,
@@ -42,13 +42,8 @@ pub(super) async fn begin(
         start: start(&request)?,
         bookmarks: true,
     };
-    let events = call
-        .observe(
-            &extensions,
-            &context,
-            registry.watch(&context, spec).boxed(),
-        )
-        .await?;
+    let watched = registry.watch(&caller.context, spec);
+    let events = call.serve(&caller, watched.boxed()).await?;
     let events = open.over(registry.watch_in_version(converted, events));
     Ok(Box::pin(events.map(|event| Ok(message(event?, served)?))))
 }

@@ -1,7 +1,7 @@
 //! Middleware that forwards requests to the servers of APIServices (upstream: the proxy handler of kube-aggregator).
 //!
-//! Nothing is kept in memory: bodies are streams in both directions. Requests that end have a deadline; watches, logs and connections
-//! end with either end, or at a shutdown. Errors are texts, as upstream's are.
+//! Nothing is kept in memory: bodies are streams in both directions. Requests that end have a deadline; watches, logs
+//! and connections end with either end, or at a shutdown. Errors are texts, as upstream's are.
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,13 @@ use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use futures::{Stream, StreamExt as _, stream};
 use http::header::{CONTENT_TYPE, HOST, LOCATION, UPGRADE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use http::{HeaderValue, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use setpoint_codec::rest::is_connect;
-use setpoint_proto::core::Namespace;
+use setpoint_kinds::Identity;
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::trace::TRACEPARENT;
-use setpoint_proto::{ApiError, Reason, Resource as _};
+use setpoint_proto::{ApiError, Reason};
 use setpoint_telemetry as telemetry;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
@@ -27,17 +26,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect::Streams;
 use super::forwarding;
-use super::query::Query;
 use super::response::ErrorResponse;
-use super::timeout;
-use crate::access::Identity;
 use crate::aggregation::{Error, Remote, set_user};
 use crate::registry::Registry;
+use crate::request::RequestInfo;
 
 /// The time in which a request must end, if its client sets no shorter one (upstream: `--request-timeout`).
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The segment before the namespace of a path.
-const NAMESPACES: &str = Namespace::RESOURCE;
 /// The places of the OpenAPI documents of v3.
 const OPENAPI: &str = "/openapi/v3";
 
@@ -78,7 +73,7 @@ async fn exchange(
         return Err(unavailable("service unavailable"));
     }
     let permit = remote.server.admit().ok_or_else(busy)?;
-    let deadline = deadline(request.uri(), request.headers())?;
+    let deadline = deadline(&request)?;
     let streams = request
         .extensions()
         .get::<Streams>()
@@ -147,28 +142,16 @@ fn outgoing(
     Ok((outgoing, parts.extensions.remove()))
 }
 
-/// Returns the time by which a request must have ended; `None` if it is one that lasts.
-fn deadline(uri: &Uri, headers: &HeaderMap) -> Result<Option<Instant>, ApiError> {
-    let query = Query::parse(uri.query().unwrap_or_default());
-    if lasts(uri.path(), &query) || headers.contains_key(UPGRADE) {
+/// Returns the deadline of a request; `None` for long-running ones.
+fn deadline(request: &Request) -> Result<Option<Instant>, ApiError> {
+    let info = request.extensions().get::<RequestInfo>();
+    let lasts = info.is_some_and(|info| info.attributes.is_long_running());
+    if lasts || request.headers().contains_key(UPGRADE) {
         return Ok(None);
     }
-    let limit = timeout::timeout(&query)?.map_or(TIMEOUT, |limit| limit.min(TIMEOUT));
+    let limit = info.map_or(Ok(None), RequestInfo::timeout)?;
+    let limit = limit.map_or(TIMEOUT, |limit| limit.min(TIMEOUT));
     Ok(Some(Instant::now() + limit))
-}
-
-/// Returns whether a request is a watch, a log or a connection.
-fn lasts(path: &str, query: &Query) -> bool {
-    // `/apis/<group>/<version>/` comes before.
-    let mut rest: Vec<&str> = path.split('/').skip(4).collect();
-    if let [NAMESPACES, _, _, ..] = rest.as_slice() {
-        rest.drain(..2);
-    }
-    match rest.as_slice() {
-        ["watch" | "proxy", ..] => true,
-        [_, _, part, ..] => *part == "log" || is_connect(part),
-        _ => query.flag("watch"),
-    }
 }
 
 /// The limits and resources of a response that is passed on, held until its end.
@@ -186,7 +169,8 @@ fn incoming(response: http::Response<Incoming>, relay: Relay) -> Response {
 }
 
 impl Relay {
-    /// Passes a body on. One that is cut off by its deadline ends with an error, so that the client does not take it for complete.
+    /// Passes a body on. One that is cut off by its deadline ends with an error, so that the client does not take it
+    /// for complete.
     fn pass(
         self,
         body: impl Stream<Item = Result<Bytes, axum::Error>> + Send + Unpin + 'static,
@@ -265,32 +249,31 @@ fn too_late() -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+    use setpoint_codec::KindTable;
+
     use super::*;
 
-    #[test]
-    fn watches_logs_and_connections_have_no_deadline() {
-        for (path, expected) in [
-            ("/apis/example.com/v1/flunders", false),
-            ("/apis/example.com/v1/flunders?watch=true", true),
-            ("/apis/example.com/v1/flunders?watch=false", false),
-            ("/apis/example.com/v1/watch/flunders", true),
-            ("/apis/example.com/v1/namespaces/a/flunders/b", false),
-            ("/apis/example.com/v1/namespaces/a/flunders/b/status", false),
-            ("/apis/example.com/v1/namespaces/a/flunders/b/log", true),
-            (
-                "/apis/example.com/v1/namespaces/a/flunders/b/proxy/c/d",
-                true,
-            ),
-            ("/apis/example.com/v1/flunders/b/exec", true),
-            ("/apis/example.com/v1/namespaces/watch", false),
-            ("/apis/example.com/v1", false),
-        ] {
-            let uri: Uri = path.parse().unwrap();
-            let deadline = deadline(&uri, &HeaderMap::new()).unwrap();
-            assert_eq!(deadline.is_none(), expected, "{path}");
+    fn has_deadline(path: &str, upgrade: bool) -> bool {
+        let uri: Uri = path.parse().unwrap();
+        let info = RequestInfo::of(&KindTable::default(), &Method::GET, &uri);
+        let mut request = Request::new(Body::empty());
+        request.extensions_mut().insert(info);
+        if upgrade {
+            let websocket = HeaderValue::from_static("websocket");
+            request.headers_mut().insert(UPGRADE, websocket);
         }
-        let upgrade = HeaderMap::from_iter([(UPGRADE, HeaderValue::from_static("websocket"))]);
-        let uri: Uri = "/apis/example.com/v1/flunders/b/other".parse().unwrap();
-        assert_eq!(deadline(&uri, &upgrade).unwrap(), None);
+        deadline(&request).unwrap().is_some()
+    }
+
+    #[test]
+    fn requests_that_last_and_upgrades_have_no_deadline() {
+        assert!(has_deadline("/apis/example.com/v1/flunders", false));
+        assert!(has_deadline("/apis/example.com/v1", false));
+        assert!(!has_deadline(
+            "/apis/example.com/v1/flunders?watch=true",
+            false
+        ));
+        assert!(!has_deadline("/apis/example.com/v1/flunders/b/other", true));
     }
 }

@@ -1,4 +1,5 @@
-//! Authenticates requests, and serves the documents by which others verify tokens (OpenID Connect discovery).
+//! Authenticates and authorizes requests, and serves the documents that others need to verify tokens (OpenID Connect
+//! discovery).
 
 use std::sync::Arc;
 
@@ -9,25 +10,42 @@ use axum::routing::get;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
+use setpoint_kinds::Identity;
+use setpoint_proto::ApiError;
 
-use super::query::Query;
 use super::response::{self, ApiResponse, ErrorResponse};
-use crate::access::authentication;
-use crate::access::service_account::ISSUER;
 use crate::registry::Registry;
+use crate::request::authentication;
+use crate::request::authorization::authorize;
+use crate::request::service_account::ISSUER;
+use crate::request::{Query, RequestInfo};
 
 const KEYS: &str = "/openid/v1/jwks";
 
-/// Sets the user of a request as an extension.
+/// Sets the user of a request as an extension, and authorizes what it asks for.
 pub(super) async fn authenticate<F: Future<Output = Response>>(
     registry: &Registry,
+    info: &RequestInfo,
     mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    match authentication::identify(registry, &mut request).await {
-        Ok(()) => next(request).await,
+    match user_of(registry, info, request.headers_mut()).await {
+        Ok(user) => {
+            request.extensions_mut().insert(user);
+            next(request).await
+        }
         Err(error) => ErrorResponse(error).into_response(),
     }
+}
+
+async fn user_of(
+    registry: &Registry,
+    info: &RequestInfo,
+    headers: &mut HeaderMap,
+) -> Result<Identity, ApiError> {
+    let user = authentication::identify(registry.tokens(), headers).await?;
+    authorize(&user, &info.attributes)?;
+    Ok(user)
 }
 
 /// Returns the routes of the documents about tokens.
@@ -50,7 +68,7 @@ async fn configuration(query: Query, headers: HeaderMap) -> ApiResponse {
 }
 
 async fn keys(State(registry): State<Arc<Registry>>) -> Result<ApiResponse, ErrorResponse> {
-    let keys = registry.key_set().await?;
+    let keys = registry.tokens().keys.key_set().await?;
     let content_type = HeaderValue::from_static("application/jwk-set+json");
     Ok(ApiResponse::new(content_type, keys.to_string()))
 }

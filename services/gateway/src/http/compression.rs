@@ -11,7 +11,7 @@ use flate2::write::GzEncoder;
 use http::header::{ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, Entry, VARY};
 use http::{HeaderMap, HeaderValue};
 
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// The largest size in bytes of a response that is not compressed, as upstream.
 const PLAIN_MAX: u64 = 128 << 10;
@@ -39,7 +39,7 @@ async fn compressed(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     // The body is in memory already, since its length is known.
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
-    let Ok(small) = heavy(body.len(), || gzip(&body)).await else {
+    let Ok(small) = offload(body.len(), || gzip(&body)).await else {
         return Response::from_parts(parts, Body::from(body));
     };
     parts.headers.remove(CONTENT_LENGTH);

@@ -12,11 +12,11 @@ use super::body::{self, DecodedBody};
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
 use super::list_options;
-use super::query::Query;
 use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::{ObjectResponse, RequestContext};
+use crate::request::Query;
 use crate::verbs::delete::Deleted;
 
 /// The kind of the options in error messages.
@@ -76,7 +76,7 @@ pub(super) async fn all(request: ObjectRequest) -> Result<ApiResponse, ApiError>
     };
     let items: Vec<Bytes> = items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    heavy(bytes, || encoder.list(kind, metadata, items)).await
+    offload(bytes, || encoder.list(kind, metadata, items)).await
 }
 
 fn status(deleted: Deleted) -> Result<Status, ApiError> {

@@ -18,10 +18,10 @@ use super::encoding::{
 };
 use super::handler::ObjectRequest;
 use super::ordered;
-use super::query::Query;
 use super::response::{self, ApiResponse};
 use super::table::{self, Include};
 use crate::registry;
+use crate::request::Query;
 
 /// The format of a response, from `Accept` and the query.
 #[derive(Clone, Copy, Debug)]

@@ -34,7 +34,7 @@ pub(super) fn encoded_status(
     }
 }
 
-/// Encodes JSON as it is, or converted to YAML.
+/// Encodes JSON unchanged, or converted to YAML.
 pub(super) fn text(json: Vec<u8>, media: Media, pretty: bool) -> Result<ApiResponse, ApiError> {
     Ok(match media {
         Media::Yaml => {

@@ -1,30 +1,28 @@
-//! The handler for objects of every kind: derives the verb from method, path and query, and calls the module of the verb.
+//! The handler for objects of every kind: calls the module of the verb.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
+use http::HeaderMap;
 use http::header::WARNING;
-use http::{HeaderMap, Method, Uri};
 use hyper::upgrade::OnUpgrade;
-
 use setpoint_codec::rest::is_connect;
+use setpoint_kinds::Identity;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
 use super::connect::{ConnectRequest, Streams, connect};
-use super::query::Query;
 use super::response::{ErrorFormat, ErrorResponse};
-use super::route::Route;
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
-use crate::access::Identity;
 use crate::registry::Registry;
+use crate::request::{Query, RequestInfo, Route};
 
 /// A request for an object or a collection.
 pub(super) struct ObjectRequest {
     pub(super) registry: Arc<Registry>,
-    pub(super) route: Route,
+    pub(super) route: Arc<Route>,
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
     pub(super) user: Identity,
@@ -37,10 +35,15 @@ pub(super) struct ObjectRequest {
 /// Handles a request. Takes it as a whole: extractors would copy its head.
 pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let info: Option<RequestInfo> = parts.extensions.remove();
+    let info = info.unwrap_or_else(|| {
+        let kinds = registry.cache().kinds();
+        RequestInfo::of(kinds, &parts.method, &parts.uri)
+    });
+    let RequestInfo {
+        route, verb, query, ..
+    } = info;
     let errors = ErrorFormat::of(&query, &parts.headers);
-    let route: Option<Route> = parts.extensions.remove();
-    let verb = (route.as_ref()).and_then(|route| verb(&parts.method, route, &parts.uri));
     let deprecation = (route.as_ref()).and_then(|route| deprecation::header(route.kind));
     let response = async {
         let route = route.ok_or_else(not_found)?;
@@ -92,48 +95,4 @@ async fn respond(verb: Verb, request: ObjectRequest) -> Result<Response, ApiErro
         Verb::DeleteCollection => delete::all(request).await,
     };
     Ok(response?.into_response())
-}
-
-/// Returns the verb of a request; `None` if the method is not allowed.
-pub(super) fn verb(method: &Method, route: &Route, uri: &Uri) -> Option<Verb> {
-    let everywhere = route.kind.namespaced && route.namespace.is_empty();
-    let (named, part) = (!route.name.is_empty(), route.subresource.as_str());
-    if route.kind.is_review {
-        let creates = method == Method::POST && !everywhere && !named && !route.is_watch;
-        return creates.then_some(Verb::Create);
-    }
-    if route.kind.is_computed {
-        let reads = method == Method::GET && !route.is_watch && !watches(uri);
-        return reads.then_some(if named { Verb::Get } else { Verb::List });
-    }
-    if route.is_watch {
-        return (method == Method::GET).then_some(Verb::Watch);
-    }
-    if is_connect(part) {
-        return None;
-    }
-    match (method.as_str(), named, part) {
-        ("POST", true, "binding" | "eviction" | "token") => Some(Verb::Create),
-        ("PUT", true, "finalize") => Some(Verb::Update),
-        (_, _, "binding" | "eviction" | "token" | "finalize") => None,
-        ("GET", true, "log") => Some(Verb::Get),
-        (_, _, "log") => None,
-        ("GET" | "HEAD", true, _) => Some(Verb::Get),
-        ("PUT", true, _) => Some(Verb::Update),
-        ("PATCH", true, _) => Some(Verb::Patch),
-        ("DELETE", true, "") => Some(Verb::Delete),
-        ("GET" | "HEAD", false, _) => Some(if watches(uri) {
-            Verb::Watch
-        } else {
-            Verb::List
-        }),
-        ("POST", false, _) if !everywhere => Some(Verb::Create),
-        ("DELETE", false, _) if !everywhere => Some(Verb::DeleteCollection),
-        _ => None,
-    }
-}
-
-/// Returns whether the query of a list asks for a watch.
-fn watches(uri: &Uri) -> bool {
-    Query::parse(uri.query().unwrap_or_default()).flag("watch")
 }

@@ -4,10 +4,9 @@ use setpoint_model::Revision;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::{ApiError, Reason};
 
-use super::query::Query;
-use super::route::Route;
 use super::write_options::{forbidden, unsupported};
 use crate::registry::{AtLeast, Filter, Start, WatchSpec};
+use crate::request::{Query, Route};
 use crate::verbs::read::{ListParams, RevisionMatch};
 
 /// The kind of the options in error messages.

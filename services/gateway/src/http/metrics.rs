@@ -13,16 +13,13 @@ use setpoint_proto::setpoint::{CustomMetricRequest, ExternalMetricRequest};
 use setpoint_proto::{ApiError, custom_metrics_v1beta1 as v1beta1};
 
 use super::accept::{self, Form, Lacking, Media};
-use super::query::Query;
 use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
 use super::{encoding, not_found};
-use crate::adapter::{Adapter, CUSTOM, EXTERNAL, NAMESPACES};
+use crate::prometheus_adapter::{
+    Adapter, CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION, NAMESPACES,
+};
 use crate::registry::Registry;
-
-/// The versions of metrics of objects, the preferred one first.
-pub(super) const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
-/// The version of metrics of no object.
-pub(super) const EXTERNAL_VERSION: &str = "v1beta1";
+use crate::request::Query;
 
 /// Returns the routes of the groups that the adapter has metrics for.
 pub(super) fn router(adapter: Option<&Adapter>) -> Router<Arc<Registry>> {
@@ -117,7 +114,7 @@ async fn custom(
         let parameter = |name| query.get(name).unwrap_or_default().to_owned();
         request.label_selector = parameter("labelSelector");
         request.metric_label_selector = parameter("metricLabelSelector");
-        let list = adapter.custom(&registry, &request).await?;
+        let list = adapter.custom(registry.cache(), &request).await?;
         match version {
             "v1beta1" => encode(&before(list), &query, &headers),
             _ => encode(&list, &query, &headers),

@@ -4,7 +4,6 @@
 //! handler: it parses the path into a kind and an object, and calls the registry.
 
 mod accept;
-mod admit;
 mod aggregation;
 mod authenticate;
 mod body;
@@ -19,16 +18,14 @@ mod forwarding;
 mod handler;
 mod list_options;
 mod loading;
+mod max_in_flight;
 mod metrics;
 mod openapi;
 mod ordered;
-mod query;
 mod read;
 mod response;
-mod route;
 mod table;
 mod telemetry;
-mod timeout;
 mod version;
 mod warnings;
 mod watch;
@@ -67,17 +64,23 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .with_state(registry)
 }
 
-/// Does what precedes and follows the handler of every request, the outermost first. One middleware, since each clones those within
-/// it for every request.
-async fn prepare(State(registry): State<Arc<Registry>>, request: Request, next: Next) -> Response {
-    if let Err(error) = loading::wait(&registry, request.uri().path()).await {
-        return ErrorResponse(error).into_response();
-    }
+/// Does what precedes and follows the handler of every request, the outermost first. One middleware, since each clones
+/// those within it for every request.
+async fn prepare(
+    State(registry): State<Arc<Registry>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let info = match loading::request_info(&registry, request.method(), request.uri()).await {
+        Ok(info) => info,
+        Err(error) => return ErrorResponse(error).into_response(),
+    };
+    request.extensions_mut().insert(info.clone());
     let compress = |request| compression::compress(request, next);
-    let admit = |request| admit::admit(request, compress);
-    let forward = |request| aggregation::forward(&registry, request, admit);
-    let authenticate = |request| authenticate::authenticate(&registry, request, forward);
-    telemetry::observe(&registry, request, authenticate).await
+    let limit = |request| max_in_flight::limit(request, compress);
+    let forward = |request| aggregation::forward(&registry, request, limit);
+    let authenticate = |request| authenticate::authenticate(&registry, &info, request, forward);
+    telemetry::observe(&info, request, authenticate).await
 }
 
 async fn version() -> ApiResponse {

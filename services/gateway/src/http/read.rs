@@ -8,7 +8,7 @@ use super::encoder::Encoder;
 use super::handler::ObjectRequest;
 use super::response::ApiResponse;
 use super::{list_options, write_options};
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// `GET` of one object, or of its subresource.
 pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
@@ -20,7 +20,7 @@ pub(super) async fn get(request: ObjectRequest) -> Result<ApiResponse, ApiError>
     }
     let at = list_options::at_least(&request.query)?;
     let response = request.registry.get(&context, &target, at).await?;
-    heavy(response.raw.len(), || encoder.object(response)).await
+    offload(response.raw.len(), || encoder.object(response)).await
 }
 
 /// `GET` of a collection or of a page of it.
@@ -43,5 +43,5 @@ pub(super) async fn list(request: ObjectRequest) -> Result<ApiResponse, ApiError
     };
     let items: Vec<Bytes> = items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    heavy(bytes, || encoder.list(kind, metadata, items)).await
+    offload(bytes, || encoder.list(kind, metadata, items)).await
 }

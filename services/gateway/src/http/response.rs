@@ -9,8 +9,8 @@ use setpoint_codec::Object as _;
 use setpoint_proto::ApiError;
 
 use super::accept::{self, Media};
-use super::query::Query;
 use super::{encoding, warnings};
+use crate::request::Query;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

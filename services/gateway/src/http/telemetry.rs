@@ -3,49 +3,39 @@
 use axum::extract::{MatchedPath, Request};
 use axum::response::Response;
 use http::header::USER_AGENT;
-use http::{HeaderMap, HeaderValue, Method, Uri};
+use http::{HeaderMap, HeaderValue, Method};
 use setpoint_codec::rest::is_connect;
 use setpoint_proto::Traceparent;
 use setpoint_proto::trace::TRACEPARENT;
 use setpoint_telemetry as telemetry;
 use tracing::{Instrument as _, Span, field, info_span};
 
-use super::handler::verb;
-use super::query::Query;
-use super::route::Route;
 use crate::metrics;
-use crate::registry::Registry;
+use crate::request::{RequestInfo, Route};
 
 /// Runs a request in its span, and counts it when the response begins.
 pub(super) async fn observe<F: Future<Output = Response>>(
-    registry: &Registry,
-    mut request: Request,
+    info: &RequestInfo,
+    request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    let route = Route::of(registry.cache().kinds(), request.uri().path());
-    let verb = route
-        .as_ref()
-        .and_then(|route| verb(request.method(), route, request.uri()));
+    let route = info.route.as_deref();
     let writes = !matches!(*request.method(), Method::GET | Method::HEAD);
     let parent = remote_parent(request.headers());
     // Reads are traced only as part of a trace of their caller: they would outnumber the traces of writes.
     let span = match writes || parent.is_some() {
-        true => span(&request, route.as_ref(), parent),
+        true => span(&request, route, parent),
         false => Span::none(),
     };
     let method = request.method().clone();
-    let dry_run = is_dry_run(request.uri());
-    if let Some(route) = route.clone() {
-        request.extensions_mut().insert(route);
-    }
-    let counted = metrics::Request::begin(metrics::RequestInfo {
-        verb,
-        method: match route.as_ref() {
+    let counted = metrics::Request::begin(metrics::RequestLabels {
+        verb: info.verb,
+        method: match route {
             Some(route) if is_connect(&route.subresource) => "CONNECT",
             _ => method.as_str(),
         },
-        dry_run,
-        ..request_info(route.as_ref())
+        dry_run: info.is_dry_run(),
+        ..labels(route)
     });
     let response = async {
         let mut response = next(request).await;
@@ -65,8 +55,8 @@ pub(super) async fn observe<F: Future<Output = Response>>(
 }
 
 /// Returns the labels of a request without its verb.
-pub(super) fn request_info(route: Option<&Route>) -> metrics::RequestInfo<'_> {
-    metrics::RequestInfo {
+pub(super) fn labels(route: Option<&Route>) -> metrics::RequestLabels<'_> {
+    metrics::RequestLabels {
         verb: None,
         method: "",
         dry_run: false,
@@ -75,11 +65,6 @@ pub(super) fn request_info(route: Option<&Route>) -> metrics::RequestInfo<'_> {
         namespace: route.map_or("", |route| &route.namespace),
         name: route.map_or("", |route| &route.name),
     }
-}
-
-fn is_dry_run(uri: &Uri) -> bool {
-    let query = uri.query().unwrap_or_default();
-    query.contains("dryRun") && Query::parse(query).get("dryRun").is_some()
 }
 
 fn span(request: &Request, route: Option<&Route>, parent: Option<Traceparent>) -> Span {

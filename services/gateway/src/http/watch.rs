@@ -15,11 +15,11 @@ use setpoint_proto::{ApiError, EventType, Reason};
 
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
-use super::query::Query;
 use super::watch_socket::{self, Handshake};
 use super::{list_options, telemetry, write_options};
-use crate::metrics::{RequestInfo, Watching};
+use crate::metrics::{RequestLabels, Watching};
 use crate::registry::{Event, Watch};
+use crate::request::Query;
 
 /// The range of the default timeout. It is random, so that watches that began together do not end together.
 const SECONDS: std::ops::Range<u64> = 1800..3600;
@@ -47,9 +47,9 @@ pub(super) async fn watch(mut request: ObjectRequest) -> Result<Response, ApiErr
         }
         events => events?,
     };
-    let open = Watching::begin(RequestInfo {
+    let open = Watching::begin(RequestLabels {
         verb: Some(Verb::Watch),
-        ..telemetry::request_info(Some(&request.route))
+        ..telemetry::labels(Some(&request.route))
     });
     let events = open.over(events).boxed();
     let lines = lines(events, encoder, served, marked).take_until(tokio::time::sleep(timeout));

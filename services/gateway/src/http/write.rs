@@ -15,13 +15,12 @@ use setpoint_proto::{ApiError, Reason};
 use super::body::{self, DecodedBody};
 use super::encoder::Encoder;
 use super::handler::ObjectRequest;
-use super::query::Query;
 use super::response::ApiResponse;
-use super::route::Route;
 use super::write_options::{self, FieldValidation};
 use super::yaml;
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::ObjectResponse;
+use crate::request::{Query, Route};
 use crate::verbs::patch::{Check, Patch};
 
 /// `POST` of an object or its subresource.
@@ -74,7 +73,7 @@ pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiErro
     check_apply_options(&request.query, of)?;
     let body = body::read(request.body).await?;
     let bytes = body.len();
-    let (body, duplicate) = heavy(bytes, || patch_body(of, &body)).await?;
+    let (body, duplicate) = offload(bytes, || patch_body(of, &body)).await?;
     let patch = Patch {
         r#type: of,
         body,
@@ -158,7 +157,7 @@ async fn decode(
 ) -> Result<DecodedBody, ApiError> {
     let expected = subresource_kind(route.kind, &route.subresource);
     let body = body::read(body).await?;
-    heavy(body.len(), || {
+    offload(body.len(), || {
         DecodedBody::decode(expected, headers, &body, validation)
     })
     .await

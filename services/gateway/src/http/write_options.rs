@@ -5,8 +5,8 @@ use http::header::USER_AGENT;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 
-use super::query::Query;
 use crate::registry::RequestContext;
+use crate::request::Query;
 
 /// Maximum length of the name of a field manager, in bytes.
 const MANAGER_MAX: usize = 128;

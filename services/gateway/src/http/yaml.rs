@@ -17,7 +17,7 @@ const DEPTH: usize = 64;
 /// A document.
 pub(super) struct Document {
     pub(super) json: Bytes,
-    /// The first key that a mapping has twice, of which the last value applies: an error for those who ask for strictness.
+    /// The first key that a mapping has twice. The last value applies; strict validation refuses it.
     pub(super) duplicate: Option<String>,
 }
 

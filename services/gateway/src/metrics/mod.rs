@@ -7,7 +7,7 @@ mod watches;
 mod writes;
 
 pub(crate) use conversions::{converted, converted_versions};
-pub(crate) use request::{Request, RequestInfo};
+pub(crate) use request::{Request, RequestLabels};
 pub(crate) use setpoint_telemetry::metrics::{counters, gauges, histograms};
 pub(crate) use watches::Watching;
 pub(crate) use writes::{converged, fenced, flapped, written};

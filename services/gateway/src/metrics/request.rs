@@ -45,7 +45,7 @@ static DURATION: LazyLock<HistogramVec> = LazyLock::new(|| {
 
 /// The verb and the target of a request, for its labels.
 #[derive(Clone, Copy)]
-pub(crate) struct RequestInfo<'a> {
+pub(crate) struct RequestLabels<'a> {
     /// `None` if the method is not a verb of the API; then the method is the label.
     pub verb: Option<Verb>,
     pub method: &'a str,
@@ -57,7 +57,7 @@ pub(crate) struct RequestInfo<'a> {
     pub name: &'a str,
 }
 
-impl<'a> RequestInfo<'a> {
+impl<'a> RequestLabels<'a> {
     /// Returns the label of the verb. Unknown methods share one, so that clients cannot create any number of series.
     fn verb(&self) -> &'a str {
         const KNOWN: [&str; 8] = [
@@ -118,14 +118,14 @@ pub(super) fn of_kind(kind: Option<&Kind>) -> [&str; 3] {
 
 /// A request in flight. If a panic drops it, it counts as an internal error; if its caller cancels it, it does not count.
 pub(crate) struct Request<'a> {
-    info: RequestInfo<'a>,
+    info: RequestLabels<'a>,
     started: Instant,
     _in_flight: Option<InFlight>,
 }
 
 impl<'a> Request<'a> {
     /// Counts a request as in flight.
-    pub(crate) fn begin(info: RequestInfo<'a>) -> Self {
+    pub(crate) fn begin(info: RequestLabels<'a>) -> Self {
         let ends = info.verb != Some(Verb::Watch);
         let writes = match info.verb {
             Some(verb) => verb.writes(),
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     fn scope(verb: Verb, namespace: &str, name: &str) -> &'static str {
-        let info = RequestInfo {
+        let info = RequestLabels {
             verb: Some(verb),
             method: "",
             dry_run: false,
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn unknown_methods_share_a_label() {
         let label = |method| {
-            let info = RequestInfo {
+            let info = RequestLabels {
                 verb: None,
                 method,
                 dry_run: false,

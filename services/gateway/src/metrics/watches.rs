@@ -6,7 +6,7 @@ use futures::{Stream, StreamExt as _};
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
 use super::request::of_kind;
-use super::{RequestInfo, counters, gauges};
+use super::{RequestLabels, counters, gauges};
 
 static LONG_RUNNING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     let labels = [
@@ -36,7 +36,7 @@ pub(crate) struct Watching {
 
 impl Watching {
     /// Counts a watch as open.
-    pub(crate) fn begin(info: RequestInfo<'_>) -> Self {
+    pub(crate) fn begin(info: RequestLabels<'_>) -> Self {
         let open = LONG_RUNNING.with_label_values(&info.long_running());
         open.inc();
         let events = EVENTS.with_label_values(&of_kind(info.kind));

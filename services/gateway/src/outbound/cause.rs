@@ -1,4 +1,4 @@
-//! The cause of an error of a connection, in the words of Go's client.
+//! Formats connection errors as Go's net/http does.
 
 use std::error::Error;
 use std::io;

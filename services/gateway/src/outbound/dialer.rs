@@ -16,7 +16,7 @@ use tower::Service;
 
 use super::cause::of_io;
 use super::service;
-use crate::peers::{Peers, Rule};
+use crate::dial_policy::{DialPolicy, Rule};
 
 const HTTPS: u16 = 443;
 
@@ -44,29 +44,29 @@ pub(crate) struct Dialer(Arc<Route>);
 struct Route {
     service: Option<ServiceAddress>,
     cache: Cache,
-    peers: Peers,
+    policy: DialPolicy,
     /// Whether only addresses of private networks are called.
     is_private: bool,
 }
 
 impl Dialer {
     /// Returns a dialer of the hosts of URLs or, if there is one, of the endpoints of a Service.
-    pub(crate) fn new(service: Option<ServiceAddress>, cache: Cache, peers: Peers) -> Self {
+    pub(crate) fn new(service: Option<ServiceAddress>, cache: Cache, policy: DialPolicy) -> Self {
         Self(Arc::new(Route {
             service,
             cache,
-            peers,
+            policy,
             is_private: false,
         }))
     }
 
     /// Returns a dialer of the endpoints of a Service whose certificate is not verified: only addresses of private networks are
     /// called.
-    pub(crate) fn private(service: ServiceAddress, cache: Cache, peers: Peers) -> Self {
+    pub(crate) fn private(service: ServiceAddress, cache: Cache, policy: DialPolicy) -> Self {
         Self(Arc::new(Route {
             service: Some(service),
             cache,
-            peers,
+            policy,
             is_private: true,
         }))
     }
@@ -119,7 +119,7 @@ impl Route {
             true => Rule::Unverified,
             false => Rule::Verified,
         };
-        let connected = self.peers.connect(rule, address).await;
+        let connected = self.policy.connect(rule, address).await;
         connected.map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => error.to_string(),
             io::ErrorKind::TimedOut => "i/o timeout".to_owned(),

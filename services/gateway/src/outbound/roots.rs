@@ -1,4 +1,4 @@
-//! The certificates that a server's certificate is verified by.
+//! Root certificates for outbound TLS: a CA bundle, or the system's.
 
 use std::sync::{Arc, LazyLock};
 

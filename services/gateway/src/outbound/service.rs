@@ -1,7 +1,7 @@
 //! Finds the addresses of a port of a Service.
 //!
-//! No proxy runs on the gateway's host that would lead from a cluster IP to a Pod, so ready endpoints are called directly. The
-//! cluster IP of a Service whose endpoints nobody records is called as it is.
+//! No proxy runs on the gateway's host that would lead from a cluster IP to a Pod, so ready endpoints are called directly, and the
+//! cluster IP only if the Service has no recorded endpoints.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -57,7 +57,7 @@ fn no_endpoints(name: &Key) -> String {
     format!("no endpoints available for service {:?}", name.name)
 }
 
-/// Returns the ready endpoints of a port; `None` if nobody records those of the Service.
+/// Returns the ready endpoints of a port; `None` if those of the Service are not recorded.
 async fn endpoints(
     cache: &Cache,
     name: &Key,

@@ -19,7 +19,7 @@ pub(crate) enum Trust<'a> {
     Any,
 }
 
-/// The certificate by which this process proves its identity to a server.
+/// The client certificate that proves this process's identity to a server.
 #[derive(Debug)]
 pub(crate) struct ClientCertificate {
     pub(crate) chain: Vec<CertificateDer<'static>>,

@@ -1,4 +1,4 @@
-//! Objects of custom kinds in the version of a request, and in the one that is stored.
+//! Converts custom objects between the requested and the storage version.
 //!
 //! ```text
 //! stored bytes ──▶ version of the request: defaults, changes, validation, response ──▶ storage version

@@ -14,17 +14,16 @@ use std::time::Duration;
 
 use setpoint_codec::Object;
 use setpoint_kinds::versions;
-use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::access::{self, TokenKeys};
-use crate::adapter::Adapter;
 use crate::admission::Admission;
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
-use crate::peers::Peers;
+use crate::dial_policy::DialPolicy;
+use crate::prometheus_adapter::Adapter;
+use crate::request::service_account::Tokens;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
 
@@ -39,46 +38,46 @@ pub struct Registry {
     store: Arc<dyn Store>,
     cache: Cache,
     admission: Admission,
-    peers: Peers,
+    dial_policy: DialPolicy,
     converter: Arc<Converter>,
     server: ServerInfo,
     usage: Usage,
     adapter: Option<Adapter>,
     aggregator: Aggregator,
-    pub(crate) token_keys: TokenKeys,
+    tokens: Tokens,
 }
 
 impl Registry {
     /// Returns a registry over a store; `cache` must be the cache of that store.
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
-        let converter = Arc::new(Converter::new(cache.clone(), Peers::default()));
+        let converter = Arc::new(Converter::new(cache.clone(), DialPolicy::default()));
         Self {
+            tokens: Tokens::new(store.clone(), cache.clone()),
             admission: Admission::new(store.clone(), cache.clone(), converter.clone()),
             converter,
             store,
             cache,
-            peers: Peers::default(),
+            dial_policy: DialPolicy::default(),
             server: ServerInfo::default(),
             usage: Usage::default(),
             adapter: None,
             aggregator: Aggregator::default(),
-            token_keys: TokenKeys::default(),
         }
     }
 
     /// Sets the addresses of other processes that the gateway may call.
     #[must_use]
-    pub fn with_peers(mut self, peers: Peers) -> Self {
-        self.admission = self.admission.with_peers(peers.clone());
-        self.peers = peers.clone();
-        let converter = Converter::new(self.cache.clone(), peers);
+    pub fn with_dial_policy(mut self, policy: DialPolicy) -> Self {
+        self.admission = self.admission.with_dial_policy(policy.clone());
+        self.dial_policy = policy.clone();
+        let converter = Converter::new(self.cache.clone(), policy);
         self.with_converter(converter)
     }
 
     /// Sets the timeout of a call of a conversion webhook.
     #[must_use]
     pub fn with_conversion_timeout(self, timeout: Duration) -> Self {
-        let converter = Converter::new(self.cache.clone(), self.peers.clone());
+        let converter = Converter::new(self.cache.clone(), self.dial_policy.clone());
         self.with_converter(converter.with_timeout(timeout))
     }
 
@@ -142,8 +141,8 @@ impl Registry {
     }
 
     /// Returns the addresses of other processes that the gateway may call.
-    pub(crate) fn peers(&self) -> &Peers {
-        &self.peers
+    pub(crate) fn dial_policy(&self) -> &DialPolicy {
+        &self.dial_policy
     }
 
     /// Returns the resource usage of Pods.
@@ -161,17 +160,9 @@ impl Registry {
         &self.cache
     }
 
-    /// Authorizes `verb` on a target. Computed kinds can only be read.
-    pub(crate) fn allow(
-        &self,
-        context: &RequestContext,
-        verb: Verb,
-        target: &Target,
-    ) -> Result<(), ApiError> {
-        if target.served.is_computed && verb != Verb::Get {
-            return Err(errors::not_allowed());
-        }
-        access::allow(&context.user, verb, target.served, &target.namespace)
+    /// Returns the tokens of ServiceAccounts.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 }
 

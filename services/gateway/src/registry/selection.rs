@@ -1,5 +1,4 @@
-//! Field selectors of objects that a webhook converts: they select by the fields of the version of the request, which are known only
-//! after the conversion.
+//! Applies field selectors after webhook conversion: they select by fields of the requested version.
 
 use std::collections::HashMap;
 

@@ -1,11 +1,11 @@
 //! TokenReview: the user that a token identifies. SelfSubjectReview: the user of the request.
 
+use setpoint_kinds::Identity;
 use setpoint_proto::authentication::{ExtraValue, SelfSubjectReview, TokenReview, UserInfo};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::access::Identity;
-use crate::access::service_account::ISSUER;
 use crate::registry::AtLeast;
+use crate::request::service_account::ISSUER;
 use crate::reviews::{Answering, Question, Review};
 
 impl Review for TokenReview {
@@ -22,7 +22,9 @@ impl Review for TokenReview {
             };
             self.status = Default::default();
             let registry = question.registry;
-            let verified = registry.verify_token(&spec.token, &audiences, AtLeast::Newest);
+            let verified = registry
+                .tokens()
+                .verify(&spec.token, &audiences, AtLeast::Newest);
             match verified.await {
                 Ok(verified) => {
                     self.status.authenticated = true;

@@ -16,7 +16,7 @@ use setpoint_proto::authorization::{
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::access;
+use crate::request::authorization::REASON;
 use crate::reviews::{Answering, Question, Review};
 
 impl Review for SubjectAccessReview {
@@ -97,7 +97,7 @@ impl Review for SelfSubjectRulesReview {
 fn allowed() -> SubjectAccessReviewStatus {
     SubjectAccessReviewStatus {
         allowed: true,
-        reason: access::REASON.into(),
+        reason: REASON.into(),
         ..Default::default()
     }
 }

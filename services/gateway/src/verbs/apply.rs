@@ -7,9 +7,12 @@ use setpoint_codec::fields::{self, ApplyError, Managers};
 use setpoint_codec::{Kind, Object};
 use setpoint_kinds::validation::metadata;
 use setpoint_kinds::{self as kinds, update, versions};
+use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 use crate::verbs::patch::Patch;
 use crate::verbs::update::Precondition;
 use crate::write::change::Change;
@@ -91,6 +94,7 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
+        authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
         let reset = field_manager::reset(target.form(), target.subresource);
         let edit = field_manager::edit(context, target.form(), target.subresource, &reset);
         let object = fields::apply(&edit, &*empty(target.form())?, &patch.body, patch.force);

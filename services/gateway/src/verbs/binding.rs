@@ -13,6 +13,8 @@ use setpoint_proto::meta::Status;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::request;
+use crate::request::authorization::authorize;
 use crate::verbs::update::Precondition;
 use crate::write::body::{Body, ValidateBody};
 use crate::write::change::Change;
@@ -32,7 +34,10 @@ impl Registry {
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         let pod = Target::new(kind_of::<Pod>(), &target.namespace, name, "binding")?;
-        self.allow(context, Verb::Create, &pod)?;
+        authorize(
+            &context.user,
+            &request::Attributes::of_target(Verb::Create, &pod),
+        )?;
         self.bind(context, &pod, object).await
     }
 

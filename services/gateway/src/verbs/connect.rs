@@ -5,7 +5,9 @@ use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
 use crate::admission::Operation;
-use crate::registry::{Registry, RequestContext, Target};
+use crate::registry::{Registry, RequestContext, Subresource, Target};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 use crate::write::body::Body;
 
 impl Registry {
@@ -19,7 +21,10 @@ impl Registry {
         target: &Target,
         options: Box<dyn Object>,
     ) -> Result<Box<dyn Object>, ApiError> {
-        self.allow(context, Verb::Create, target)?;
+        if target.subresource != Subresource::Proxy {
+            // As upstream, also for a connection that is opened by GET.
+            authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
+        }
         let body = Body {
             operation: Operation::Connect,
             ..Body::create(context, target, options, ())

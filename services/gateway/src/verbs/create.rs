@@ -1,7 +1,7 @@
 //! The verb `create`.
 
 use setpoint_codec::Object;
-use setpoint_model::{Revision, Verb};
+use setpoint_model::Revision;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Binding;
 
@@ -36,7 +36,7 @@ impl Registry {
         mut object: Box<dyn Object>,
         owner: Owner,
     ) -> Result<ObjectResponse, ApiError> {
-        self.allow(context, Verb::Create, target)?;
+        errors::check_writable(target)?;
         if object.downcast_ref::<Binding>().is_some() && object.kind() == target.served {
             return Box::pin(self.bind_named(context, target, object)).await;
         }

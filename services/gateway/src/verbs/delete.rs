@@ -6,7 +6,6 @@ use setpoint_kinds as kinds;
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_kinds::validation::metadata::{FOREGROUND, ORPHAN};
-use setpoint_model::Verb;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
@@ -70,7 +69,7 @@ impl Registry {
         options: &DeleteOptions,
         admission: Option<Request<'_>>,
     ) -> Result<Deleted, ApiError> {
-        self.allow(context, Verb::Delete, target)?;
+        errors::check_writable(target)?;
         if target.subresource != Subresource::None {
             return Err(errors::not_allowed());
         }

@@ -2,7 +2,6 @@
 
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
-use setpoint_model::Verb;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
@@ -31,7 +30,7 @@ impl Registry {
         context: &RequestContext,
         target: &Target,
     ) -> Result<Deleted, ApiError> {
-        self.allow(context, Verb::Delete, target)?;
+        errors::check_writable(target)?;
         if target.subresource != Subresource::None {
             return Err(errors::not_allowed());
         }

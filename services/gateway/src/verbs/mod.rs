@@ -1,5 +1,6 @@
 //! The verbs of the API, as methods of [`Registry`](super::Registry).
 
+mod aggregated;
 pub(crate) mod apply;
 pub(crate) mod binding;
 mod connect;
@@ -12,6 +13,7 @@ pub(crate) mod patch;
 pub(crate) mod read;
 #[cfg(test)]
 mod tests;
+mod token;
 pub(crate) mod update;
 
 pub use delete::Deleted;

@@ -5,7 +5,6 @@ mod unfit;
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
 use setpoint_kinds::{self as kinds, update, versions};
-use setpoint_model::Verb;
 use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
@@ -47,7 +46,7 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
-        self.allow(context, Verb::Patch, target)?;
+        errors::check_writable(target)?;
         if target.subresource.is_request() || target.subresource == Subresource::Finalize {
             return Err(errors::not_allowed());
         }

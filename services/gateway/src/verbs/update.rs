@@ -12,6 +12,8 @@ use setpoint_proto::{ApiError, Reason};
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 use crate::write::change::Change;
 use crate::write::current::Current;
 use crate::write::field_manager;
@@ -29,7 +31,7 @@ impl Registry {
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        self.allow(context, Verb::Update, target)?;
+        errors::check_writable(target)?;
         match target.subresource {
             Subresource::Scale => self.update_scale(context, target, object).await,
             Subresource::None if kinds::of(target.kind).creates_on_update() => {
@@ -72,6 +74,7 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
+        authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
         Precondition::of(&*object).check_uid(target, "")?;
         object.meta_mut().resource_version.clear();
         let created = self.create(context, target, object).await?;
@@ -89,7 +92,7 @@ impl Registry {
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        self.allow(context, Verb::Update, target)?;
+        errors::check_writable(target)?;
         let object = expect_kind(object, target)?;
         self.replace(context, target, object, metadata::keep_unset)
             .await

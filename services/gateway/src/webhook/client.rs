@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 use super::Config;
 use super::error::Error;
+use crate::dial_policy::DialPolicy;
 use crate::outbound::{Dialer, Trust, cause, tls};
-use crate::peers::Peers;
 
 /// The number of calls that a webhook may have in flight. Others wait, so that a slow one holds a bounded number of objects.
 const IN_FLIGHT: usize = 32;
@@ -43,14 +43,14 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(config: Config, cache: Cache, peers: Peers) -> Result<Self, Error> {
+    pub(super) fn new(config: Config, cache: Cache, policy: DialPolicy) -> Result<Self, Error> {
         let tls = tls(Trust::Bundle(&config.ca_bundle), None).map_err(Error::Roots)?;
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_only()
             .enable_http1()
             .enable_http2()
-            .wrap_connector(Dialer::new(config.service().cloned(), cache, peers));
+            .wrap_connector(Dialer::new(config.service().cloned(), cache, policy));
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)

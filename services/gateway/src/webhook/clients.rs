@@ -8,7 +8,7 @@ use setpoint_store::cache::Cache;
 
 use super::client::Client;
 use super::{Config, Error};
-use crate::peers::Peers;
+use crate::dial_policy::DialPolicy;
 
 /// The maximum number of clients. Others are made anew when they are needed.
 const MAX: usize = 256;
@@ -16,16 +16,16 @@ const MAX: usize = 256;
 /// Clients by the names of their webhooks.
 pub(crate) struct Clients {
     cache: Cache,
-    peers: Peers,
+    policy: DialPolicy,
     known: Mutex<HashMap<String, Arc<Client>>>,
 }
 
 impl Clients {
-    /// Returns clients that find Services in a cache, and that call no address that `peers` excludes.
-    pub(crate) fn new(cache: Cache, peers: Peers) -> Self {
+    /// Returns clients that find Services in a cache, and that call no address that `policy` excludes.
+    pub(crate) fn new(cache: Cache, policy: DialPolicy) -> Self {
         Self {
             cache,
-            peers,
+            policy,
             known: Mutex::default(),
         }
     }
@@ -39,7 +39,7 @@ impl Clients {
         if let Some(client) = known.get(name).filter(|client| client.config() == config) {
             return Ok(client.clone());
         }
-        let client = Client::new(config.clone(), self.cache.clone(), self.peers.clone())?;
+        let client = Client::new(config.clone(), self.cache.clone(), self.policy.clone())?;
         let client = Arc::new(client);
         if known.len() >= MAX {
             let other = known.keys().next().cloned();

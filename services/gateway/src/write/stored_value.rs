@@ -5,7 +5,7 @@ use setpoint_codec::{CustomObject, MAX_OBJECT_DEPTH, Object, envelope};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store as store;
 
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::Target;
 use crate::write::current::Current;
 
@@ -35,7 +35,7 @@ pub(crate) async fn check(
         let problem = format!("must not nest more than {MAX_OBJECT_DEPTH} levels");
         return Err(refused(target, &problem));
     }
-    let read = heavy(value.len(), || read_back(new, value)).await;
+    let read = offload(value.len(), || read_back(new, value)).await;
     read.map_err(|error| refused(target, &format!("could not be read again: {error}")))
 }
 

@@ -8,7 +8,7 @@ use setpoint_store::{self as store, Write};
 
 use crate::admission::pipeline::{Committed, Draft, Effect};
 use crate::admission::{Attributes, Chain, Operation, Reservation};
-use crate::heavy::heavy;
+use crate::offload::offload;
 use crate::registry::target;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 use crate::write::change::Change;
@@ -121,7 +121,7 @@ impl Draft for Update<'_, '_> {
     async fn set_defaults(&mut self) -> Result<(), ApiError> {
         let bytes = self.bytes();
         let mut slot = self.change.sent.as_ref().map(|sent| sent.clone_box());
-        heavy(bytes, || (self.mutate)(&self.old, &mut slot)).await?;
+        offload(bytes, || (self.mutate)(&self.old, &mut slot)).await?;
         let new = self
             .new
             .insert(slot.expect("`mutate` puts its result into the slot"));
@@ -178,7 +178,7 @@ impl Draft for Update<'_, '_> {
         let (bytes, target) = (self.bytes(), admission.target.written());
         let new = self.new.as_mut().expect(MADE);
         let old = &*self.old.object;
-        heavy(bytes, || update::validate(&target, old, &mut **new)).await
+        offload(bytes, || update::validate(&target, old, &mut **new)).await
     }
 
     async fn validate_by(&mut self, chain: &mut Chain<'_>) -> Result<(), ApiError> {

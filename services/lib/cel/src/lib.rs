@@ -1,9 +1,10 @@
 //! The expression language CEL as Kubernetes has it: for the rules of schemas (`x-kubernetes-validations`) and for
 //! admission policies.
 //!
-//! An expression is parsed by the crate `cel`, checked against the types that a schema declares ([`Node`]), and evaluated
-//! here: an evaluation must be bounded, has to have upstream's errors, and reads the object as its schema says. Every step
-//! and every byte is paid ([`Meter`]); what an expression may cost at most is estimated when it is compiled (`check`).
+//! An expression is parsed by the crate `cel`, checked against the types that a schema declares ([`Node`]), and
+//! evaluated here: an evaluation must be bounded, has to have upstream's errors, and reads the object as its schema
+//! says. Every step and every byte is paid ([`Meter`]); what an expression may cost at most is estimated when it is
+//! compiled (`check`).
 //!
 //! * [`Program`]: an expression about `self` and `oldSelf`, the value of a schema and the one that it replaces.
 //! * [`Environment`]: compiles expressions that belong to no schema, with variables of their own; [`Evaluation`] evaluates

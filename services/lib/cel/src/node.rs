@@ -73,7 +73,7 @@ pub enum AdditionalProperties {
     Schema(Box<Node>),
 }
 
-/// The type of a list (`x-kubernetes-list-type`), by which its items are identified.
+/// The type of a list (`x-kubernetes-list-type`), which says how its items are identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListType {
     /// The list is one value.
@@ -159,7 +159,7 @@ impl Node {
         }
     }
 
-    /// Whether the object or map is one value, of which no part has an owner of its own.
+    /// Whether the object or map is one value: its parts have no owners of their own.
     pub fn is_atomic_map(&self) -> bool {
         self.declared_map_type.as_deref() == Some("atomic")
     }

@@ -1,5 +1,5 @@
-//! The protobuf encoding of OpenAPI v2 that clients of Kubernetes read (gnostic's `OpenAPIv2.proto`), as far as the document
-//! needs it.
+//! The protobuf encoding of OpenAPI v2 that clients of Kubernetes read (gnostic's `OpenAPIv2.proto`), as far as the
+//! document needs it.
 
 use prost::Message as _;
 use serde_json::{Map, Value};

@@ -1,8 +1,9 @@
 //! Merges the documents of v2 of other servers into that of this one (upstream: the merging of specs in kube-openapi).
 //!
-//! Paths and definitions of this server win, then those of the servers with higher priorities. A definition that differs from the one
-//! of its name is renamed to `<name>_v2`, `<name>_v3` and so on; one that differs only in the kinds that it stands for is shared.
-//! Unlike upstream, no kinds are added to a definition of this server: it is renamed, too.
+//! Paths and definitions of this server win, then those of the servers with higher priorities. A definition that
+//! differs from the one of its name is renamed to `<name>_v2`, `<name>_v3` and so on; one that differs only in the
+//! kinds that it stands for is shared. Unlike upstream, no kinds are added to a definition of this server: it is
+//! renamed, too.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -17,7 +18,8 @@ use sha2::{Digest as _, Sha256};
 use super::part::Part;
 use super::swagger::{Filtered, Specification};
 
-/// The size of all documents of other servers in bytes of JSON that are merged at most. They are in memory while they are.
+/// The size of all documents of other servers in bytes of JSON that are merged at most. They are in memory while they
+/// are.
 const MAX_SIZE: usize = 16 << 20;
 /// The extension of a definition with the kinds that it stands for.
 const KINDS: &str = "x-kubernetes-group-version-kind";
@@ -174,7 +176,7 @@ fn kinds_of(schema: &Value) -> &[Value] {
     schema[KINDS].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The content by which definitions of one name are compared.
+/// The parts of a definition that are compared with others of its name.
 struct Content {
     /// The hash of everything but the kinds.
     hash: [u8; 32],

@@ -1,4 +1,5 @@
-//! The parts from which the document of v2 is put together, so that a changed kind needs only its own part to be built again.
+//! The parts from which the document of v2 is put together, so that a changed kind needs only its own part to be built
+//! again.
 
 use std::io::{self, Write};
 

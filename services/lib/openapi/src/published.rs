@@ -1,8 +1,9 @@
 //! The documents of the kinds that are served at present.
 //!
-//! Those of built-in kinds are built once. Those of custom kinds are replaced when a definition changes: when a document is requested
-//! and the custom kinds are no longer those of the last request, the documents of groups and versions with other definitions
-//! are new, and are built when they are requested themselves. So is the document of v2 when that of another server has changed.
+//! Those of built-in kinds are built once. Those of custom kinds are replaced when a definition changes: when a
+//! document is requested and the custom kinds are no longer those of the last request, the documents of groups and
+//! versions with other definitions are new, and are built when they are requested themselves. So is the document of v2
+//! when that of another server has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock, OnceLock};

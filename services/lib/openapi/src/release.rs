@@ -1,11 +1,11 @@
-//! Facts of Kubernetes 1.36 that the rules of fields do not say: which fields are required, their known values, and which fields later
-//! releases have.
+//! Facts of Kubernetes 1.36 that the rules of fields do not say: which fields are required, their known values, and
+//! which fields later releases have.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// The required fields of messages in which they are not those that JSON always writes: upstream's `+optional` and `+required` differ there
-/// from what Go encodes.
+/// The required fields of messages in which they are not those that JSON always writes: upstream's `+optional` and
+/// `+required` differ there from what Go encodes.
 const REQUIRED: &[(&str, &[&str])] = &[
     (
         "k8s.admissionregistration.v1.ValidatingAdmissionPolicyBinding",

@@ -30,7 +30,7 @@ impl<'a> Correlated<'a> {
         Some(Self::new(self.new.get(name)?, self.old.get(name)?, node))
     }
 
-    /// Returns the items of both lists, if they can be told apart: those of a list of type map.
+    /// Returns the items of both lists by their keys, if the list is of type map.
     pub(crate) fn list(&self) -> Option<CorrelatedList<'a>> {
         let node = self.node.items.as_deref()?;
         let (new, old) = (self.new.as_array()?, self.old.as_array()?);

@@ -1,4 +1,5 @@
-//! The dictionary that headers are compressed with, as the draft of SPDY/3 lists it: names and values with their lengths, and a text.
+//! The dictionary that headers are compressed with, as the draft of SPDY/3 lists it: names and values with their
+//! lengths, and a text.
 
 use std::sync::LazyLock;
 

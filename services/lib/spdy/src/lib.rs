@@ -5,8 +5,8 @@
 //! connection ┤
 //!            └ writer: frames of all streams (`Writer`), in their order
 //! ```
-//! There are no windows, as in Kubernetes' own implementation: a stream that is not read stops the connection, for a while. Headers are
-//! compressed with a dictionary that both ends know (`headers`).
+//! There are no windows, as in Kubernetes' own implementation: a stream that is not read stops the connection, for a
+//! while. Headers are compressed with a dictionary that both ends know (`headers`).
 
 mod connection;
 mod dictionary;

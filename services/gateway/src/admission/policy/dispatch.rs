@@ -12,7 +12,7 @@ use crate::admission::Attributes;
 use crate::admission::conditions::Inputs;
 use crate::admission::request::Versions;
 use crate::admission::request_data::RequestData;
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// Evaluates the validating policies for a request that is about to be committed. Upstream's never see reviews.
 ///
@@ -80,7 +80,7 @@ impl Dispatch<'_> {
         };
         let evaluate = || evaluation::objections(policy, &inputs);
         // The work does not depend on the size of the objects alone: expressions may loop.
-        for objection in heavy(usize::MAX, evaluate).await {
+        for objection in offload(usize::MAX, evaluate).await {
             self.verdict.object(policy, binding, objection);
         }
     }

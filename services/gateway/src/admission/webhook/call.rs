@@ -7,7 +7,7 @@ use super::failure::{Failure, denied, no_dry_run};
 use super::review::{Response, Review};
 use crate::admission::Admission;
 use crate::admission::request::Values;
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// The size in bytes by which a request is encoded inline or offloaded: that of a small object in JSON.
 const SIZE: usize = 2 << 10;
@@ -52,8 +52,8 @@ async fn ask(
 ) -> Result<Response, String> {
     let client = admission.webhooks().get(&webhook.id, &webhook.config);
     let client = client.map_err(|error| format!("could not get REST client: {error}"))?;
-    let request = heavy(SIZE, || review.request(values)).await;
+    let request = offload(SIZE, || review.request(values)).await;
     let response = client.post(request.into(), webhook.timeout).await;
     let response = response.map_err(|error| format!("failed to call webhook: {error}"))?;
-    heavy(response.len(), || review.response(&response, mutates)).await
+    offload(response.len(), || review.response(&response, mutates)).await
 }

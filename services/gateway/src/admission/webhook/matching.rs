@@ -16,7 +16,7 @@ use crate::admission::conditions::{Inputs, all_hold};
 use crate::admission::request::{Values, Versions};
 use crate::admission::request_data::RequestData;
 use crate::errors;
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// Returns what a webhook is to be called with; `None` if it does not match the request.
 ///
@@ -61,7 +61,7 @@ async fn holds(webhook: &Webhook, values: &Values, data: &RequestData) -> Result
         resource: &data.resource,
     };
     // The work does not depend on the size of the objects alone: expressions may loop.
-    heavy(usize::MAX, || {
+    offload(usize::MAX, || {
         all_hold(conditions, &Variables::default(), &inputs)
     })
     .await

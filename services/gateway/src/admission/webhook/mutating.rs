@@ -15,7 +15,7 @@ use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
 use crate::admission::request_data::RequestData;
 use crate::admission::{Attributes, replacement};
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// A pass of the webhooks over a request.
 pub(in crate::admission) struct Pass<'a> {
@@ -94,7 +94,7 @@ impl Pass<'_> {
             .kind_as(values.kind);
         let broken = |error: String| Failure::Denial(internal(&error));
         let bytes = values.object.to_string().len();
-        let patched = heavy(bytes, || patched(kind, &values.object, patch)).await;
+        let patched = offload(bytes, || patched(kind, &values.object, patch)).await;
         let patched = patched.map_err(broken)?;
         let replaced = replacement::replace(self.admission, object, patched, &values.object).await;
         replaced.map_err(broken)

@@ -14,7 +14,7 @@ use setpoint_proto::{ApiError, Resource as _};
 use tokio::time::timeout;
 
 use super::objects::{Related, kind};
-use crate::peers::Peers;
+use crate::dial_policy::DialPolicy;
 use crate::registry::{AtLeast, Filter, Registry};
 
 /// The time within which a replica must answer. On the same machine it takes a millisecond.
@@ -55,7 +55,7 @@ pub(super) async fn observers(
     replicas.truncate(REPLICAS);
     let requests = replicas
         .into_iter()
-        .map(|replica| replica.observer(registry.peers(), &related.subjects));
+        .map(|replica| replica.observer(registry.dial_policy(), &related.subjects));
     let requests: Vec<_> = requests.collect();
     let mut observers: Vec<_> = futures::stream::iter(requests)
         .buffer_unordered(CONCURRENCY)
@@ -80,8 +80,8 @@ impl Replica {
         })
     }
 
-    async fn observer(self, peers: &Peers, subjects: &[ObjectRef]) -> Observer {
-        let (reconciles, silent) = match self.reconciles(peers, subjects).await {
+    async fn observer(self, policy: &DialPolicy, subjects: &[ObjectRef]) -> Observer {
+        let (reconciles, silent) = match self.reconciles(policy, subjects).await {
             Ok(reconciles) => (reconciles, String::new()),
             Err(silent) => (Vec::new(), silent),
         };
@@ -95,26 +95,30 @@ impl Replica {
 
     async fn reconciles(
         &self,
-        peers: &Peers,
+        policy: &DialPolicy,
         subjects: &[ObjectRef],
     ) -> Result<Vec<Reconcile>, String> {
         if let Some(overdue) = self.overdue {
             let seconds = overdue.as_secs();
             return Err(format!("no sign of life for {seconds}s more than expected"));
         }
-        match timeout(TIMEOUT, self.list(peers, subjects)).await {
+        match timeout(TIMEOUT, self.list(policy, subjects)).await {
             Ok(reconciles) => reconciles,
             Err(_) => Err(format!("no answer within {TIMEOUT:?}")),
         }
     }
 
-    async fn list(&self, peers: &Peers, subjects: &[ObjectRef]) -> Result<Vec<Reconcile>, String> {
+    async fn list(
+        &self,
+        policy: &DialPolicy,
+        subjects: &[ObjectRef],
+    ) -> Result<Vec<Reconcile>, String> {
         let authority = self.address.parse::<Authority>();
         let authority = authority.map_err(|_| self.unreachable())?;
         let port = authority.port_u16().ok_or_else(|| self.unreachable())?;
         // Brackets separate an IPv6 address from its port.
         let host = authority.host().trim_matches(['[', ']']);
-        let endpoint = peers.replica(host, port).await?;
+        let endpoint = policy.replica(host, port).await?;
         let channel = endpoint.connect().await.map_err(|_| self.unreachable())?;
         let request = ListReconcilesRequest {
             subjects: subjects.to_vec(),

@@ -19,7 +19,7 @@ use setpoint_proto::setpoint::{
 };
 use tonic::{Request, Response, Status};
 
-use super::request::{bad_request, context, named};
+use super::request::{bad_request, named, open};
 use super::telemetry::Call;
 use crate::registry::{Registry, Target};
 
@@ -37,8 +37,7 @@ impl Service {
         &self,
         request: Request<GetMetadataRequest>,
     ) -> Result<GetMetadataResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?;
+        let (caller, request) = open(request, |message| message.trace.take())?;
         let kinds = self.registry.cache().kinds();
         let GetMetadataRequest {
             resource,
@@ -47,9 +46,9 @@ impl Service {
             ..
         } = &request;
         let target = named(kinds, resource, namespace, name, "")?;
-        let found = read::with_owners(&self.registry, &context, &target);
+        let found = read::with_owners(&self.registry, &caller.context, &target);
         Call::new(Verb::Get, &target)
-            .observe(&extensions, &context, found.boxed())
+            .serve(&caller, found.boxed())
             .await
     }
 
@@ -57,15 +56,19 @@ impl Service {
         &self,
         request: Request<ListMetadataRequest>,
     ) -> Result<ListMetadataResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?;
+        let (caller, request) = open(request, |message| message.trace.take())?;
         if request.namespace.is_empty() && request.owner.is_empty() {
             return Err(bad_request("namespace: Required value"));
         }
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
-        let content = read::list(&self.registry, &context, &request.namespace, &request.owner);
-        let items = Call::new(Verb::List, &target)
-            .observe(&extensions, &context, content.boxed())
+        let content = read::list(
+            &self.registry,
+            &caller.context,
+            &request.namespace,
+            &request.owner,
+        );
+        let items = Call::of_many_kinds(Verb::List, &target)
+            .serve(&caller, content.boxed())
             .await?;
         Ok(ListMetadataResponse { items })
     }
@@ -74,15 +77,14 @@ impl Service {
         &self,
         request: Request<CountMetadataRequest>,
     ) -> Result<CountMetadataResponse, ApiError> {
-        let (metadata, extensions, request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace)?;
+        let (caller, request) = open(request, |message| message.trace.take())?;
         if request.namespace.is_empty() {
             return Err(bad_request("namespace: Required value"));
         }
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
-        let counted = read::count(&self.registry, &context, &request);
-        let numbers = Call::new(Verb::List, &target)
-            .observe(&extensions, &context, counted.boxed())
+        let counted = read::count(&self.registry, &caller.context, &request);
+        let numbers = Call::of_many_kinds(Verb::List, &target)
+            .serve(&caller, counted.boxed())
             .await?;
         Ok(CountMetadataResponse { numbers })
     }
@@ -91,9 +93,8 @@ impl Service {
         &self,
         request: Request<RemoveMetadataRequest>,
     ) -> Result<RemoveMetadataResponse, ApiError> {
-        let (metadata, extensions, mut request) = request.into_parts();
-        let context = context(&metadata, &extensions, request.trace.take())?;
-        let context = context.by(std::mem::take(&mut request.field_manager));
+        let (caller, mut request) = open(request, |message| message.trace.take())?;
+        let caller = caller.writing(std::mem::take(&mut request.field_manager), false);
         let kinds = self.registry.cache().kinds();
         let RemoveMetadataRequest {
             resource,
@@ -102,9 +103,9 @@ impl Service {
             ..
         } = &request;
         let target = named(kinds, resource, namespace, name, "")?;
-        let removed = remove::remove(&self.registry, &context, &target, &request);
+        let removed = remove::remove(&self.registry, &caller.context, &target, &request);
         let revision = Call::new(Verb::Patch, &target)
-            .observe(&extensions, &context, removed.boxed())
+            .serve(&caller, removed.boxed())
             .await?;
         Ok(RemoveMetadataResponse { revision })
     }

@@ -12,10 +12,11 @@ use setpoint_proto::setpoint::{
 };
 use setpoint_proto::{ApiError, Reason};
 
-use crate::access;
 use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Target, errors, readable,
 };
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 
 /// The location of the owner that a reference names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,6 @@ pub(super) async fn with_owners(
     context: &RequestContext,
     target: &Target,
 ) -> Result<GetMetadataResponse, ApiError> {
-    registry.allow(context, Verb::Get, target)?;
     let cache = registry.cache();
     let found = cache
         .get(target.kind, &target.key(), AtLeast::Newest)
@@ -65,7 +65,10 @@ async fn owner_of(
         Location::OutOfScope => return Ok(state(owner::State::OutOfScope)),
         Location::Unknown => return Ok(state(owner::State::UnknownKind)),
     };
-    access::allow(&context.user, Verb::Get, kind, &key.namespace)?;
+    authorize(
+        &context.user,
+        &Attributes::of_target(Verb::Get, &Target::whole(kind, &key)),
+    )?;
     let found = match cache.get(kind.stored(), &key, AtLeast::Any).await {
         // The definition of the kind has just been deleted.
         Err(error) if error.reason == Reason::NotFound => {
@@ -112,7 +115,7 @@ pub(super) async fn list(
     let kinds = registry.cache().kinds().iter();
     let listed = |kind: &&Kind| kind.is_stored() && (kind.namespaced || namespace.is_empty());
     for kind in kinds.filter(listed) {
-        access::allow(&context.user, Verb::List, kind, namespace)?;
+        authorize(&context.user, &all_of(kind, namespace))?;
         match registry
             .cache()
             .list(&Filter::all(kind, namespace), at)
@@ -153,7 +156,7 @@ pub(super) async fn count(
         let Some(kind) = kind.filter(|kind| kind.is_stored() && kind.namespaced) else {
             continue;
         };
-        access::allow(&context.user, Verb::List, kind, namespace)?;
+        authorize(&context.user, &all_of(kind, namespace))?;
         match cache
             .list(&Filter::all(kind, namespace), AtLeast::Any)
             .await
@@ -169,6 +172,11 @@ pub(super) async fn count(
         }
     }
     Ok(numbers)
+}
+
+/// Returns the attributes of a list of a kind.
+fn all_of(kind: &'static Kind, namespace: &str) -> Attributes {
+    Attributes::of_target(Verb::List, &Target::whole(kind, &Key::new(namespace, "")))
 }
 
 fn refers_to(object: &ObjectMetadata, owner: &str) -> bool {

@@ -1,7 +1,6 @@
 //! The method `Remove`: a write of metadata that keeps the version in which an object is stored.
 
 use setpoint_codec::Object;
-use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::setpoint::RemoveMetadataRequest;
@@ -19,7 +18,6 @@ pub(super) async fn remove(
     target: &Target,
     request: &RemoveMetadataRequest,
 ) -> Result<String, ApiError> {
-    registry.allow(context, Verb::Patch, target)?;
     let target = target.clone().keeping_version();
     let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
         if old.object.meta().uid != request.uid {

@@ -19,11 +19,12 @@ use setpoint_store::cache::{AllWatch, Written};
 use tokio::time::Instant;
 use tonic::{Request, Status};
 
-use crate::access;
-use crate::grpc::request::{context, revision};
+use crate::grpc::request::{open, revision};
 use crate::grpc::telemetry::Call;
 use crate::metrics::Watching;
 use crate::registry::{Cached, Registry, Target};
+use crate::request::Attributes;
+use crate::request::authorization::authorize;
 
 /// The longest time without a bookmark, in which a watch that is lost can be continued at the last event or bookmark.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ const BOOKMARK_INTERVAL: Duration = Duration::from_secs(10);
 /// The stream of a watch.
 pub(super) type Events = Pin<Box<dyn Stream<Item = Result<MetadataEvent, Status>> + Send>>;
 
-/// The fields of the metadata that the stream is about, so that others are not decoded.
+/// The fields of the metadata that the stream needs: others are not decoded.
 #[derive(Clone, PartialEq, Message)]
 struct Links {
     #[prost(string, tag = "5")]
@@ -56,11 +57,10 @@ pub(super) async fn begin(
     registry: &Arc<Registry>,
     request: Request<WatchMetadataRequest>,
 ) -> Result<Events, ApiError> {
-    let (metadata, extensions, request) = request.into_parts();
-    let context = context(&metadata, &extensions, request.trace)?;
+    let (caller, request) = open(request, |message| message.trace.take())?;
     // Stands for all kinds in metrics.
     let target = Target::whole(kind_of::<Namespace>(), &Key::default());
-    let call = Call::new(Verb::Watch, &target);
+    let call = Call::of_many_kinds(Verb::Watch, &target);
     let open = Watching::begin(call.info());
     let after = match request.revision.as_str() {
         "" => None,
@@ -68,11 +68,15 @@ pub(super) async fn begin(
     };
     let watched = async {
         for kind in registry.cache().kinds().iter() {
-            access::allow(&context.user, Verb::Watch, kind, "")?;
+            let every = Target::whole(kind, &Key::default());
+            authorize(
+                &caller.context.user,
+                &Attributes::of_target(Verb::Watch, &every),
+            )?;
         }
         registry.cache().watch_all(after).await
     };
-    let (objects, changes) = call.observe(&extensions, &context, watched.boxed()).await?;
+    let (objects, changes) = call.serve(&caller, watched.boxed()).await?;
     let end = after.is_none().then(|| MetadataEvent {
         initial_events_end: true,
         ..bookmark(changes.reached())
@@ -90,11 +94,11 @@ pub(super) async fn begin(
     Ok(Box::pin(open.over(events.map_err(Status::from))))
 }
 
-/// The objects and changes that a watch is about.
+/// The objects and changes that a watch selects.
 struct Selection {
     /// Empty for all.
     namespaces: HashSet<String>,
-    /// The kinds of which every change is sent.
+    /// The kinds whose every change is sent.
     changes_of: HashSet<String>,
 }
 
@@ -103,7 +107,7 @@ impl Selection {
         self.namespaces.is_empty() || self.namespaces.contains(&object.key.namespace)
     }
 
-    /// Returns the event of a write, unless it has changed nothing that the stream is about.
+    /// Returns the event of a write, unless it has changed nothing that the stream sends.
     fn event(&self, write: &Written) -> Option<MetadataEvent> {
         if !self.includes(&write.new) {
             return None;

@@ -20,8 +20,8 @@ use super::upgrade::{Upgrade, upgrade};
 use super::websocket::{Socket, close, handshake, socket};
 use super::{ConnectRequest, target};
 use crate::agents;
-use crate::http::query::Query;
 use crate::http::write_options;
+use crate::request::Query;
 
 /// The subprotocols of WebSocket, and whether their messages are texts in base64.
 const PROTOCOLS: [(&str, bool); 3] = [

@@ -51,20 +51,19 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::response::Response;
 use http::request::Parts;
+use setpoint_kinds::Identity;
 use setpoint_proto::ApiError;
 
 use super::not_allowed;
-use super::query::Query;
-use super::route::Route;
-use crate::access::Identity;
 use crate::registry::Registry;
+use crate::request::{Query, Route};
 
 pub(crate) use upgrade::Streams;
 
 /// A request to connect.
 pub(super) struct ConnectRequest {
     pub registry: Arc<Registry>,
-    pub route: Route,
+    pub route: Arc<Route>,
     pub query: Query,
     /// The head of the request, with the connection that may be upgraded.
     pub parts: Parts,

@@ -9,9 +9,9 @@ use setpoint_proto::setpoint::OpenContainer;
 use setpoint_proto::{ApiError, Reason};
 
 use super::ConnectRequest;
-use crate::http::query::Query;
 use crate::http::write_options;
 use crate::registry::RequestContext;
+use crate::request::Query;
 
 const NO_STREAMS: &str = "you must specify at least 1 of stdin, stdout, stderr";
 

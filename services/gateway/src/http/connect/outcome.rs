@@ -1,4 +1,4 @@
-//! The end of a command, as the error stream of the protocols tells it.
+//! Encodes a command's exit status for the error stream.
 
 use bytes::Bytes;
 use serde_json::{Value, json};

@@ -40,7 +40,7 @@ pub(super) async fn agent_of(
         return Err(ApiError::new(Reason::BadRequest, message));
     }
     let node: Node = read(registry, context, "", node).await?;
-    Agent::connect(registry.peers(), &node).await
+    Agent::connect(registry.dial_policy(), &node).await
 }
 
 /// Returns the name of the container to connect to, by default the only one.

@@ -15,7 +15,7 @@ use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::upgrade::Connection;
 
-/// The largest message of a client, in bytes, of which each waits in memory until the Pod takes it.
+/// The largest message of a client in bytes. It waits in memory until the Pod takes it.
 const MESSAGE: usize = 1 << 20;
 /// The bytes that are written at once.
 const WRITE_BUFFER: usize = 32 << 10;

@@ -2,9 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::metrics::{CUSTOM_VERSIONS, EXTERNAL_VERSION};
 use super::catalog::Version;
-use crate::adapter::{Adapter, CUSTOM, EXTERNAL};
+use crate::prometheus_adapter::{Adapter, CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
 use crate::registry::Registry;
 
 /// The priorities of the groups and of the preferred version, below those of custom resources; that of each further version is lower.

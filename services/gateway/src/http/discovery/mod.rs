@@ -22,9 +22,9 @@ use setpoint_codec::rest::path_of;
 
 use super::accept::{self, Discovery};
 use super::not_found;
-use super::query::Query;
 use super::response::{self, ApiResponse, ErrorResponse};
 use crate::registry::Registry;
+use crate::request::Query;
 pub(crate) use order::priorities;
 
 use catalog::{Catalog, Version};
@@ -246,7 +246,7 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
         .collect()
 }
 
-/// Returns the address by which the client reached this server.
+/// Returns the address that the client has used for this server.
 fn server_addresses(headers: &HeaderMap) -> Value {
     let host = headers.get(http::header::HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();

@@ -9,16 +9,16 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::super::compression::{GZIP, accepts_gzip};
 use super::super::discovery::etag;
-use crate::heavy::heavy;
+use crate::offload::offload;
 
-/// The size in bytes by which the work of building a document is estimated.
+/// The assumed size of a document in bytes: building one is expensive.
 const LARGE: usize = 1 << 20;
 
 /// Returns the document after it was built.
 pub(super) async fn built(document: &Document) -> &Built {
     match document.if_built() {
         Some(built) => built,
-        None => heavy(LARGE, || document.built()).await,
+        None => offload(LARGE, || document.built()).await,
     }
 }
 
@@ -50,7 +50,7 @@ async fn body(built: &Built, headers: &HeaderMap) -> Result<Response, ApiError> 
         response.headers_mut().insert(CONTENT_ENCODING, GZIP);
         return Ok(response);
     }
-    let plain = heavy(LARGE, || built.plain()).await;
+    let plain = offload(LARGE, || built.plain()).await;
     let plain = plain.map_err(|error| ApiError::new(Reason::InternalError, error.to_string()));
     Ok(Response::new(Body::from(plain?)))
 }

@@ -1,5 +1,5 @@
-//! OpenAPI: v3 with an index and a document for each group and version, and v2 with one document for everything. kubectl uses
-//! them for `explain`, validation and apply. The documents themselves are those of `setpoint_openapi`.
+//! OpenAPI: v3 with an index and a document for each group and version, and v2 with one document for everything.
+//! kubectl uses them for `explain`, validation and apply. The documents themselves are those of `setpoint_openapi`.
 
 mod document;
 
@@ -19,10 +19,10 @@ use setpoint_proto::ApiError;
 use super::accept;
 use super::discovery::etag;
 use super::not_found;
-use super::query::Query;
 use super::response::{self, ErrorResponse};
 use crate::aggregation::sort_by_priority;
 use crate::registry::Registry;
+use crate::request::Query;
 use document::{built, respond};
 
 const JSON: &str = "application/json";
@@ -70,7 +70,7 @@ async fn index(
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let published = published(&documents, &registry).await?;
-    let remotes = registry.aggregator().used(&registry).await?;
+    let remotes = registry.aggregator().used(&*registry).await?;
     let remotes = remotes.iter().map(|remote| {
         let path = remote.path().trim_start_matches('/').to_owned();
         (path, remote.server.documents().openapi.clone())

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod adapter;
 mod admission;
 mod aggregation;
 mod api;
@@ -22,6 +21,7 @@ mod mutating_policies;
 mod openapi;
 mod patch;
 mod policies;
+mod prometheus_adapter;
 mod read;
 mod reviews;
 mod streams;

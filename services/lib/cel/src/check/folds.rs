@@ -1,4 +1,4 @@
-//! Comprehensions, and what their steps do with their results.
+//! Type-checks comprehensions.
 
 use cel::common::ast::{ComprehensionExpr, Expr as Ast, IdedExpr};
 

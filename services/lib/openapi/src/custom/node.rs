@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 pub(super) const PRESERVE_UNKNOWN_FIELDS: &str = "x-kubernetes-preserve-unknown-fields";
 
-/// Calls `change` with a schema, and then with those of its fields, items and map values. The alternatives of a value are not
-/// visited: only its own schema has extensions.
+/// Calls `change` with a schema, and then with those of its fields, items and map values. The alternatives of a value
+/// are not visited: only its own schema has extensions.
 pub(super) fn visit(
     schema: &mut Map<String, Value>,
     change: &mut impl FnMut(&mut Map<String, Value>),

@@ -1,5 +1,5 @@
-//! The types of the fields of a document of OpenAPI v2, as upstream's decoder checks them: one that has another type is refused. `null`
-//! reads as unset.
+//! The types of the fields of a document of OpenAPI v2, as upstream's decoder checks them: one that has another type is
+//! refused. `null` reads as unset.
 
 use std::fmt;
 use std::marker::PhantomData;

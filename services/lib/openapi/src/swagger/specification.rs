@@ -50,7 +50,8 @@ impl Specification {
         }
     }
 
-    /// Keeps the paths for which `is_kept` is true. Definitions and parameters that only other paths refer to are removed.
+    /// Keeps the paths for which `is_kept` is true. Definitions and parameters that only other paths refer to are
+    /// removed.
     ///
     /// # Errors
     /// If something that is kept refers to what is not there: clients would find the whole document unreadable.

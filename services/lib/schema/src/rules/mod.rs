@@ -1,8 +1,8 @@
 //! The rules of schemas, in the language CEL: `x-kubernetes-validations`.
 //!
-//! Each rule is compiled against the type of its schema when the definition is written (`compile`), where its estimated cost
-//! is limited (`limits`) and the schema's defaults are checked against it (`defaults`); objects are validated when they are
-//! written (`validate`).
+//! Each rule is compiled against the type of its schema when the definition is written (`compile`), where its estimated
+//! cost is limited (`limits`) and the schema's defaults are checked against it (`defaults`); objects are validated when
+//! they are written (`validate`).
 
 mod compile;
 mod defaults;

@@ -26,7 +26,8 @@ impl Budget {
     }
 }
 
-/// Evaluates the rules of a value. `old` is the value that it replaces; `is_ratcheted`: errors of parts that did not change are not reported.
+/// Evaluates the rules of a value. `old` is the value that it replaces; `is_ratcheted`: errors of parts that did not
+/// change are not reported.
 pub(crate) fn validate(
     tree: &Tree,
     node: &Node,

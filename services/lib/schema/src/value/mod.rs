@@ -58,7 +58,7 @@ fn check(
     outcome
 }
 
-/// Runs every check that applies to the type of the value. Each adds to the number of checks made, by which `anyOf` and `oneOf` choose the
+/// Runs every check that applies to the type of the value. Each adds to the number of checks made, which `anyOf` and `oneOf` use to choose the
 /// branch whose errors they report.
 fn check_all(
     node: &Node,

@@ -16,7 +16,7 @@ use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
 use crate::admission::request_data::RequestData;
 use crate::admission::{Attributes, Operation, internal, replacement};
-use crate::heavy::heavy;
+use crate::offload::offload;
 
 /// A pass of the policies over a request.
 pub(in crate::admission) struct Pass<'a> {
@@ -139,7 +139,7 @@ impl Dispatch<'_> {
         }
         let inputs = self.inputs(invocation, values);
         let all_hold = || all_hold(&mutations.conditions, &mutations.variables, &inputs);
-        heavy(usize::MAX, all_hold).await
+        offload(usize::MAX, all_hold).await
     }
 
     /// Applies a patch to the object, and sets its defaults again. Returns whether it has changed.
@@ -156,7 +156,7 @@ impl Dispatch<'_> {
         let kind = kind.kind_as(values.kind);
         let inputs = self.inputs(invocation, &values);
         // The work does not depend on the size of the objects alone: expressions may loop.
-        let patched = heavy(usize::MAX, || match mutations.patches.get(index) {
+        let patched = offload(usize::MAX, || match mutations.patches.get(index) {
             Some(patch) => patched(patch, mutations, &inputs, kind),
             None => Ok(None),
         });

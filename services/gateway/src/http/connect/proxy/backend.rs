@@ -173,15 +173,15 @@ impl Search<'_> {
     async fn node(&self, name: &Name) -> Result<Backend, ApiError> {
         let registry = &self.request.registry;
         let node: Node = target::read(registry, self.context, "", &name.name).await?;
-        let peers = registry.peers();
+        let policy = registry.dial_policy();
         let unreachable = |error: ApiError| unreachable(&error.message);
-        let agent = AgentAddress::of(peers, &node).map_err(unreachable)?;
+        let agent = AgentAddress::of(policy, &node).map_err(unreachable)?;
         let address = agent.socket();
         if !name.port.is_empty() && number(&name.port)? != address.port() {
             let why = format!("port {} is not that of the node's agent", name.port);
             return Err(self::unreachable(&why));
         }
-        let connection = agent.dial(peers).await.map_err(unreachable)?;
+        let connection = agent.dial(policy).await.map_err(unreachable)?;
         Ok(Backend {
             connection: Box::new(connection),
             host: address.to_string(),

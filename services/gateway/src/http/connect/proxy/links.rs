@@ -1,4 +1,4 @@
-//! Links in pages of backends, which know nothing of the path that they are at.
+//! Rewrites links in HTML pages of backends to the proxy's path.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;

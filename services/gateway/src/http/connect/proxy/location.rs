@@ -1,4 +1,4 @@
-//! Links and redirects of backends, which know nothing of the path that they are at.
+//! Rewrites URLs and `Location` headers of backends to the proxy's path.
 
 use http::Uri;
 
@@ -12,7 +12,7 @@ pub(super) struct Place {
     pub own: String,
 }
 
-/// Returns the path of the root of a backend, of which a request has named `path`.
+/// Returns the proxy path of the backend's root, given a request for `path`.
 pub(super) fn prefix<'a>(source: &'a str, path: &str) -> &'a str {
     let trimmed = source
         .strip_suffix(path)

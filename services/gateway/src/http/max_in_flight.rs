@@ -1,4 +1,4 @@
-//! Admits requests: sets the deadline, reads the body, and takes a seat of flow control.
+//! Limits the requests in flight: sets the deadline, reads the body, and takes a seat of flow control.
 
 use std::sync::Arc;
 
@@ -7,23 +7,20 @@ use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_TYPE, ORIGIN, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
-use setpoint_codec::rest::is_connect;
 use setpoint_host::serve::Peer;
 use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
-use super::handler::verb;
-use super::query::Query;
+use super::body;
 use super::response::ErrorResponse;
-use super::route::Route;
 use super::yaml::YAML;
-use super::{body, timeout};
-use crate::flow_control::{Flow, FlowControl, Seat};
+use crate::request::flow_control::{Flow, FlowControl, Seat};
+use crate::request::{RequestInfo, Route};
 
 /// Calls the handler with the body in memory, while holding a seat. Watches, logs and connections have neither a
 /// seat nor a deadline.
-pub(super) async fn admit<F: Future<Output = Response>>(
+pub(super) async fn limit<F: Future<Output = Response>>(
     request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
@@ -38,23 +35,19 @@ async fn handle<F: Future<Output = Response>>(
     next: impl FnOnce(Request) -> F,
 ) -> Result<Response, ApiError> {
     let control = request.extensions().get::<Arc<FlowControl>>().cloned();
-    let route = request.extensions().get::<Route>().cloned();
-    let verb = route
-        .as_ref()
-        .and_then(|route| verb(request.method(), route, request.uri()));
-    let streams = route
-        .as_ref()
-        .is_some_and(|route| route.subresource == "log" || is_connect(&route.subresource));
-    if verb == Some(Verb::Watch) || streams {
-        return Ok(next(request).await);
-    }
+    let info = request.extensions().get::<RequestInfo>().cloned();
+    let (route, verb) = match &info {
+        Some(info) if info.attributes.is_long_running() => return Ok(next(request).await),
+        Some(info) => (info.route.clone(), info.verb),
+        None => (None, None),
+    };
     let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
     let flow = Flow::of(peer, request.headers());
-    let deadline = timeout::timeout(&Query::parse(request.uri().query().unwrap_or_default()))?;
+    let deadline = info.map_or(Ok(None), |info| info.timeout())?;
     let work = async {
         let request = read_body(request).await?;
         let _seat = match &control {
-            Some(control) => seat(control, route.as_ref(), verb, flow).await?,
+            Some(control) => seat(control, route.as_deref(), verb, flow).await?,
             None => None,
         };
         Ok(next(request).await)
@@ -84,8 +77,8 @@ async fn read_body(request: Request) -> Result<Request, ApiError> {
     Ok(Request::from_parts(parts, body))
 }
 
-/// Refuses a browser's body without a content type: pages of any site may send such a request without a preflight. Other
-/// clients may omit the type, as `kubectl create --raw` does.
+/// Refuses a browser's body without a content type: pages of any site may send such a request without a preflight.
+/// Other clients may omit the type, as `kubectl create --raw` does.
 fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), ApiError> {
     let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
     let browser = agent.is_some_and(|agent| agent.starts_with(b"Mozilla/"))

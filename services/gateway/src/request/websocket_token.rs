@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderValue};
 /// The start of a subprotocol with a token, which follows in base64 for URLs without padding.
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Removes subprotocols with a token from the headers, which may be echoed or passed on, and returns the token; `None` if there is
-/// none, or the request does not ask for a WebSocket.
+/// Removes subprotocols with a token from the headers, which may be echoed or passed on, and returns the token; `None`
+/// if there is none, or the request does not ask for a WebSocket.
 ///
 /// # Errors
 /// If there are several, the encoding is invalid, or no other subprotocol is left for the response.

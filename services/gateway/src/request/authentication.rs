@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue, Request};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
+use setpoint_kinds::Identity;
 use setpoint_kinds::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use setpoint_proto::{ApiError, Reason};
+use setpoint_store::cache::AtLeast;
 
+use super::service_account::Tokens;
 use super::service_account::{self, ISSUER};
-use super::{Identity, websocket_token};
-use crate::registry::{AtLeast, Registry};
+use super::websocket_token;
 
 /// The start of the names of all headers of impersonation.
 const PREFIX: &str = "impersonate-";
@@ -19,29 +21,22 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Sets the user of a request as an extension, and removes the token of a WebSocket.
+/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without
+/// credentials, the administrator. Removes the token of a WebSocket from the headers.
 ///
 /// # Errors
 /// `Unauthorized` if the credentials are not a valid token.
-pub(crate) async fn identify<Body>(
-    registry: &Registry,
-    request: &mut Request<Body>,
-) -> Result<(), ApiError> {
-    let user = authenticate(registry, request.headers_mut()).await?;
-    request.extensions_mut().insert(user);
-    Ok(())
-}
-
-/// Returns the user of a request: the one that it impersonates, the ServiceAccount of its token or, without credentials,
-/// the administrator.
-async fn authenticate(registry: &Registry, headers: &mut HeaderMap) -> Result<Identity, ApiError> {
+pub(crate) async fn identify(
+    tokens: &Tokens,
+    headers: &mut HeaderMap,
+) -> Result<Identity, ApiError> {
     let of_websocket = websocket_token::take(headers);
     let user = match (headers.get(AUTHORIZATION), of_websocket) {
         (Some(value), _) => match bearer(value) {
-            Some(token) => of_token(registry, token).await?,
+            Some(token) => of_token(tokens, token).await?,
             None => return Err(unauthorized("it is no bearer token")),
         },
-        (None, Ok(Some(token))) => of_token(registry, &token).await?,
+        (None, Ok(Some(token))) => of_token(tokens, &token).await?,
         (None, Err(why)) => return Err(unauthorized(why)),
         (None, Ok(None)) => Identity::default(),
     };
@@ -53,9 +48,9 @@ fn bearer(header: &HeaderValue) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-async fn of_token(registry: &Registry, token: &str) -> Result<Identity, ApiError> {
+async fn of_token(tokens: &Tokens, token: &str) -> Result<Identity, ApiError> {
     let audiences = [ISSUER.into()];
-    let verified = registry.verify_token(token, &audiences, AtLeast::Any).await;
+    let verified = tokens.verify(token, &audiences, AtLeast::Any).await;
     let verified = verified.map_err(|why| unauthorized(&why.to_string()))?;
     Ok(verified.user)
 }

@@ -1,4 +1,4 @@
-//! Values: what the series that Prometheus returns say of objects.
+//! Converts Prometheus series to metric values.
 
 use std::collections::BTreeMap;
 
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(of_pods(samples), Ok(expected));
     }
 
-    /// A rate of nothing by nothing is not 0, by which replicas would be removed.
+    /// 0/0 is no value; as 0 it would scale down.
     #[test]
     fn what_is_no_number_is_no_value() {
         let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];

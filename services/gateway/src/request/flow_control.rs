@@ -14,8 +14,8 @@
 //!                the queue of the flow or the level is full, or the wait timed out ──▶ 429
 //! ```
 //!
-//! The requests of a level never wait for those of another, so no load keeps a leader from renewing its Lease. A flow is one
-//! client. Watches and logs take no seat, since they do not end.
+//! The requests of a level never wait for those of another, so no load keeps a leader from renewing its Lease. A flow
+//! is one client. Watches and logs take no seat, since they do not end.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;

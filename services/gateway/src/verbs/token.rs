@@ -1,12 +1,9 @@
-//! Tokens of ServiceAccounts: the subresource `token` issues them, and requests and TokenReviews have them verified.
+//! The subresource `token` of ServiceAccounts, which issues tokens.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use setpoint_codec::{Kind, Object, kind_of, kinds};
-use setpoint_kinds::identity::AUTHENTICATED;
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_model::Key;
@@ -15,68 +12,14 @@ use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
 use setpoint_proto::{ApiError, Reason, Resource};
 
-use super::Identity;
-use super::token_keys::internal;
-use crate::registry::target;
-use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors};
+use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors, target};
+use crate::request::service_account::{Bound, Claims, ISSUER, Reference, internal, username};
 use crate::write::body::{Body, ValidateBody};
 
-/// The issuer of all tokens, and their default audience.
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// The range of the life of a token in seconds, and the default.
 const SHORTEST: i64 = 10 * 60;
 const LONGEST: i64 = 1 << 32;
 const DEFAULT: i64 = 60 * 60;
-/// The seconds by which clocks may differ, and for which a token outlives the deletion of what it is bound to.
-const LEEWAY: i64 = 60;
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Claims {
-    iss: String,
-    sub: String,
-    aud: Vec<String>,
-    exp: i64,
-    iat: i64,
-    nbf: i64,
-    jti: String,
-    #[serde(rename = "kubernetes.io")]
-    bound: Bound,
-}
-
-/// The objects that a token is bound to: it is invalid without them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Bound {
-    namespace: String,
-    serviceaccount: Reference,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pod: Option<Reference>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    secret: Option<Reference>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<Reference>,
-}
-
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Reference {
-    name: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    uid: String,
-}
-
-/// A token that is valid.
-pub(crate) struct Verified {
-    pub(crate) user: Identity,
-    /// The audiences that both the token and the verifier named.
-    pub(crate) audiences: Vec<String>,
-}
-
-/// The groups of a ServiceAccount.
-pub(crate) fn groups(namespace: &str) -> Vec<String> {
-    vec![
-        "system:serviceaccounts".into(),
-        format!("system:serviceaccounts:{namespace}"),
-    ]
-}
 
 /// The claims of the token that a valid request asks for.
 struct ClaimsOf<'r> {
@@ -124,7 +67,7 @@ impl Registry {
         let (body, warnings) = self.admit_body(body).await?;
         let mut request = expect_request(body.object)?;
         let claims = body.validation.claims;
-        let key = self.signing_key().await?;
+        let key = self.tokens().keys.signing_key().await?;
         request.status.token = key.sign(&claims).map_err(internal)?;
         request.status.expiration_timestamp = expiry(&claims).into();
         let mut response = ObjectResponse::not_stored(request, Default::default());
@@ -162,7 +105,7 @@ impl Registry {
         validate_expiration(seconds).into_result(kind, "")?;
         let mut bound = Bound {
             namespace: target.namespace.clone(),
-            serviceaccount: reference(&*account),
+            serviceaccount: Reference::to(&*account),
             ..Default::default()
         };
         if let Some(to) = &spec.bound_object_ref {
@@ -198,13 +141,13 @@ impl Registry {
                 return Err(ApiError::new(Reason::BadRequest, message));
             }
             bound.node = self.node_of(&pod).await?;
-            bound.pod.insert(reference(&*pod)).uid.clone()
+            bound.pod.insert(Reference::to(&*pod)).uid.clone()
         } else if kind == Some(kind_of::<Secret>()) {
             let secret = self.stored::<Secret>(&own).await?;
-            bound.secret.insert(reference(&*secret)).uid.clone()
+            bound.secret.insert(Reference::to(&*secret)).uid.clone()
         } else if kind == Some(kind_of::<Node>()) {
             let node = self.stored::<Node>(&Key::new("", &to.name)).await?;
-            bound.node.insert(reference(&*node)).uid.clone()
+            bound.node.insert(Reference::to(&*node)).uid.clone()
         } else {
             let version = match to.api_version.contains('/') {
                 true => to.api_version.clone(),
@@ -235,101 +178,12 @@ impl Registry {
             return Ok(None);
         }
         match self.stored::<Node>(&Key::new("", &name)).await {
-            Ok(node) => Ok(Some(reference(&*node))),
+            Ok(node) => Ok(Some(Reference::to(&*node))),
             Err(error) if error.reason == Reason::NotFound => Ok(Some(Reference {
                 name,
                 uid: String::new(),
             })),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Verifies a token: its signature, its time, one of the audiences, and that what it is bound to still exists. `at` is the
-    /// least revision at which it must have existed.
-    ///
-    /// # Errors
-    /// Why it is not valid.
-    pub(crate) async fn verify_token(
-        &self,
-        token: &str,
-        audiences: &[String],
-        at: AtLeast,
-    ) -> Result<Verified, String> {
-        const INVALID: &str = "invalid bearer token";
-        let claims = self.claims_of(token).await;
-        let claims: Option<Claims> = claims.map_err(|error| error.message)?;
-        let claims = claims.ok_or(INVALID)?;
-        let refuse = |why: String| format!("[{INVALID}, {why}]");
-        if claims.iss != ISSUER {
-            return Err(INVALID.into());
-        }
-        let common = claims.aud.iter().filter(|one| audiences.contains(one));
-        let common: Vec<String> = common.cloned().collect();
-        if common.is_empty() {
-            let why = format!(
-                "token audiences {:?} is invalid for the target audiences {audiences:?}",
-                claims.aud
-            );
-            return Err(refuse(why));
-        }
-        check_time(&claims, Timestamp::now().as_second()).map_err(refuse)?;
-        let mut bound = self.check_bound(&claims.bound, at).await;
-        // The cache may not have an object yet that was just created.
-        if bound.is_err() && at != AtLeast::Newest {
-            bound = self.check_bound(&claims.bound, AtLeast::Newest).await;
-        }
-        bound.map_err(refuse)?;
-        Ok(Verified {
-            user: user(&claims),
-            audiences: common,
-        })
-    }
-
-    /// Checks that the account of a token and the objects that it is bound to exist, and are the same.
-    async fn check_bound(&self, bound: &Bound, at: AtLeast) -> Result<(), String> {
-        let namespace = bound.namespace.as_str();
-        self.check_reference::<ServiceAccount>(namespace, &bound.serviceaccount, at)
-            .await?;
-        if let Some(secret) = &bound.secret {
-            self.check_reference::<Secret>(namespace, secret, at)
-                .await?;
-        }
-        if let Some(pod) = &bound.pod {
-            return self.check_reference::<Pod>(namespace, pod, at).await;
-        }
-        match &bound.node {
-            Some(node) => self.check_reference::<Node>("", node, at).await,
-            None => Ok(()),
-        }
-    }
-
-    async fn check_reference<T: Resource>(
-        &self,
-        namespace: &str,
-        to: &Reference,
-        at: AtLeast,
-    ) -> Result<(), String> {
-        let kind = kind_of::<T>();
-        let key = Key::new(namespace, &to.name);
-        let found = self.cache().get(kind, &key, at).await;
-        let found = found.map_err(|error| error.message)?;
-        let Some(found) = found else {
-            return Err("service account token has been invalidated".into());
-        };
-        let object = found.decode().map_err(|error| error.to_string())?;
-        let meta = object.meta();
-        if meta.uid != to.uid {
-            let name = T::KIND;
-            return Err(format!(
-                "{name} UID ({}) does not match claim ({})",
-                meta.uid, to.uid
-            ));
-        }
-        let deleted = meta.deletion_timestamp.and_then(|time| time.timestamp());
-        let long_ago = seconds_after(Timestamp::now(), -LEEWAY);
-        match deleted.is_some_and(|deleted| deleted < long_ago) {
-            true => Err("service account token has been invalidated".into()),
-            false => Ok(()),
         }
     }
 
@@ -400,78 +254,9 @@ fn conflict(kind: &Kind, name: &str, why: &str) -> ApiError {
     ApiError::new(Reason::Conflict, message)
 }
 
-fn reference(object: &impl Resource) -> Reference {
-    Reference {
-        name: object.meta().name.clone(),
-        uid: object.meta().uid.clone(),
-    }
-}
-
-fn username(bound: &Bound) -> String {
-    format!(
-        "system:serviceaccount:{}:{}",
-        bound.namespace, bound.serviceaccount.name
-    )
-}
-
-fn check_time(claims: &Claims, now: i64) -> Result<(), String> {
-    let problem = if claims.exp.saturating_add(LEEWAY) < now {
-        "service account token has expired"
-    } else if claims.nbf.saturating_sub(LEEWAY) > now {
-        "service account token is not valid yet"
-    } else if claims.iat.saturating_sub(LEEWAY) > now {
-        "service account token is issued in the future"
-    } else {
-        return Ok(());
-    };
-    Err(problem.into())
-}
-
-/// Returns the user that a valid token identifies.
-fn user(claims: &Claims) -> Identity {
-    let bound = &claims.bound;
-    let mut groups = groups(&bound.namespace);
-    groups.push(AUTHENTICATED.into());
-    let attribute = |name: &str, value: &str| {
-        let name = format!("authentication.kubernetes.io/{name}");
-        (!value.is_empty()).then(|| (name, vec![value.to_owned()]))
-    };
-    let of = |kind: &str, to: Option<&Reference>| {
-        let to = to.cloned().unwrap_or_default();
-        [
-            attribute(&format!("{kind}-name"), &to.name),
-            attribute(&format!("{kind}-uid"), &to.uid),
-        ]
-    };
-    let id = attribute("credential-id", &format!("JTI={}", claims.jti));
-    let extra = of("pod", bound.pod.as_ref()).into_iter();
-    let extra = extra.chain(of("node", bound.node.as_ref())).chain([id]);
-    Identity {
-        name: username(bound),
-        uid: bound.serviceaccount.uid.clone(),
-        groups,
-        extra: extra.flatten().collect::<BTreeMap<_, _>>(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_token_is_valid_from_its_issue_to_its_expiry() {
-        let claims = Claims {
-            exp: 1_000,
-            nbf: 400,
-            iat: 400,
-            ..Default::default()
-        };
-        for now in [340, 400, 1_000, 1_060] {
-            assert_eq!(check_time(&claims, now), Ok(()), "{now}");
-        }
-        assert!(check_time(&claims, 339).is_err());
-        assert!(check_time(&claims, 1_061).is_err());
-    }
 
     #[test]
     fn a_token_lives_between_ten_minutes_and_2_to_the_32_seconds() {

@@ -1,35 +1,30 @@
 //! Parses paths into a kind, a namespace, a name and a subresource.
 
-use percent_encoding::percent_decode_str;
 use setpoint_codec::rest::path_of;
 use setpoint_codec::{Kind, KindTable};
 use setpoint_proto::ApiError;
 
-use crate::registry::Target;
+use setpoint_kinds::Target;
 
 /// An object or a collection, as a path names it.
 #[derive(Clone, Debug)]
-pub(super) struct Route {
-    pub(super) kind: &'static Kind,
+pub(crate) struct Route {
+    pub(crate) kind: &'static Kind,
     /// Empty for all namespaces, and for cluster-scoped kinds.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     /// Empty for a collection.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Empty for the object itself.
-    pub(super) subresource: String,
+    pub(crate) subresource: String,
     /// Whether it is one of the deprecated paths of watches, `/api/v1/watch/…`.
-    pub(super) is_watch: bool,
+    pub(crate) is_watch: bool,
 }
 
 impl Route {
-    /// Parses `/api/<version>/…` and `/apis/<group>/<version>/…`. Returns `None` if there is no such resource.
-    pub(super) fn of(kinds: &KindTable, path: &str) -> Option<Self> {
-        let mut segments = Vec::new();
-        for segment in path.strip_prefix('/')?.trim_end_matches('/').split('/') {
-            segments.push(percent_decode_str(segment).decode_utf8().ok()?);
-        }
-        let segments: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
-        match segments.as_slice() {
+    /// Reads the decoded segments of `/api/<version>/…` and `/apis/<group>/<version>/…`. Returns `None` if there is no
+    /// such resource.
+    pub(super) fn of(kinds: &KindTable, segments: &[&str]) -> Option<Self> {
+        match segments {
             ["api", version, "watch", rest @ ..] => Self::watched(kinds, "", version, rest),
             ["apis", group, version, "watch", rest @ ..] => {
                 Self::watched(kinds, group, version, rest)
@@ -82,12 +77,12 @@ impl Route {
     }
 
     /// Returns the target of the registry.
-    pub(super) fn target(&self) -> Result<Target, ApiError> {
+    pub(crate) fn target(&self) -> Result<Target, ApiError> {
         Target::new(self.kind, &self.namespace, &self.name, &self.subresource)
     }
 
     /// Returns the path with placeholders for its variable segments, for metrics and spans.
-    pub(super) fn template(&self) -> String {
+    pub(crate) fn template(&self) -> String {
         let mut path = path_of(&self.kind.group, &self.kind.version);
         if self.is_watch {
             path += "/watch";
@@ -108,7 +103,16 @@ impl Route {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::request::RequestInfo;
+
+    fn route(path: &str) -> Option<Arc<Route>> {
+        let uri = path.parse().expect("a path");
+        RequestInfo::of(&KindTable::default(), &Method::GET, &uri).route
+    }
 
     #[test]
     fn a_path_names_its_target() {
@@ -136,11 +140,11 @@ mod tests {
                 "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale",
             ),
         ] {
-            let route = Route::of(&KindTable::default(), path).expect(path);
-            assert_eq!(route.template(), template);
+            let found = route(path).expect(path);
+            assert_eq!(found.template(), template);
         }
-        let route = Route::of(&KindTable::default(), "/api/v1/nodes/a%3Ab").expect("it is a node");
-        assert_eq!(route.name, "a:b");
+        let found = route("/api/v1/nodes/a%3Ab").expect("it is a node");
+        assert_eq!(found.name, "a:b");
     }
 
     #[test]
@@ -157,7 +161,7 @@ mod tests {
             "/apis/apps/v1beta1/deployments",
             "/api/v1/watch/namespaces/default/pods/web/status",
         ] {
-            assert!(Route::of(&KindTable::default(), path).is_none(), "{path}");
+            assert!(route(path).is_none(), "{path}");
         }
     }
 }

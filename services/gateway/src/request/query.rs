@@ -2,18 +2,21 @@
 
 use std::convert::Infallible;
 use std::num::IntErrorKind;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use setpoint_proto::{ApiError, Reason};
 
-/// The parameters in their order.
+use super::RequestInfo;
+
+/// The parameters in their order. A clone is a reference to the same.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Query(Vec<(String, String)>);
+pub(crate) struct Query(Arc<[(String, String)]>);
 
 impl Query {
     /// Parses the query of a URL, without the question mark.
-    pub(super) fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         Self(
             form_urlencoded::parse(text.as_bytes())
                 .into_owned()
@@ -22,18 +25,18 @@ impl Query {
     }
 
     /// Returns the first value of a parameter that is not empty.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.all(name).find(|value| !value.is_empty())
     }
 
     /// Returns all values of a parameter.
-    pub(super) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         let pairs = self.0.iter().filter(move |(key, _)| key == name);
         pairs.map(|(_, value)| value.as_str())
     }
 
     /// Returns whether a parameter is set, and neither `false` nor `0`.
-    pub(super) fn flag(&self, name: &str) -> bool {
+    pub(crate) fn flag(&self, name: &str) -> bool {
         let value = self.all(name).next();
         value.is_some_and(|value| !value.eq_ignore_ascii_case("false") && value != "0")
     }
@@ -42,7 +45,7 @@ impl Query {
     ///
     /// # Errors
     /// `BadRequest` if it is not an integer.
-    pub(super) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
@@ -63,7 +66,11 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
+        let parsed = parts
+            .extensions
+            .get()
+            .map(|info: &RequestInfo| info.query.clone());
+        Ok(parsed.unwrap_or_else(|| Self::parse(parts.uri.query().unwrap_or_default())))
     }
 }
 

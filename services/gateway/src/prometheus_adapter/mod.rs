@@ -27,8 +27,8 @@ use setpoint_proto::external_metrics::ExternalMetricValueList;
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::setpoint::{CustomMetricRequest, ExternalMetricRequest};
 use setpoint_proto::{ApiError, Reason, Resource as _};
+use setpoint_store::cache::{AtLeast, Cache, Filter};
 
-use crate::registry::{AtLeast, Filter, Registry};
 use prometheus::Prometheus;
 use promql::Matchers;
 use rules::Rules;
@@ -37,8 +37,12 @@ use values::Objects;
 
 /// The group of metrics of objects.
 pub(crate) const CUSTOM: &str = "custom.metrics.k8s.io";
+/// The versions of that group, the preferred one first.
+pub(crate) const CUSTOM_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 /// The group of metrics of no object.
 pub(crate) const EXTERNAL: &str = "external.metrics.k8s.io";
+/// The version of that group.
+pub(crate) const EXTERNAL_VERSION: &str = "v1beta1";
 /// The resource whose objects are namespaces.
 pub(crate) const NAMESPACES: &str = Namespace::RESOURCE;
 /// The name that stands for all objects.
@@ -92,16 +96,16 @@ impl Adapter {
     /// cannot have; `InternalError` if Prometheus does not answer.
     pub(crate) async fn custom(
         &self,
-        registry: &Registry,
+        cache: &Cache,
         request: &CustomMetricRequest,
     ) -> Result<MetricValueList, ApiError> {
         let (metric, resource) = (request.metric.as_str(), request.resource.as_str());
-        let kind = registry.cache().kinds().by_resource(resource);
+        let kind = cache.kinds().by_resource(resource);
         let kind = kind.filter(|kind| has_metrics(kind, &request.namespace));
         let known = kind.zip(self.rules.custom(metric, resource));
         let (kind, (rule, label)) = known.ok_or_else(|| no_metric(metric, resource))?;
         let selector = selector(&request.metric_label_selector)?;
-        let names = names(registry, kind, request).await?;
+        let names = names(cache, kind, request).await?;
         if names.is_empty() {
             return Ok(MetricValueList::default());
         }
@@ -164,7 +168,7 @@ fn has_metrics(kind: &Kind, namespace: &str) -> bool {
 
 /// Returns the names of the objects of a request.
 async fn names(
-    registry: &Registry,
+    cache: &Cache,
     kind: &'static Kind,
     request: &CustomMetricRequest,
 ) -> Result<Vec<String>, ApiError> {
@@ -174,7 +178,7 @@ async fn names(
     let labels = Selector::parse(&request.label_selector);
     let labels = labels.map_err(|error| bad_request(error.to_string()))?;
     let filter = Filter::new(kind, &request.namespace, labels, &Fields::default())?;
-    let snapshot = registry.cache().list(&filter, AtLeast::Newest).await?;
+    let snapshot = cache.list(&filter, AtLeast::Newest).await?;
     let names = snapshot.items.iter().map(|item| item.key.name.clone());
     Ok(names.collect())
 }

@@ -14,7 +14,7 @@ static PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)));
 
 /// Runs `work` on `bytes` of data. Heavy work waits for a permit, and runs where it does not block the tasks of its thread.
-pub(crate) async fn heavy<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+pub(crate) async fn offload<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes <= LIGHT_MAX {
         return work();
     }
@@ -35,7 +35,7 @@ mod tests {
         let (request, requested) = tokio::sync::oneshot::channel();
         let (response, responses) = std::sync::mpsc::channel();
         tokio::spawn(async move { response.send(requested.await).unwrap() });
-        let outcome = heavy(LIGHT_MAX + 1, move || {
+        let outcome = offload(LIGHT_MAX + 1, move || {
             request.send(7).unwrap();
             responses.recv().unwrap()
         });

@@ -1,8 +1,9 @@
 //! The keys that sign and verify tokens of ServiceAccounts.
 //!
-//! The key that signs is in etcd, beside the registry: all gateways of a cluster share it, and whoever can read it can read all
-//! Secrets, too. It is not rotated, but may be replaced when etcd is restored. It is therefore read for each token that is issued, and
-//! again, at most once a second, when a token has no known key. Tokens of all keys that this process has seen are valid.
+//! The key that signs is in etcd, beside the registry: all gateways of a cluster share it, and whoever can read it can
+//! read all Secrets, too. It is not rotated, but may be replaced when etcd is restored. It is therefore read for each
+//! token that is issued, and again, at most once a second, when a token has no known key. Tokens of all keys that this
+//! process has seen are valid.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,20 +13,21 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::{self as store, Write, keys};
+use setpoint_store::{self as store, Store, Write, keys};
 use tokio::time::Instant;
 
 use super::jwt::{self, SigningKey};
-use crate::registry::Registry;
 
 /// The least time between two reads of the key for tokens that no known key has signed: anybody may send those.
 const REREAD: Duration = Duration::from_secs(1);
 /// The number of keys that are kept.
 const MAX_KEYS: usize = 16;
 
-/// The keys that a process has seen.
-#[derive(Default)]
-pub(crate) struct TokenKeys(Mutex<Known>);
+/// The keys that a process has seen, and the store that has the current one.
+pub(crate) struct TokenKeys {
+    store: Arc<dyn Store>,
+    known: Mutex<Known>,
+}
 
 #[derive(Default)]
 struct Known {
@@ -41,9 +43,17 @@ struct Key {
 }
 
 impl TokenKeys {
+    /// Returns the keys of a store.
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            known: Mutex::default(),
+        }
+    }
+
     /// Makes a key the current one.
     fn add(&self, stored: Bytes) -> Result<Arc<SigningKey>, ApiError> {
-        let mut known = self.0.lock();
+        let mut known = self.known.lock();
         let found = known.keys.iter().position(|key| key.stored == stored);
         let added = match found {
             Some(at) => known.keys.remove(at),
@@ -61,46 +71,44 @@ impl TokenKeys {
     }
 
     fn current(&self) -> Option<Bytes> {
-        let known = self.0.lock();
+        let known = self.known.lock();
         known.keys.last().map(|key| key.stored.clone())
     }
 
     fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
-        let keys = self.0.lock().keys.clone();
+        let keys = self.known.lock().keys.clone();
         keys.iter().rev().find_map(|key| key.key.verify(token))
     }
 
     /// Returns whether the key may be read again now, and counts that as done.
     fn may_reread(&self) -> bool {
-        let (mut known, now) = (self.0.lock(), Instant::now());
+        let (mut known, now) = (self.known.lock(), Instant::now());
         let may = known.keys.is_empty() || known.reread.is_none_or(|last| now - last >= REREAD);
         if may {
             known.reread = Some(now);
         }
         may
     }
-}
 
-impl Registry {
     /// Returns the key in the store. If there is none, it becomes the one that this process knows, or a new one.
     ///
     /// # Errors
     /// Those of the store; `InternalError` if the key cannot be used.
-    pub(super) async fn signing_key(&self) -> Result<Arc<SigningKey>, ApiError> {
-        let stored = match self.store().get(keys::TOKEN_KEY).await? {
+    pub(crate) async fn signing_key(&self) -> Result<Arc<SigningKey>, ApiError> {
+        let stored = match self.store.get(keys::TOKEN_KEY).await? {
             Some(entry) => entry.value,
             None => self.create_key().await?,
         };
-        self.token_keys.add(stored)
+        self.add(stored)
     }
 
     async fn create_key(&self) -> Result<Bytes, ApiError> {
-        let key = match self.token_keys.current() {
+        let key = match self.current() {
             Some(known) => known,
             None => SigningKey::generate().map_err(internal)?.into(),
         };
         let write = Write::create(keys::TOKEN_KEY, key.clone());
-        match self.store().commit(write).await {
+        match self.store.commit(write).await {
             Ok(_) => Ok(key),
             // Another gateway was first.
             Err(store::Error::Conflict {
@@ -118,8 +126,8 @@ impl Registry {
         &self,
         token: &str,
     ) -> Result<Option<T>, ApiError> {
-        let known = self.token_keys.verify(token);
-        if known.is_some() || !self.token_keys.may_reread() {
+        let known = self.verify(token);
+        if known.is_some() || !self.may_reread() {
             return Ok(known);
         }
         Ok(self.signing_key().await?.verify(token))
@@ -130,15 +138,15 @@ impl Registry {
     /// # Errors
     /// As [`Self::signing_key`].
     pub(crate) async fn key_set(&self) -> Result<Value, ApiError> {
-        if self.token_keys.may_reread() {
+        if self.may_reread() {
             self.signing_key().await?;
         }
-        let known = self.token_keys.0.lock();
+        let known = self.known.lock();
         let keys = known.keys.iter().rev().map(|key| key.key.web_key());
         Ok(json!({ "keys": keys.collect::<Vec<_>>() }))
     }
 }
 
-pub(super) fn internal(error: jwt::Error) -> ApiError {
+pub(crate) fn internal(error: jwt::Error) -> ApiError {
     ApiError::new(Reason::InternalError, error.to_string())
 }

@@ -48,14 +48,14 @@ pub(crate) enum Rule<'a> {
 
 /// Decides which addresses the gateway connects to.
 #[derive(Clone, Debug, Default)]
-pub struct Peers {
+pub struct DialPolicy {
     etcd_ports: BTreeSet<u16>,
     own_port: Option<u16>,
     /// The file with the key of agents; empty for none.
     agent_secret_file: PathBuf,
 }
 
-impl Peers {
+impl DialPolicy {
     /// Returns those of a gateway at this port, with etcd at these ports: neither is called, whatever an object names.
     pub fn except(etcd_ports: impl IntoIterator<Item = u16>, own_port: u16) -> Self {
         Self {
@@ -200,8 +200,8 @@ mod tests {
     ];
 
     fn check(rule: Rule<'_>, address: &str) -> bool {
-        let peers = Peers::except([2379], 6443);
-        peers.check(rule, address.parse().unwrap()).is_ok()
+        let policy = DialPolicy::except([2379], 6443);
+        policy.check(rule, address.parse().unwrap()).is_ok()
     }
 
     /// Checks F29 and DG22.
@@ -260,8 +260,8 @@ mod tests {
     async fn an_agent_is_connected_to_only_where_it_has_proven_to_be() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
-        let peers = Peers::default().with_agent_secret(path.clone());
-        assert!(peers.agent_key().is_err());
+        let policy = DialPolicy::default().with_agent_secret(path.clone());
+        assert!(policy.agent_key().is_err());
         let key = Key::read_or_create(&path).unwrap();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -269,7 +269,7 @@ mod tests {
         let own = proof("n", address);
         let connect = async |node, proof: &str| {
             let key = &key;
-            let stream = peers.connect(Rule::Agent { node, proof, key }, address);
+            let stream = policy.connect(Rule::Agent { node, proof, key }, address);
             stream.await.map_err(|error| error.kind())
         };
         assert!(connect("n", &own).await.is_ok());
@@ -283,14 +283,14 @@ mod tests {
     /// Checks F29.
     #[tokio::test]
     async fn a_host_name_is_checked_by_its_address() {
-        let peers = Peers::except([2379], 6443);
-        assert!(peers.replica("localhost", 8080).await.is_ok());
-        assert!(peers.replica("localhost", 2379).await.is_err());
-        let error = peers.replica("169.254.169.254", 80).await.unwrap_err();
+        let policy = DialPolicy::except([2379], 6443);
+        assert!(policy.replica("localhost", 8080).await.is_ok());
+        assert!(policy.replica("localhost", 2379).await.is_err());
+        let error = policy.replica("169.254.169.254", 80).await.unwrap_err();
         assert!(
             error.contains("neither a loopback nor a private"),
             "{error}"
         );
-        assert!(peers.replica("", 80).await.is_err());
+        assert!(policy.replica("", 80).await.is_err());
     }
 }

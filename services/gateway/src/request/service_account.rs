@@ -1,0 +1,255 @@
+//! Tokens of ServiceAccounts, which requests and TokenReviews have verified: their claims, and what makes them invalid.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use setpoint_codec::kind_of;
+use setpoint_kinds::Identity;
+use setpoint_kinds::identity::AUTHENTICATED;
+use setpoint_model::Key;
+use setpoint_model::time::seconds_after;
+use setpoint_proto::Resource;
+use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
+use setpoint_store::Store;
+use setpoint_store::cache::{AtLeast, Cache};
+
+use super::TokenKeys;
+pub(crate) use super::token_keys::internal;
+
+/// The issuer of all tokens, and their default audience.
+pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// The tolerated clock skew in seconds; also how long a token outlives the deletion of an object that it is bound to.
+const LEEWAY: i64 = 60;
+
+/// The claims of a token.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Claims {
+    pub(crate) iss: String,
+    pub(crate) sub: String,
+    pub(crate) aud: Vec<String>,
+    pub(crate) exp: i64,
+    pub(crate) iat: i64,
+    pub(crate) nbf: i64,
+    pub(crate) jti: String,
+    #[serde(rename = "kubernetes.io")]
+    pub(crate) bound: Bound,
+}
+
+/// The objects that a token is bound to: it is invalid without them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Bound {
+    pub(crate) namespace: String,
+    pub(crate) serviceaccount: Reference,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pod: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) secret: Option<Reference>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node: Option<Reference>,
+}
+
+/// One of those objects.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Reference {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) uid: String,
+}
+
+/// A token that is valid.
+pub(crate) struct Verified {
+    pub(crate) user: Identity,
+    /// The audiences that both the token and the verifier named.
+    pub(crate) audiences: Vec<String>,
+}
+
+/// The groups of a ServiceAccount.
+pub(crate) fn groups(namespace: &str) -> Vec<String> {
+    vec![
+        "system:serviceaccounts".into(),
+        format!("system:serviceaccounts:{namespace}"),
+    ]
+}
+
+/// Verifies tokens, with the keys that sign them.
+pub(crate) struct Tokens {
+    pub(crate) keys: TokenKeys,
+    cache: Cache,
+}
+
+impl Tokens {
+    /// Returns the tokens of a cluster; `cache` is the cache of the store.
+    pub(crate) fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
+        let keys = TokenKeys::new(store);
+        Self { keys, cache }
+    }
+
+    /// Verifies a token: its signature, its time, one of the audiences, and that what it is bound to still exists. `at`
+    /// is the least revision at which it must have existed.
+    ///
+    /// # Errors
+    /// Why it is not valid.
+    pub(crate) async fn verify(
+        &self,
+        token: &str,
+        audiences: &[String],
+        at: AtLeast,
+    ) -> Result<Verified, String> {
+        const INVALID: &str = "invalid bearer token";
+        let claims = self.keys.claims_of(token).await;
+        let claims: Option<Claims> = claims.map_err(|error| error.message)?;
+        let claims = claims.ok_or(INVALID)?;
+        let refuse = |why: String| format!("[{INVALID}, {why}]");
+        if claims.iss != ISSUER {
+            return Err(INVALID.into());
+        }
+        let common = claims.aud.iter().filter(|one| audiences.contains(one));
+        let common: Vec<String> = common.cloned().collect();
+        if common.is_empty() {
+            let why = format!(
+                "token audiences {:?} is invalid for the target audiences {audiences:?}",
+                claims.aud
+            );
+            return Err(refuse(why));
+        }
+        check_time(&claims, Timestamp::now().as_second()).map_err(refuse)?;
+        let mut bound = self.check_bound(&claims.bound, at).await;
+        // The cache may not have an object yet that was just created.
+        if bound.is_err() && at != AtLeast::Newest {
+            bound = self.check_bound(&claims.bound, AtLeast::Newest).await;
+        }
+        bound.map_err(refuse)?;
+        Ok(Verified {
+            user: user(&claims),
+            audiences: common,
+        })
+    }
+
+    /// Checks that the account of a token and the objects that it is bound to exist, and are the same.
+    async fn check_bound(&self, bound: &Bound, at: AtLeast) -> Result<(), String> {
+        let namespace = bound.namespace.as_str();
+        self.check_reference::<ServiceAccount>(namespace, &bound.serviceaccount, at)
+            .await?;
+        if let Some(secret) = &bound.secret {
+            self.check_reference::<Secret>(namespace, secret, at)
+                .await?;
+        }
+        if let Some(pod) = &bound.pod {
+            return self.check_reference::<Pod>(namespace, pod, at).await;
+        }
+        match &bound.node {
+            Some(node) => self.check_reference::<Node>("", node, at).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn check_reference<T: Resource>(
+        &self,
+        namespace: &str,
+        to: &Reference,
+        at: AtLeast,
+    ) -> Result<(), String> {
+        let kind = kind_of::<T>();
+        let key = Key::new(namespace, &to.name);
+        let found = self.cache.get(kind, &key, at).await;
+        let found = found.map_err(|error| error.message)?;
+        let Some(found) = found else {
+            return Err("service account token has been invalidated".into());
+        };
+        let object = found.decode().map_err(|error| error.to_string())?;
+        let meta = object.meta();
+        if meta.uid != to.uid {
+            let name = T::KIND;
+            return Err(format!(
+                "{name} UID ({}) does not match claim ({})",
+                meta.uid, to.uid
+            ));
+        }
+        let deleted = meta.deletion_timestamp.and_then(|time| time.timestamp());
+        let long_ago = seconds_after(Timestamp::now(), -LEEWAY);
+        match deleted.is_some_and(|deleted| deleted < long_ago) {
+            true => Err("service account token has been invalidated".into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Reference {
+    /// Returns the reference to an object.
+    pub(crate) fn to(object: &impl Resource) -> Self {
+        Self {
+            name: object.meta().name.clone(),
+            uid: object.meta().uid.clone(),
+        }
+    }
+}
+
+/// Returns the name of the user of a token that is bound to these objects.
+pub(crate) fn username(bound: &Bound) -> String {
+    format!(
+        "system:serviceaccount:{}:{}",
+        bound.namespace, bound.serviceaccount.name
+    )
+}
+
+fn check_time(claims: &Claims, now: i64) -> Result<(), String> {
+    let problem = if claims.exp.saturating_add(LEEWAY) < now {
+        "service account token has expired"
+    } else if claims.nbf.saturating_sub(LEEWAY) > now {
+        "service account token is not valid yet"
+    } else if claims.iat.saturating_sub(LEEWAY) > now {
+        "service account token is issued in the future"
+    } else {
+        return Ok(());
+    };
+    Err(problem.into())
+}
+
+/// Returns the user that a valid token identifies.
+fn user(claims: &Claims) -> Identity {
+    let bound = &claims.bound;
+    let mut groups = groups(&bound.namespace);
+    groups.push(AUTHENTICATED.into());
+    let attribute = |name: &str, value: &str| {
+        let name = format!("authentication.kubernetes.io/{name}");
+        (!value.is_empty()).then(|| (name, vec![value.to_owned()]))
+    };
+    let of = |kind: &str, to: Option<&Reference>| {
+        let to = to.cloned().unwrap_or_default();
+        [
+            attribute(&format!("{kind}-name"), &to.name),
+            attribute(&format!("{kind}-uid"), &to.uid),
+        ]
+    };
+    let id = attribute("credential-id", &format!("JTI={}", claims.jti));
+    let extra = of("pod", bound.pod.as_ref()).into_iter();
+    let extra = extra.chain(of("node", bound.node.as_ref())).chain([id]);
+    Identity {
+        name: username(bound),
+        uid: bound.serviceaccount.uid.clone(),
+        groups,
+        extra: extra.flatten().collect::<BTreeMap<_, _>>(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_valid_from_its_issue_to_its_expiry() {
+        let claims = Claims {
+            exp: 1_000,
+            nbf: 400,
+            iat: 400,
+            ..Default::default()
+        };
+        for now in [340, 400, 1_000, 1_060] {
+            assert_eq!(check_time(&claims, now), Ok(()), "{now}");
+        }
+        assert!(check_time(&claims, 339).is_err());
+        assert!(check_time(&claims, 1_061).is_err());
+    }
+}
