@@ -113,8 +113,11 @@ impl Gateway {
         let kind = kind_of::<T>();
         let object = object(kind, name, fields);
         let context = RequestContext::default().by("test");
-        let created = self.registry.create(&context, &target(kind, ""), object);
-        created.await.unwrap();
+        let created = self
+            .registry
+            .create(&context, &target(kind, ""), object)
+            .await;
+        created.unwrap();
     }
 
     /// A policy sets a label, and another one denies objects with the key `deny`.
