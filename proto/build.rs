@@ -349,7 +349,15 @@ fn resource(
         _ => (format!("{group}/{version}"), format!("{plural}.{group}")),
     };
     format!(
-        "impl crate::Resource for {} {{\n    type Status = {};\n    const KIND: &'static str = {:?};\n    const API_VERSION: &'static str = {api_version:?};\n    const RESOURCE: &'static str = {resource:?};\n    const TYPE_URL: &'static str = \"type.googleapis.com/{}\";\n    fn meta(&self) -> &crate::meta::ObjectMeta {{\n        &self.metadata\n    }}\n    fn meta_mut(&mut self) -> &mut crate::meta::ObjectMeta {{\n        &mut self.metadata\n    }}\n{}}}\n",
+        "impl crate::Resource for {} {{\n\
+         type Status = {};\n\
+         const KIND: &'static str = {:?};\n\
+         const API_VERSION: &'static str = {api_version:?};\n\
+         const RESOURCE: &'static str = {resource:?};\n\
+         const TYPE_URL: &'static str = \"type.googleapis.com/{}\";\n\
+         fn meta(&self) -> &crate::meta::ObjectMeta {{ &self.metadata }}\n\
+         fn meta_mut(&mut self) -> &mut crate::meta::ObjectMeta {{ &mut self.metadata }}\n\
+         {}}}\n",
         path.replace("$crate", "crate"),
         status(message),
         message.name(),
@@ -372,7 +380,7 @@ fn set_status(pool: &DescriptorPool, message: &MessageDescriptor) -> String {
         Some(_) => "self.status = Some(status);",
         None => "match status {}",
     };
-    format!("    fn set_status(&mut self, status: Self::Status) {{\n        {set}\n    }}\n")
+    format!("fn set_status(&mut self, status: Self::Status) {{ {set} }}\n")
 }
 
 fn status_field(message: &MessageDescriptor) -> Option<FieldDescriptor> {

@@ -1,6 +1,7 @@
 //! The allowed dependencies between the crates of this workspace, and what its documents name.
 
 mod documents;
+mod line_lengths;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

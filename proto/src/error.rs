@@ -73,14 +73,14 @@ pub struct ApiError {
     /// `metadata.continue` of the `Status`: the token with which an expired list can be continued at the newest revision.
     pub continue_token: Option<Box<str>>,
     /// The code and the reason of the `Status` where they are not those of `reason`: a webhook chooses them freely.
-    pub verdict: Option<Box<Verdict>>,
+    pub status_override: Option<Box<StatusOverride>>,
     /// Warnings for the client.
     pub warnings: Vec<String>,
 }
 
-/// The code and the reason that an admission webhook denied a request with.
+/// The code and the reason of a `Status`, where they are not those of a [`Reason`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct StatusOverride {
     /// The HTTP status.
     pub code: u16,
     /// The reason; may be empty.
@@ -95,14 +95,14 @@ impl ApiError {
             message: message.into(),
             details: None,
             continue_token: None,
-            verdict: None,
+            status_override: None,
             warnings: Vec::new(),
         }
     }
 
     /// Returns the HTTP status.
     pub fn code(&self) -> u16 {
-        let chosen = self.verdict.as_ref().map(|verdict| verdict.code);
+        let chosen = self.status_override.as_ref().map(|status| status.code);
         chosen.unwrap_or_else(|| self.reason.http())
     }
 
@@ -140,8 +140,8 @@ impl ApiError {
             },
             status: "Failure".into(),
             message: self.message.clone(),
-            reason: match &self.verdict {
-                Some(verdict) => verdict.reason.clone(),
+            reason: match &self.status_override {
+                Some(status_override) => status_override.reason.clone(),
                 None => self.reason.name().into(),
             },
             details: self.details.as_deref().cloned(),
@@ -220,9 +220,9 @@ impl From<Status> for ApiError {
             message: status.message().to_owned(),
             details: sent.details.map(Box::new),
             continue_token: (!token.is_empty()).then(|| token.into()),
-            verdict: is_chosen.then(|| {
+            status_override: is_chosen.then(|| {
                 let reason = sent.reason;
-                Box::new(Verdict { code, reason })
+                Box::new(StatusOverride { code, reason })
             }),
             warnings: Vec::new(),
         }
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn the_verdict_of_a_webhook_round_trips_through_a_grpc_status() {
         let mut sent = ApiError::new(Reason::BadRequest, "no tea");
-        sent.verdict = Some(Box::new(Verdict {
+        sent.status_override = Some(Box::new(StatusOverride {
             code: 418,
             reason: String::new(),
         }));

@@ -31,7 +31,7 @@ mod kinds {
 }
 
 pub use any::Any;
-pub use error::{ApiError, FENCED, NAMESPACE_TERMINATING, Reason, Retry, Verdict};
+pub use error::{ApiError, FENCED, NAMESPACE_TERMINATING, Reason, Retry, StatusOverride};
 pub use kinds::SCALARS;
 #[doc(hidden)]
 pub use messages::k8s;

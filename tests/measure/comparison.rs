@@ -1,8 +1,8 @@
 //! Measures several builds in turn, so that whatever else the machine does meets all of them alike.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 use serde::Serialize;
@@ -29,7 +29,7 @@ impl Comparison {
     /// `arguments` measures one build once.
     pub fn measure(
         programs: &[PathBuf],
-        rounds: usize,
+        rounds: u32,
         arguments: &[String],
     ) -> anyhow::Result<Self> {
         let mut comparison = Self {
@@ -67,7 +67,7 @@ impl Comparison {
 }
 
 /// Measures one build once.
-fn run(programs: &PathBuf, arguments: &[String]) -> anyhow::Result<Report> {
+fn run(programs: &Path, arguments: &[String]) -> anyhow::Result<Report> {
     let programs = programs.canonicalize();
     let programs = programs.context("the folder of programs does not exist")?;
     let output = tempfile::NamedTempFile::new()?;
@@ -76,7 +76,7 @@ fn run(programs: &PathBuf, arguments: &[String]) -> anyhow::Result<Report> {
         .arg("--output")
         .arg(output.path())
         .env("SETPOINT_PROGRAMS", programs)
-        .stdout(std::process::Stdio::null())
+        .stdout(Stdio::null())
         .status()?;
     anyhow::ensure!(status.success(), "the measurement fails: {status}");
     Ok(serde_json::from_slice(&std::fs::read(output.path())?)?)

@@ -44,8 +44,8 @@ struct Options {
     #[arg(long)]
     programs: Vec<PathBuf>,
     /// Number of measurements of each build if `--programs` is given.
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
 }
 
 impl Options {

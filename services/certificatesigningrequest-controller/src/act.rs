@@ -96,9 +96,9 @@ async fn sign(
     request: &Request,
 ) -> Result<Receipt, ApiError> {
     let authority = Authority::load(client, settings).await?;
-    let asked = view.spec.expiration_seconds;
-    let asked = asked.and_then(|seconds| u64::try_from(seconds).ok());
-    let valid = asked.map_or(settings.duration, Duration::from_secs);
+    let requested = view.spec.expiration_seconds;
+    let requested = requested.and_then(|seconds| u64::try_from(seconds).ok());
+    let valid = requested.map_or(settings.duration, Duration::from_secs);
     let valid = valid.min(settings.duration).max(Signing::SHORTEST);
     let certificate = authority.sign(request, &view.spec.usages, valid, Timestamp::now());
     let certificate =

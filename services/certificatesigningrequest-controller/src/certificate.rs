@@ -117,15 +117,15 @@ impl Authority {
     }
 
     fn extensions(&self, request: &Request, usages: &[String], writer: &mut DERWriterSeq<'_>) {
-        let asked = |name: &str| usages.iter().any(|usage| usage == name);
-        let bits = KEY_USAGES.iter().filter(|(name, _)| asked(name));
+        let requests = |name: &str| usages.iter().any(|usage| usage == name);
+        let bits = KEY_USAGES.iter().filter(|(name, _)| requests(name));
         let bits: Vec<_> = bits.map(|(_, bit)| *bit).collect();
         if !bits.is_empty() {
             extension(writer.next(), KEY_USAGE, true, &key_usage(&bits));
         }
         let mut purposes: Vec<&[u64]> = Vec::new();
         for (name, purpose) in PURPOSES {
-            if asked(name) && !purposes.contains(&purpose) {
+            if requests(name) && !purposes.contains(&purpose) {
                 purposes.push(purpose);
             }
         }

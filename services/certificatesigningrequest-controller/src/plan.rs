@@ -17,7 +17,7 @@ pub struct World {
     pub now: Timestamp,
 }
 
-/// One write.
+/// A write of the request, which must be the version that was observed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Approve the request, if its user is allowed to get certificates of nodes, or of itself.

@@ -12,8 +12,8 @@ use setpoint_host::settings::first_broken;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Signing {
-    /// File with the certificate of the CA that signs certificates; empty for one that is made once and kept in the Secret
-    /// setpoint-system/cluster-signer.
+    /// File with the certificate of the CA that signs certificates; empty for one that is made once and kept in the
+    /// Secret setpoint-system/cluster-signer.
     pub ca_certificate: PathBuf,
     /// File with the private key of that CA (PKCS #8).
     pub ca_key: PathBuf,

@@ -60,7 +60,7 @@ impl RequestView {
             && self.condition("Failed").is_none()
     }
 
-    /// Returns whether nobody has decided on it.
+    /// Returns whether it is neither approved nor denied.
     pub fn is_pending(&self) -> bool {
         !self.is_issued
             && ["Approved", "Denied", "Failed"]

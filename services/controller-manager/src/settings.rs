@@ -16,10 +16,10 @@ const ALL: &str = "*";
 pub struct Choice {
     /// Controllers to run, for example `deployment,replicaset`; * for all, `*,-deployment` for all but one.
     ///
-    /// As the flag of this name of kube-controller-manager. The controllers: certificatesigningrequest, cronjob, daemonset,
-    /// deployment, disruption, endpointslice, garbage-collector, horizontalpodautoscaler, job, namespace, node-lifecycle,
-    /// taint-eviction, persistentvolumeclaim, persistentvolume, podgc, replicaset, replication, resourcequota, serviceaccount,
-    /// root-ca-certificate-publisher, statefulset.
+    /// As the flag of this name of kube-controller-manager. The controllers: certificatesigningrequest, cronjob,
+    /// daemonset, deployment, disruption, endpointslice, garbage-collector, horizontalpodautoscaler, job, namespace,
+    /// node-lifecycle, taint-eviction, persistentvolumeclaim, persistentvolume, podgc, replicaset, replication,
+    /// resourcequota, serviceaccount, root-ca-certificate-publisher, statefulset.
     pub controllers: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ fn table(hosted: &dyn AnyHosted) -> String {
 mod tests {
     use std::path::Path;
 
-    use expect_test::{expect, expect_file};
+    use expect_test::expect_file;
     use setpoint_controller::runtime;
     use setpoint_host::Settings as _;
     use setpoint_host::settings::template;
@@ -166,7 +166,17 @@ mod tests {
                 found.push(short(*hosted));
             }
         }
-        expect!["cronjob daemonset deployment disruption endpointslice horizontalpodautoscaler job replicaset statefulset"]
-            .assert_eq(&found.join(" "));
+        let expected = [
+            "cronjob",
+            "daemonset",
+            "deployment",
+            "disruption",
+            "endpointslice",
+            "horizontalpodautoscaler",
+            "job",
+            "replicaset",
+            "statefulset",
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -5,8 +5,8 @@
 
 mod act;
 mod cronjob;
+mod events;
 mod job;
-mod note;
 mod plan;
 mod reconciler;
 mod schedules;
@@ -15,8 +15,8 @@ mod ticks;
 mod world;
 
 pub use cronjob::{CronJobView, Policy};
+pub use events::Note;
 pub use job::{JobView, Outcome};
-pub use note::Note;
 pub use plan::{Action, BURST, plan};
 pub use reconciler::{CONTROLLER, CronJobs};
 pub use schedules::Schedules;

@@ -5,21 +5,21 @@
 
 mod act;
 mod backoff;
-mod manage;
 mod node;
+mod nodes;
 mod plan;
 mod reconciler;
 mod revisions;
-mod roll;
+mod rolling;
 mod set;
-mod sites;
 mod status;
+mod sync;
 mod world;
 
 pub use backoff::{Backoff, LONGEST as LONGEST_BACKOFF};
 pub use node::NodeView;
 pub use plan::{Action, BURST, Found, plan};
 pub use reconciler::{CONTROLLER, DaemonSets, Informers};
-pub use set::{DaemonSetView, Strategy, Verdict};
+pub use set::{DaemonSetView, Placement, Strategy};
 pub use status::status;
 pub use world::World;

@@ -9,7 +9,7 @@ use setpoint_workload::history::Write;
 use setpoint_workload::{PodView, unused_name};
 
 use crate::World;
-use crate::sites::Sites;
+use crate::nodes::Nodes;
 
 /// The maximum number of creates, and of deletes, of one reconcile; upstream's.
 pub const BURST: usize = 250;
@@ -70,7 +70,7 @@ impl Action {
 /// Returns the actions of the first of these stages that has any.
 ///
 /// ```text
-/// claim ─▶ record the template ─▶ manage: one Pod a node ─▶ roll ─▶ clean up old revisions
+/// claim ─▶ record the template ─▶ sync: one Pod a node ─▶ roll ─▶ clean up old revisions
 /// ```
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
@@ -79,16 +79,16 @@ pub fn plan(world: &World) -> Plan<Action> {
     }
     claim(world, &mut plan);
     if plan.is_empty() {
-        let sites = Sites::of(world);
-        let stages: [fn(&Sites<'_>, &mut Plan<Action>); 4] = [
-            |sites, plan| sites.revisions.advance(plan),
-            |sites, plan| sites.manage(plan),
-            |sites, plan| sites.roll(plan),
-            |sites, plan| sites.revisions.clean_up(plan),
+        let nodes = Nodes::of(world);
+        let stages: [fn(&Nodes<'_>, &mut Plan<Action>); 4] = [
+            |nodes, plan| nodes.revisions.advance(plan),
+            |nodes, plan| nodes.sync(plan),
+            |nodes, plan| nodes.roll(plan),
+            |nodes, plan| nodes.revisions.clean_up(plan),
         ];
         for stage in stages {
             if plan.is_empty() {
-                stage(&sites, &mut plan);
+                stage(&nodes, &mut plan);
             }
         }
     }
@@ -129,10 +129,10 @@ impl<'a> Changes<'a> {
     }
 
     /// Adds the changes to the plan, deletes first: creates may exceed a quota, and then no further step is started.
-    pub fn add_to(self, plan: &mut Plan<Action>, sites: &Sites<'_>) {
-        let Sites {
+    pub fn add_to(self, plan: &mut Plan<Action>, nodes: &Nodes<'_>) {
+        let Nodes {
             world, revisions, ..
-        } = sites;
+        } = nodes;
         plan.steps.extend(self.deletes.into_iter().take(BURST));
         let used = world.pods.iter().map(|pod| pod.meta.key.name.clone());
         let mut used: HashSet<_> = used.collect();

@@ -75,8 +75,8 @@ impl Informers {
 fn concerned(sets: &Reader<DaemonSetView>, delta: &Delta<NodeView>) -> Vec<Key> {
     let mut keys = Vec::new();
     sets.for_each(|set, _| {
-        let verdict = |node: &Option<Arc<_>>| node.as_deref().map(|node| set.verdict(node));
-        if verdict(&delta.old) != verdict(&delta.new) {
+        let placement = |node: &Option<Arc<_>>| node.as_deref().map(|node| set.placement(node));
+        if placement(&delta.old) != placement(&delta.new) {
             keys.push(set.meta.key.clone());
         }
     });

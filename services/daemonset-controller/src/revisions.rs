@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use setpoint_controller::Plan;
 use setpoint_model::Target;
 use setpoint_model::labels::Lookup as _;
-use setpoint_workload::history::{Change, HASH_LABEL, History, Write};
+use setpoint_workload::history::{HASH_LABEL, History, RevisionChange, Write};
 use setpoint_workload::{PodView, RevisionView};
 
 use crate::{Action, World};
@@ -18,7 +18,7 @@ pub(crate) const GENERATION_LABEL: &str = "pod-template-generation";
 pub(crate) struct Revisions<'a> {
     world: &'a World,
     history: History<'a>,
-    change: Change<'a>,
+    change: RevisionChange<'a>,
     generation: Option<String>,
 }
 
@@ -36,12 +36,12 @@ impl<'a> Revisions<'a> {
 
     /// Returns whether the newest revision is that of the template.
     pub fn are_current(&self) -> bool {
-        matches!(self.change, Change::Unchanged(_))
+        matches!(self.change, RevisionChange::Unchanged(_))
     }
 
     /// Returns whether the template has no revision yet.
     pub fn is_missing(&self) -> bool {
-        matches!(self.change, Change::Create(_))
+        matches!(self.change, RevisionChange::Create(_))
     }
 
     /// Returns the hash of the template's revision, which it may be about to get.
@@ -95,8 +95,10 @@ impl<'a> Revisions<'a> {
 
     fn current(&self) -> Option<&'a RevisionView> {
         match self.change {
-            Change::Unchanged(revision) | Change::Renumber(revision, _) => Some(revision),
-            Change::Create(_) => None,
+            RevisionChange::Unchanged(revision) | RevisionChange::Renumber(revision, _) => {
+                Some(revision)
+            }
+            RevisionChange::Create(_) => None,
         }
     }
 }

@@ -68,7 +68,7 @@ pub enum Strategy {
 
 /// Whether a DaemonSet runs on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Placement {
     /// It should run on the node.
     Run,
     /// A Pod on the node may stay, but none is created: a taint with the effect NoSchedule is not tolerated.
@@ -166,19 +166,19 @@ impl DaemonSetView {
     }
 
     /// Returns whether the set runs on a node.
-    pub fn verdict(&self, node: &NodeView) -> Verdict {
+    pub fn placement(&self, node: &NodeView) -> Placement {
         let spec = &self.template.spec;
         let named = spec.node_name.is_empty() || spec.node_name == node.name();
         let (terms, labels) = (placement::required_terms(spec), &node.meta.labels);
         if !named || !placement::is_wanted(&spec.node_selector, terms, node.name(), labels) {
-            return Verdict::Leave;
+            return Placement::Leave;
         }
         let taints = node.taints.iter();
         let mut untolerated = taints.filter(|taint| !tolerates(&spec.tolerations, taint));
         match untolerated.next() {
-            None => Verdict::Run,
-            Some(taint) if executes(taint) || untolerated.any(executes) => Verdict::Leave,
-            Some(_) => Verdict::Stay,
+            None => Placement::Run,
+            Some(taint) if executes(taint) || untolerated.any(executes) => Placement::Leave,
+            Some(_) => Placement::Stay,
         }
     }
 }

@@ -5,7 +5,7 @@ use setpoint_controller::Outcome;
 use setpoint_proto::apps::DaemonSetStatus;
 use setpoint_workload::{PodView, count};
 
-use crate::sites::{Site, Sites};
+use crate::nodes::{NodePods, Nodes};
 use crate::{Action, World};
 
 /// Returns the status that must be written; `None` if it has not changed.
@@ -17,17 +17,17 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<DaemonSetStatu
     if set.meta.deleting || set.selector.is_empty() {
         return None;
     }
-    let sites = Sites::of(world);
+    let nodes = Nodes::of(world);
     let former = &set.status;
     let status = DaemonSetStatus {
         // Nothing was done for the generation if its template could not be recorded.
-        observed_generation: match outcome.failed.is_some() && !sites.revisions.are_current() {
+        observed_generation: match outcome.failed.is_some() && !nodes.revisions.are_current() {
             true => former.observed_generation,
             false => set.meta.generation,
         },
-        collision_count: collision_count(&sites),
+        collision_count: collision_count(&nodes),
         conditions: former.conditions.clone(),
-        ..counts(&sites)
+        ..counts(&nodes)
     };
     let acted = outcome.failed.is_none() && outcome.done > 0;
     let is_changed = match acted {
@@ -46,18 +46,19 @@ fn without_progress(status: &DaemonSetStatus) -> DaemonSetStatus {
 }
 
 /// Returns the counts. Of each node that should run the set, the Pod that counts is the first: the old one during a surge.
-fn counts(sites: &Sites<'_>) -> DaemonSetStatus {
-    let Sites {
+fn counts(nodes: &Nodes<'_>) -> DaemonSetStatus {
+    let Nodes {
         world, revisions, ..
-    } = sites;
-    let all = |of: &dyn Fn(&Site<'_>) -> bool| count(sites.iter().filter(|it| of(it)));
+    } = nodes;
+    let all = |of: &dyn Fn(&NodePods<'_>) -> bool| count(nodes.iter().filter(|it| of(it)));
     let pods = |of: &dyn Fn(&PodView) -> bool| {
-        all(&|site| site.should_run() && site.pods.first().is_some_and(|pod| of(pod)))
+        all(&|on_node| on_node.should_run() && on_node.pods.first().is_some_and(|pod| of(pod)))
     };
-    let desired = all(&|site| site.should_run());
+    let desired = all(&|on_node| on_node.should_run());
     let available = pods(&|pod| world.is_available(pod));
-    let is_misplaced =
-        |site: &Site<'_>| site.verdict.is_some() && !site.should_run() && !site.pods.is_empty();
+    let is_misplaced = |on_node: &NodePods<'_>| {
+        on_node.placement.is_some() && !on_node.should_run() && !on_node.pods.is_empty()
+    };
     DaemonSetStatus {
         desired_number_scheduled: desired,
         current_number_scheduled: pods(&|_| true),
@@ -71,10 +72,10 @@ fn counts(sites: &Sites<'_>) -> DaemonSetStatus {
 }
 
 /// Returns the collision count with which the template's revision got its name.
-fn collision_count(sites: &Sites<'_>) -> Option<i32> {
-    let Sites {
+fn collision_count(nodes: &Nodes<'_>) -> Option<i32> {
+    let Nodes {
         world, revisions, ..
-    } = sites;
+    } = nodes;
     let (known, needed) = (
         world.set.status.collision_count,
         world.revision_name.collisions,

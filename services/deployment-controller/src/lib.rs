@@ -4,6 +4,7 @@
 //! `maxSurge`, and the old ones down within `maxUnavailable`.
 
 mod act;
+mod action;
 mod annotations;
 mod deployment;
 mod plan;
@@ -17,8 +18,9 @@ mod set;
 mod status;
 mod world;
 
+pub use action::Action;
 pub use deployment::{DeploymentView, Strategy};
-pub use plan::{Action, plan};
+pub use plan::plan;
 pub use reconciler::{CONTROLLER, Deployments};
 pub use set::ReplicaSetView;
 pub use status::{revision, status};

@@ -10,7 +10,6 @@ use setpoint_proto::apps::{DeploymentCondition, DeploymentStatus};
 use setpoint_proto::{ApiError, Reason, Retry};
 
 use crate::replica_sets::ReplicaSets;
-use crate::status::counts;
 use crate::{Action, DeploymentView, ReplicaSetView, World};
 
 const AVAILABLE: &str = "Available";
@@ -36,7 +35,7 @@ struct NewCondition {
 
 /// Returns whether all Pods have the current template and the desired number of them is available.
 pub(crate) fn is_complete(sets: &ReplicaSets<'_>) -> bool {
-    has_all_replicas(sets.deployment, &counts(sets))
+    has_all_replicas(sets.deployment, &sets.counts())
 }
 
 /// Returns the time left until the progress deadline; `None` if the rollout has ended or is late already.

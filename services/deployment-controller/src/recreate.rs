@@ -3,7 +3,7 @@
 
 use setpoint_controller::Plan;
 
-use crate::plan::{create, scale};
+use crate::action::{create, scale};
 use crate::replica_sets::ReplicaSets;
 use crate::{Action, ReplicaSetView};
 

@@ -1,6 +1,8 @@
 //! The ReplicaSets of a Deployment: the one of the current template, and the old ones.
 #![warn(clippy::arithmetic_side_effects)]
 
+use setpoint_proto::apps::DeploymentStatus;
+
 use crate::{DeploymentView, ReplicaSetView, World};
 
 /// A Deployment and the ReplicaSets that it owns.
@@ -83,5 +85,24 @@ impl<'a> ReplicaSets<'a> {
                 .is_some_and(|desired| desired != self.deployment.replicas)
         };
         self.active().any(other_size)
+    }
+
+    /// Returns the counts of Pods, without conditions and collision count.
+    pub fn counts(&self) -> DeploymentStatus {
+        let available = self.sum(|set| set.status.available_replicas);
+        let terminating =
+            |set: &ReplicaSetView| set.status.terminating_replicas.unwrap_or_default();
+        DeploymentStatus {
+            replicas: self.sum(|set| set.status.replicas),
+            updated_replicas: self.new.map_or(0, |set| set.status.replicas),
+            ready_replicas: self.sum(|set| set.status.ready_replicas),
+            available_replicas: available,
+            unavailable_replicas: self
+                .sum(|set| set.replicas)
+                .saturating_sub(available)
+                .max(0),
+            terminating_replicas: Some(self.sum(terminating)),
+            ..Default::default()
+        }
     }
 }

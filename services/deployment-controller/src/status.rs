@@ -11,7 +11,7 @@ use crate::{Action, ReplicaSetView, World, progress};
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<DeploymentStatus> {
     let sets = ReplicaSets::of(world);
     let deployment = sets.deployment;
-    let mut status = counts(&sets);
+    let mut status = sets.counts();
     // A generation counts as observed once its actions succeeded.
     status.observed_generation = match outcome.failed {
         None => deployment.meta.generation,
@@ -33,24 +33,6 @@ pub fn revision(world: &World) -> Option<i64> {
     let new = ReplicaSets::of(world).new;
     new.map(ReplicaSetView::revision)
         .filter(|revision| *revision > 0)
-}
-
-/// Returns the counts of Pods, without conditions and collision count.
-pub(crate) fn counts(sets: &ReplicaSets<'_>) -> DeploymentStatus {
-    let available = sets.sum(|set| set.status.available_replicas);
-    let terminating = |set: &ReplicaSetView| set.status.terminating_replicas.unwrap_or_default();
-    DeploymentStatus {
-        replicas: sets.sum(|set| set.status.replicas),
-        updated_replicas: sets.new.map_or(0, |set| set.status.replicas),
-        ready_replicas: sets.sum(|set| set.status.ready_replicas),
-        available_replicas: available,
-        unavailable_replicas: sets
-            .sum(|set| set.replicas)
-            .saturating_sub(available)
-            .max(0),
-        terminating_replicas: Some(sets.sum(terminating)),
-        ..Default::default()
-    }
 }
 
 /// Returns the collision count, incremented if the name of the new set is taken.

@@ -8,6 +8,7 @@
 //! writes are owned by the Service, so the garbage collector deletes them with it. Zones and hints are not set.
 
 mod act;
+mod action;
 mod group;
 mod labels;
 mod mirror;
@@ -17,10 +18,14 @@ mod reconciler;
 mod slices;
 mod subsets;
 mod topology;
+mod world;
 
+pub use action::Action;
 pub use group::{Family, Group};
 pub use mirror::groups as mirrored;
-pub use plan::{Action, SLICE_MAX, World, plan};
+pub use plan::plan;
 pub use pods::{PodView, groups as of_pods};
 pub use reconciler::{CONTROLLER, Services};
+pub use slices::SLICE_MAX;
 pub use topology::{NodeView, Zones};
+pub use world::World;

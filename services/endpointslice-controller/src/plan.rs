@@ -1,60 +1,18 @@
 //! Plan: computes which EndpointSlices and Endpoints to write.
 
-use std::sync::Arc;
-
-use setpoint_controller::{Plan, Whole, reference};
+use setpoint_controller::{Plan, reference};
 use setpoint_model::Target;
 use setpoint_model::owner::controller_of;
 use setpoint_proto::core::{Endpoints, Service};
-use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::meta::ObjectMeta;
 
 use crate::labels::{self, FROM_ENDPOINTS, MANAGED_BY};
 use crate::slices::Wanted;
 use crate::subsets::{self, OVER_CAPACITY};
-use crate::topology::Zones;
-use crate::{PodView, mirror, pods};
+use crate::{Action, World, mirror, pods};
 
-/// The endpoints that a slice has at most, as upstream's default.
-pub const SLICE_MAX: usize = 100;
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const LAST_CHANGE: &str = "endpoints.kubernetes.io/last-change-trigger-time";
-
-/// Everything that a plan depends on.
-#[derive(Clone, Debug)]
-pub struct World {
-    /// The Service.
-    pub service: Arc<Whole<Service>>,
-    /// The Pods that it selects, in any order.
-    pub pods: Vec<Arc<PodView>>,
-    /// The zones of the nodes of these Pods.
-    pub zones: Zones,
-    /// The slices that name it, in any order.
-    pub slices: Vec<Arc<Whole<EndpointSlice>>>,
-    /// The Endpoints of its name.
-    pub endpoints: Option<Arc<Whole<Endpoints>>>,
-    /// Whether there is an Event about addresses to which the Service may not forward.
-    pub is_reported: bool,
-    /// A random number, for the names of new slices.
-    pub seed: u64,
-}
-
-/// A write of a slice or of Endpoints, or an Event about them.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Create a slice.
-    Create(Box<EndpointSlice>),
-    /// Replace a slice.
-    Update(Box<EndpointSlice>),
-    /// Delete a slice.
-    Delete(Target),
-    /// Create Endpoints.
-    CreateEndpoints(Box<Endpoints>),
-    /// Replace Endpoints.
-    UpdateEndpoints(Box<Endpoints>),
-    /// Record an Event about an address that no slice may have: a Service has no field for it.
-    Report(String),
-}
 
 /// Computes the writes. A Service of the type `ExternalName` has no endpoints, and one without a selector keeps what was written
 /// while it had one.

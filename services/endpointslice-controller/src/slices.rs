@@ -12,8 +12,10 @@ use setpoint_proto::meta::ObjectMeta;
 use setpoint_workload::unused_name;
 
 use crate::labels::MANAGED_BY;
-use crate::plan::{Action, SLICE_MAX, World};
-use crate::{Family, Group};
+use crate::{Action, Family, Group, World};
+
+/// The endpoints that a slice has at most, as upstream's default.
+pub const SLICE_MAX: usize = 100;
 
 type Slice = Arc<Whole<EndpointSlice>>;
 

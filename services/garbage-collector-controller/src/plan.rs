@@ -68,7 +68,7 @@ pub enum Live {
     },
 }
 
-/// One write.
+/// A write of an object, which must be the version that was read, or an Event about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Delete the object with this policy.
@@ -84,7 +84,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the object that it writes, or is about.
+    /// Returns the object that it writes or reports.
     pub const fn item(&self) -> &Arc<Item> {
         match self {
             Self::Delete(item, _)

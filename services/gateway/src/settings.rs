@@ -28,11 +28,11 @@ pub struct Settings {
     /// Time after its last write at which an Event is deleted.
     #[serde(with = "DurationText")]
     event_ttl: Duration,
-    /// File with the key by which gateways and agents of nodes prove themselves to each other, which agents make if it does not
-    /// exist; empty to connect to no agent.
+    /// File with the key by which gateways and agents of nodes prove themselves to each other, which agents make if it
+    /// does not exist; empty to connect to no agent.
     agent_secret_file: PathBuf,
-    /// Certificate by which other API servers (of APIServices) recognise the gateway, and its CA. Without these files, both are made
-    /// once and kept in the Secret setpoint-system/front-proxy.
+    /// Certificate by which other API servers (of APIServices) recognise the gateway, and its CA. Without these files,
+    /// both are made once and kept in the Secret setpoint-system/front-proxy.
     front_proxy: FrontProxyFiles,
     /// Reads executed concurrently; others wait. Watches and requests about Leases and Nodes do not count.
     max_requests_inflight: usize,
@@ -57,8 +57,8 @@ struct Flaps {
 /// The files of the certificate by which other API servers recognise the gateway. All are empty, or none is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 struct FrontProxyFiles {
-    /// File with the CA of the certificate by which API servers of APIServices recognise the gateway; empty for a CA and a
-    /// certificate that are made once and kept in the Secret setpoint-system/front-proxy.
+    /// File with the CA of the certificate by which API servers of APIServices recognise the gateway; empty for a CA
+    /// and a certificate that are made once and kept in the Secret setpoint-system/front-proxy.
     ca: PathBuf,
     /// File with that certificate; empty as `front_proxy.ca` is.
     certificate: PathBuf,

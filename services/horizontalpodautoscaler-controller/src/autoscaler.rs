@@ -45,7 +45,7 @@ pub struct Metric {
     /// Where it is read.
     pub source: Source,
     /// What it should be.
-    pub target: Target,
+    pub target: TargetValue,
 }
 
 /// The source of a metric.
@@ -77,7 +77,7 @@ pub enum Source {
 
 /// The target of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum TargetValue {
     /// The usage in percent of the requests.
     Utilization(i32),
     /// Thousandths.
@@ -181,7 +181,7 @@ impl Metric {
     fn of(spec: MetricSpec) -> Self {
         Self::parse(&spec).unwrap_or(Self {
             source: Source::Unknown(spec.r#type),
-            target: Target::Missing,
+            target: TargetValue::Missing,
         })
     }
 
@@ -216,7 +216,7 @@ impl Metric {
                 let external = spec.external.as_ref()?;
                 let target = average(&external.target).or_else(|| value(&external.target));
                 let source = Source::External(external.metric.clone());
-                (source, target.unwrap_or(Target::Missing))
+                (source, target.unwrap_or(TargetValue::Missing))
             }
             _ => return None,
         };
@@ -225,28 +225,28 @@ impl Metric {
 }
 
 /// Returns the target of a resource: that of the usage before that in percent.
-fn usage(target: &MetricTarget) -> Target {
-    let utilization = || target.average_utilization.map(Target::Utilization);
+fn usage(target: &MetricTarget) -> TargetValue {
+    let utilization = || target.average_utilization.map(TargetValue::Utilization);
     let target = average(target).or_else(utilization);
-    target.unwrap_or(Target::Missing)
+    target.unwrap_or(TargetValue::Missing)
 }
 
-fn of_type(target: &MetricTarget) -> Target {
+fn of_type(target: &MetricTarget) -> TargetValue {
     let target = match target.r#type.as_str() {
         "Value" => value(target),
         "AverageValue" => average(target),
         _ => None,
     };
-    target.unwrap_or(Target::Missing)
+    target.unwrap_or(TargetValue::Missing)
 }
 
-fn value(target: &MetricTarget) -> Option<Target> {
-    target.value.as_ref().map(millis).map(Target::Value)
+fn value(target: &MetricTarget) -> Option<TargetValue> {
+    target.value.as_ref().map(millis).map(TargetValue::Value)
 }
 
-fn average(target: &MetricTarget) -> Option<Target> {
+fn average(target: &MetricTarget) -> Option<TargetValue> {
     let average = target.average_value.as_ref();
-    average.map(millis).map(Target::AverageValue)
+    average.map(millis).map(TargetValue::AverageValue)
 }
 
 /// Returns a quantity in thousandths. The gateway neither accepts nor sends what is no quantity.

@@ -11,7 +11,7 @@ use setpoint_proto::autoscaling_v2::{
 use setpoint_proto::meta::Quantity;
 
 use crate::metrics::describe;
-use crate::{Metric, Reading, Samples, ScaleView, Source, Target, Usage, World};
+use crate::{Metric, Reading, Samples, ScaleView, Source, TargetValue, Usage, World};
 
 /// The replicas that the metrics ask for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub(crate) struct Failure {
     pub reason: &'static str,
     /// The message of the Event.
     pub message: String,
-    /// The error, with the metric that it is about.
+    /// The error, with its metric.
     pub error: String,
 }
 
@@ -113,7 +113,7 @@ fn propose(
             about.object(object, metric).map_err(|message| Failure {
                 reason: "FailedGetObjectMetric",
                 error: match about.target {
-                    Target::AverageValue(_) => format!(
+                    TargetValue::AverageValue(_) => format!(
                         "failed to get object metric value: failed to get {} object metric: {message}",
                         metric.name
                     ),
@@ -125,8 +125,8 @@ fn propose(
         Source::External(metric) => about.external(metric).map_err(|message| {
             let name = &metric.name;
             let inner = match about.target {
-                Target::AverageValue(_) => format!("failed to get {name} external metric: "),
-                Target::Value(_) => format!("failed to get external metric {name}: "),
+                TargetValue::AverageValue(_) => format!("failed to get {name} external metric: "),
+                TargetValue::Value(_) => format!("failed to get external metric {name}: "),
                 _ => String::new(),
             };
             Failure {
@@ -150,7 +150,7 @@ fn propose(
 struct About<'a> {
     world: &'a World,
     scale: &'a ScaleView,
-    target: Target,
+    target: TargetValue,
     reading: &'a Reading,
 }
 
@@ -182,13 +182,13 @@ impl About<'_> {
         };
         let calculator = self.world.calculator(self.scale);
         let (usage, name, percent) = match self.target {
-            Target::AverageValue(target) => {
+            TargetValue::AverageValue(target) => {
                 let usage = samples().and_then(|all| calculator.average(all, resource, target));
                 let usage =
                     usage.map_err(|error| format!("failed to get {resource} usage: {error}"))?;
                 (usage, format!("{resource} resource"), None)
             }
-            Target::Utilization(target) => {
+            TargetValue::Utilization(target) => {
                 let usage = samples()
                     .and_then(|all| calculator.utilization(all, resource, container, target));
                 let usage = usage
@@ -212,7 +212,7 @@ impl About<'_> {
 
     fn pods(&self, metric: &MetricIdentifier) -> Result<Proposal, String> {
         let name = &metric.name;
-        let Target::AverageValue(target) = self.target else {
+        let TargetValue::AverageValue(target) = self.target else {
             return Err("invalid pods metric source: no average value target was set".to_owned());
         };
         let samples = self.samples();
@@ -245,11 +245,11 @@ impl About<'_> {
         };
         let calculator = self.world.calculator(self.scale);
         let (usage, named, current) = match self.target {
-            Target::Value(target) => {
+            TargetValue::Value(target) => {
                 let usage = calculator.value(value()?, target)?;
                 (usage, format!("{kind} metric {name}"), whole_value(usage))
             }
-            Target::AverageValue(target) => {
+            TargetValue::AverageValue(target) => {
                 let usage = calculator.value_per_replica(value()?, target);
                 (usage, external_name(metric), average_value(usage))
             }
@@ -283,11 +283,11 @@ impl About<'_> {
         };
         let calculator = self.world.calculator(self.scale);
         let (usage, current) = match self.target {
-            Target::AverageValue(target) => {
+            TargetValue::AverageValue(target) => {
                 let usage = calculator.value_per_replica(value()?, target);
                 (usage, average_value(usage))
             }
-            Target::Value(target) => {
+            TargetValue::Value(target) => {
                 let usage = calculator.value(value()?, target)?;
                 (usage, whole_value(usage))
             }

@@ -25,7 +25,7 @@ mod status;
 mod world;
 
 pub use autoscaler::{
-    AutoscalerView, Behavior, Metric, Policy, PolicyKind, Rules, Select, Source, Spec, Target,
+    AutoscalerView, Behavior, Metric, Policy, PolicyKind, Rules, Select, Source, Spec, TargetValue,
 };
 pub use calculator::{Calculator, Groups, Tolerances, Usage};
 pub use decision::{Decision, Rescale, decide};

@@ -7,6 +7,7 @@ mod act;
 mod backoff;
 mod events;
 mod failure_policy;
+mod finish;
 mod indexes;
 mod job;
 mod plan;
@@ -15,7 +16,6 @@ mod reconciler;
 mod scale;
 mod status;
 mod tally;
-mod verdict;
 mod world;
 
 pub use indexes::Indexes;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use setpoint_controller::{Claim, Plan, claims};
 use setpoint_model::{Target, time};
 
+use crate::finish::{deadline_in, finish};
 use crate::pod::Failures;
 use crate::scale::scale;
 use crate::tally::{Count, Tally};
-use crate::verdict::{deadline_in, verdict};
 use crate::{JobPodView, World};
 
 /// The maximum number of creates or deletes of one reconcile, and of finalizers that it removes.
@@ -112,7 +112,7 @@ pub fn plan(world: &World) -> Plan<Action> {
     if plan.is_empty() {
         let tally = Tally::of(world);
         untrack(world, &tally, &mut plan);
-        match (world.job.ending(), verdict(world, &tally)) {
+        match (world.job.ending(), finish(world, &tally)) {
             (Some(_), _) => stop(world, &tally, &mut plan),
             (None, None) if !world.job.meta.deleting => {
                 scale(world, &tally, &mut plan);

@@ -9,9 +9,9 @@ use setpoint_model::condition::{self, FALSE, TRUE};
 use setpoint_proto::batch::{JobCondition, JobStatus, UncountedTerminatedPods};
 use setpoint_workload::{self as workload, saturate};
 
+use crate::finish::{Finish, finish};
 use crate::job::{COMPLETE, FAILED, FAILURE_TARGET, SUCCESS_CRITERIA_MET, SUSPENDED};
 use crate::tally::{Count, Tally};
-use crate::verdict::{Verdict, verdict};
 use crate::{Action, BURST, Ending, JobPodView, World};
 
 /// Returns the status that must be written; `None` if it has not changed.
@@ -23,7 +23,7 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<JobStatus> {
         return None;
     }
     let tally = Tally::of(world);
-    let verdict = verdict(world, &tally);
+    let finish = finish(world, &tally);
     let mut status = job.status.clone();
     let active = world.active().count();
     let ready = world.active().filter(|pod| pod.base.ready_since.is_some());
@@ -33,9 +33,9 @@ pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<JobStatus> {
     if !job.suspended && status.start_time.is_none() {
         status.start_time = Some(world.now.into());
     }
-    count(world, &tally, verdict.as_ref(), &mut status);
-    match &verdict {
-        Some(verdict) => end(world, verdict, &mut status),
+    count(world, &tally, finish.as_ref(), &mut status);
+    match &finish {
+        Some(finish) => end(world, finish, &mut status),
         None if !job.meta.deleting => report_suspension(world, &mut status),
         None => {}
     }
@@ -55,7 +55,7 @@ fn created(outcome: &Outcome<Action>) -> usize {
 }
 
 /// Counts the Pods whose finalizer is gone, and stores the uids of those that have ended since.
-fn count(world: &World, tally: &Tally<'_>, verdict: Option<&Verdict>, status: &mut JobStatus) {
+fn count(world: &World, tally: &Tally<'_>, finish: Option<&Finish>, status: &mut JobStatus) {
     let tracked: HashSet<_> = world.tracked().map(|pod| &*pod.base.meta.uid).collect();
     let UncountedTerminatedPods {
         mut succeeded,
@@ -64,7 +64,7 @@ fn count(world: &World, tally: &Tally<'_>, verdict: Option<&Verdict>, status: &m
     let counted = release(&mut succeeded, &tracked);
     status.succeeded = status.succeeded.saturating_add(counted);
     status.failed = status.failed.saturating_add(release(&mut failed, &tracked));
-    let ending = verdict.map(|verdict| verdict.ending);
+    let ending = finish.map(|finish| finish.ending);
     for pod in in_order(world) {
         if tally.is_stored(pod) || succeeded.len().saturating_add(failed.len()) >= BURST {
             continue;
@@ -99,28 +99,21 @@ fn in_order(world: &World) -> Vec<&Arc<JobPodView>> {
 }
 
 /// Sets the condition of a Job that ends; once that is stored and no Pod is left, the one of a Job that has ended.
-fn end(world: &World, verdict: &Verdict, status: &mut JobStatus) {
+fn end(world: &World, finish: &Finish, status: &mut JobStatus) {
     let job = &world.job;
-    let (first, last) = match verdict.ending {
+    let (first, last) = match finish.ending {
         Ending::Success => (SUCCESS_CRITERIA_MET, COMPLETE),
         Ending::Failure => (FAILURE_TARGET, FAILED),
     };
-    set(
-        world,
-        status,
-        first,
-        TRUE,
-        &verdict.reason,
-        &verdict.message,
-    );
+    set(world, status, first, TRUE, &finish.reason, &finish.message);
     let left = world
         .owned()
         .any(|pod| pod.is_tracked() || pod.base.is_active() || pod.base.is_terminating());
     if job.ending().is_none() || left {
         return;
     }
-    set(world, status, last, TRUE, &verdict.reason, &verdict.message);
-    if verdict.ending == Ending::Success {
+    set(world, status, last, TRUE, &finish.reason, &finish.message);
+    if finish.ending == Ending::Success {
         status.completion_time = Some(world.now.into());
     }
     // A finished Job must have a start, unless it is suspended and had nothing to do.

@@ -39,7 +39,7 @@ pub struct World {
     pub now: Timestamp,
 }
 
-/// One write.
+/// A step of the deletion of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Delete an object.

@@ -27,11 +27,12 @@ pub struct Settings {
     pub gateway: client::Settings,
     /// Container runtime: docker, process or simulated.
     pub runtime: Kind,
-    /// Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several nodes get
+    /// Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several
+    /// nodes get
     /// `-0`, `-1` and so on appended.
     pub node_name: String,
-    /// File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty to serve
-    /// nobody.
+    /// File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty
+    /// to serve nobody.
     pub agent_secret_file: PathBuf,
     /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
@@ -39,8 +40,8 @@ pub struct Settings {
     pub workers: usize,
     /// Directory of the state of processes, which must survive restarts; empty for `.setpoint/node/<node-name>`.
     pub state_dir: PathBuf,
-    /// Directory of the node's persistent volumes, the same path for the agent and the container engine; empty for `local-path` in
-    /// the state directory, or none if the agent runs in a container.
+    /// Directory of the node's persistent volumes, the same path for the agent and the container engine; empty for
+    /// `local-path` in the state directory, or none if the agent runs in a container.
     pub local_path: PathBuf,
     /// Size at which the log file of a container is rotated, as a quantity.
     pub container_log_max_size: String,
@@ -67,7 +68,8 @@ pub struct Settings {
     /// The part of `shutdown_grace_period` for Pods with a priority of at least 2000000000, which end last.
     #[serde(with = "DurationText")]
     pub shutdown_grace_period_critical_pods: Duration,
-    /// Use of the images' disk in percent from which on unused images that the agent has pulled are removed; 100 for never.
+    /// Use of the images' disk in percent from which on unused images that the agent has pulled are removed; 100 for
+    /// never.
     pub image_gc_high_threshold_percent: u8,
     /// Use of the images' disk in percent down to which they are removed.
     pub image_gc_low_threshold_percent: u8,
@@ -78,7 +80,8 @@ pub struct Settings {
     pub eviction: eviction::Settings,
     /// Resources of each node.
     pub capacity: Capacity,
-    /// Resources (cpu, memory, ephemeral-storage) that Pods cannot request, as the kubelet's `--kube-reserved`, for example
+    /// Resources (cpu, memory, ephemeral-storage) that Pods cannot request, as the kubelet's `--kube-reserved`, for
+    /// example
     /// `cpu=100m,memory=256Mi`; not of simulated nodes. Hard thresholds of eviction are subtracted, too.
     pub kube_reserved: String,
     /// Further such resources, as the kubelet's `--system-reserved`.

@@ -40,6 +40,6 @@ pub use plan::{Action, Conditions, plan};
 pub use pod::PodView;
 pub use reconciler::{CONTROLLER, Nodes};
 pub use settings::Lifecycle;
-pub use taints::Change;
+pub use taints::TaintChange;
 pub use world::World;
 pub use zone::{EvictionLimits, Zone, ZoneState, Zones};

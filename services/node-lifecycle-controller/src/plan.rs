@@ -9,19 +9,19 @@ use setpoint_model::{Target, condition};
 use setpoint_proto::core::NodeCondition;
 use setpoint_proto::meta::Time;
 
-use crate::taints::{Change, is_executed, no_execute, no_schedule};
+use crate::taints::{TaintChange, is_executed, no_execute, no_schedule};
 use crate::{Ready, World};
 
 /// The conditions that only the agent knows.
 const OF_AGENT: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// One write.
+/// A write of a node or of one of its Pods.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Write the conditions of a node whose agent does not answer.
     MarkUnknown(Conditions),
     /// Change its taints.
-    Taint(Change),
+    Taint(TaintChange),
     /// Set labels under their former names.
     Label(BTreeMap<String, String>),
     /// Write that a Pod is not ready.
@@ -105,7 +105,7 @@ fn taint(world: &World, plan: &mut Plan<Action>) {
     let mut because = "its conditions call for other taints";
     let mut change = no_schedule(node, now);
     let mut executed = match node.ready() {
-        Ready::Never => Change::default(),
+        Ready::Never => TaintChange::default(),
         _ => no_execute(node, !world.outage, now),
     };
     if wants_turn(world) {
@@ -114,11 +114,11 @@ fn taint(world: &World, plan: &mut Plan<Action>) {
             .filter(|wait| !wait.is_zero())
             .for_each(|wait| plan.look_again(wait));
         if wait != Some(Duration::ZERO) {
-            executed = Change::default();
+            executed = TaintChange::default();
         }
     } else if node.ready() == Ready::Unknown && !is_executed(node) {
         // Its agent was heard since: it has the full grace period.
-        executed = Change::default();
+        executed = TaintChange::default();
     }
     if !executed.is_empty() {
         because = match node.ready() {

@@ -14,7 +14,7 @@ pub struct Registered(HashMap<String, ObjectReference>);
 
 /// A node that has come or gone.
 #[derive(Debug, PartialEq)]
-pub struct Change {
+pub struct NodeEvent {
     about: ObjectReference,
     reason: &'static str,
     message: String,
@@ -22,7 +22,7 @@ pub struct Change {
 
 impl Registered {
     /// Notes whether there is a node of this name; returns the change.
-    pub fn observe(&mut self, key: &Key, node: Option<&NodeView>) -> Option<Change> {
+    pub fn observe(&mut self, key: &Key, node: Option<&NodeView>) -> Option<NodeEvent> {
         let name = &key.name;
         let (about, reason, event) = match node {
             Some(_) if self.0.contains_key(name) => return None,
@@ -38,7 +38,7 @@ impl Registered {
             }
         };
         let message = format!("Node {name} event: {event}");
-        Some(Change {
+        Some(NodeEvent {
             about,
             reason,
             message,
@@ -46,7 +46,7 @@ impl Registered {
     }
 }
 
-impl Change {
+impl NodeEvent {
     /// Records the Event about it.
     pub fn record(&self, events: &Recorder) {
         events.normal(&self.about, self.reason, self.message.as_str());

@@ -27,7 +27,7 @@ const PROBLEMS: [(&str, &str); 4] = [
 
 /// A change of the taints of a node.
 #[derive(Clone, Default, PartialEq)]
-pub struct Change {
+pub struct TaintChange {
     /// Those that are added.
     pub add: Vec<Taint>,
     /// Those that are removed.
@@ -35,7 +35,7 @@ pub struct Change {
 }
 
 /// Writes the taints as `kubectl taint` takes them, since plans are printed for users.
-impl fmt::Debug for Change {
+impl fmt::Debug for TaintChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let added = self.add.iter().map(|taint| ("+", taint));
         let removed = self.remove.iter().map(|taint| ("-", taint));
@@ -47,7 +47,7 @@ impl fmt::Debug for Change {
     }
 }
 
-impl Change {
+impl TaintChange {
     /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.add.is_empty() && self.remove.is_empty()
@@ -95,7 +95,7 @@ fn is_same(one: &Taint, other: &Taint) -> bool {
 
 /// Returns the change after which a node has the taints with the effect NoSchedule that its conditions call for. Other taints are
 /// left alone.
-pub fn no_schedule(node: &NodeView, now: Timestamp) -> Change {
+pub fn no_schedule(node: &NodeView, now: Timestamp) -> TaintChange {
     let holds = |kind: &&(&str, &str)| condition::is_true(&node.conditions, kind.0);
     let mut wanted: Vec<_> = PROBLEMS
         .iter()
@@ -108,16 +108,16 @@ pub fn no_schedule(node: &NodeView, now: Timestamp) -> Change {
     let keys: Vec<_> = problems
         .chain([NOT_READY, UNREACHABLE, UNSCHEDULABLE])
         .collect();
-    let mut change = Change::default();
+    let mut change = TaintChange::default();
     change.toward(node, NO_SCHEDULE, &keys, &wanted, now);
     change
 }
 
 /// Returns the change after which a node has the taint with the effect NoExecute that its condition `Ready` calls for; none if
 /// `executes` is false.
-pub fn no_execute(node: &NodeView, executes: bool, now: Timestamp) -> Change {
+pub fn no_execute(node: &NodeView, executes: bool, now: Timestamp) -> TaintChange {
     let wanted = of_ready(node.ready()).filter(|_| executes);
-    let mut change = Change::default();
+    let mut change = TaintChange::default();
     change.toward(
         node,
         NO_EXECUTE,

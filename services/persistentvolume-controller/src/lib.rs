@@ -37,10 +37,10 @@
 
 pub mod claim;
 mod class;
+mod events;
 mod node;
-mod notice;
 pub mod volume;
 
 pub use class::ClassView;
+pub use events::Notice;
 pub use node::NodeView;
-pub use notice::Notice;

@@ -1,4 +1,4 @@
-//! The collector of Pods that nobody else removes.
+//! The controller that deletes Pods which no other component removes.
 //!
 //! ```text
 //! ended, and more than the threshold     oldest first  ─┐

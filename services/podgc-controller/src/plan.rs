@@ -34,7 +34,7 @@ pub enum NodeState {
     Missing(Duration),
 }
 
-/// One write. `orphaned` says that the node must still be missing then.
+/// A write of the Pod, which must still have its uid; if it is `orphaned`, its node must still be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Write that the Pod has failed: no agent will do it.

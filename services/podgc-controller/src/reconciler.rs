@@ -17,7 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::{Action, Collection, NodeState, NodeView, World, act, plan, surplus};
 
-/// The reconciler of Pods that nobody else removes.
+/// The reconciler of Pods that no other component removes.
 pub struct Garbage {
     pods: Reader<PodView>,
     nodes: Reader<NodeView>,

@@ -12,9 +12,9 @@ use setpoint_proto::core::{ObjectReference, PersistentVolumeClaim, Pod, PodStatu
 use setpoint_proto::{ApiError, Reason, Resource as _};
 
 use crate::plan::Action;
-use crate::plugins::volume_binding::Choice;
 use crate::pod::PodView;
 use crate::status::{self, Nomination};
+use crate::storage::Choice;
 
 /// Executes the actions of a scheduler.
 pub struct Actor<'a> {

@@ -25,7 +25,7 @@ pub struct Affinity {
 pub struct Term {
     /// The label of nodes whose values are the domains.
     pub topology_key: String,
-    /// The Pods that it is about.
+    /// The Pods that it matches.
     pub scope: Scope,
 }
 

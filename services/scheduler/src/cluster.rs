@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use setpoint_model::Key;
 
-use crate::groups::{Counts, Group};
-use crate::plugins::volume_binding::Choice;
+use crate::counts::Counts;
+use crate::group::Group;
 use crate::pod::PodView;
 use crate::snapshot::{NodeInfo, Snapshot};
+use crate::storage::Choice;
 use crate::terms::PlacedTerms;
 use crate::topology::{Domains, Topology};
 

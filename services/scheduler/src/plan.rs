@@ -8,7 +8,6 @@ use setpoint_task::catch_unwind;
 use crate::cluster::Cluster;
 use crate::plugin::PluginSet;
 use crate::plugins::Filters;
-use crate::plugins::volume_binding::Choice;
 use crate::pod::{PodView, Wants};
 use crate::preemption::{Candidate, Preemption, preempt};
 use crate::profile::{Pending, Profiles};
@@ -16,6 +15,7 @@ use crate::reason::{FilterReason, Tally};
 use crate::scoring::scores;
 use crate::snapshot::Snapshot;
 use crate::status::Nomination;
+use crate::storage::Choice;
 use crate::tie::tie_break;
 
 /// One idempotent write.
@@ -71,7 +71,7 @@ pub enum Action {
 }
 
 /// The maximum number of nodes whose reasons are listed.
-const TOLD: usize = 32;
+const REPORTED_NODES: usize = 32;
 
 impl Action {
     /// Returns the Pod that is decided on.
@@ -294,12 +294,13 @@ fn refuse(
 }
 
 fn against(cluster: &Cluster<'_>, rejected: &Rejected) -> Vec<(String, Vec<FilterReason>)> {
-    let told = rejected.iter().take(TOLD);
-    told.map(|(node, reasons)| {
-        let name = cluster.nodes[*node].view.name().to_owned();
-        (name, reasons.clone())
-    })
-    .collect()
+    let reported = rejected.iter().take(REPORTED_NODES);
+    reported
+        .map(|(node, reasons)| {
+            let name = cluster.nodes[*node].view.name().to_owned();
+            (name, reasons.clone())
+        })
+        .collect()
 }
 
 /// Returns the steps that make room on a node, and reserves it for the Pod.

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The maximum score that a plugin gives to a node.
+pub const MAX_NODE_SCORE: i64 = 100;
+
 /// A plugin, named as upstream's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]

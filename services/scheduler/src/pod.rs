@@ -11,10 +11,9 @@ use setpoint_proto::core::{
 };
 
 use crate::affinity::Affinity;
-use crate::plugins::image_locality;
+use crate::claim_use::ClaimUse;
 use crate::spread::Constraint;
-use crate::storage::ClaimUse;
-use crate::{status, unsupported};
+use crate::{images, status, unsupported};
 
 /// The fields of a Pod that the scheduler reads: the resources, and the requirements while it has no node.
 #[derive(Clone, Debug, Default)]
@@ -124,7 +123,7 @@ impl View for PodView {
 impl Wants {
     fn of(spec: PodSpec, status: PodStatus, meta: &Meta) -> Self {
         let unsupported = unsupported::constraints(&spec);
-        let (spread, images) = (Constraint::of_pod(&spec, meta), image_locality::of(&spec));
+        let (spread, images) = (Constraint::of_pod(&spec, meta), images::of_pod(&spec));
         let affinity = spec.affinity.and_then(|affinity| affinity.node_affinity);
         let affinity = affinity.unwrap_or_default();
         let required = affinity.required_during_scheduling_ignored_during_execution;

@@ -53,11 +53,11 @@ pub enum FilterReason {
     Spread,
     /// The node lacks the label of a topology spread constraint.
     SpreadLabel,
-    /// The domain has no Pod that the Pod's required affinity is about, or the node lacks the label.
+    /// The domain has no Pod that the Pod's required affinity matches, or the node lacks the label.
     PodAffinity,
-    /// The domain has a Pod that the Pod's required anti-affinity is about.
+    /// The domain has a Pod that the Pod's required anti-affinity matches.
     AntiAffinity,
-    /// The domain has a Pod whose required anti-affinity is about the Pod.
+    /// The domain has a Pod whose required anti-affinity matches the Pod.
     ExistingAntiAffinity,
     /// This field of the Pod has a constraint that is not evaluated. Upstream evaluates all of them.
     Unsupported(&'static str),

@@ -16,14 +16,16 @@ use crate::profile::{self, Profiles};
 pub struct Settings {
     /// Connection to the gateway.
     pub gateway: client::Settings,
-    /// Leader election. A standby takes over `lease_duration` after a crash of the leader, or at once after an orderly stop.
+    /// Leader election. A standby takes over `lease_duration` after a crash of the leader, or at once after an orderly
+    /// stop.
     pub election: election::Settings,
     /// Plugins and their arguments for the Pods of each schedulerName, as in a KubeSchedulerConfiguration.
     ///
-    /// Each profile schedules the Pods with its schedulerName; other Pods are left to other schedulers. A profile names what differs
-    /// from upstream's defaults: plugins to enable or disable at the extension points multiPoint, filter, postFilter and score, with
-    /// the weights of scores, and arguments of NodeResourcesFit, PodTopologySpread, InterPodAffinity and NodeAffinity. The default is
-    /// one profile for `default-scheduler`. Another one that fills nodes before it uses others:
+    /// Each profile schedules the Pods with its schedulerName; other Pods are left to other schedulers. A profile names
+    /// what differs from upstream's defaults: plugins to enable or disable at the extension points multiPoint, filter,
+    /// postFilter and score, with the weights of scores, and arguments of NodeResourcesFit, PodTopologySpread,
+    /// InterPodAffinity and NodeAffinity. The default is one profile for `default-scheduler`. Another one that fills
+    /// nodes before it uses others:
     ///
     /// ```toml
     /// [[profiles]]

@@ -5,9 +5,9 @@ use setpoint_proto::core::{PodSpec, TopologySpreadConstraint};
 use setpoint_proto::meta::LabelSelector;
 
 use crate::affinity::{Scope, with_keys};
-use crate::groups::Group;
+use crate::group::Group;
 
-/// The labels of nodes that the default constraints are about.
+/// The labels of nodes that the default constraints spread Pods over.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
 /// The `whenUnsatisfiable` of constraints that lower scores.

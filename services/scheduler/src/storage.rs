@@ -8,40 +8,11 @@ use setpoint_model::volume::{
     Claim, READ_WRITE_ONCE_POD, Volume, WAIT_FOR_FIRST_CONSUMER, reserved_for,
 };
 use setpoint_model::{Key, Meta};
-use setpoint_proto::core::{
-    PersistentVolume, PersistentVolumeClaim, PodSpec, TopologySelectorTerm,
-};
+use setpoint_proto::core::{PersistentVolume, PersistentVolumeClaim, TopologySelectorTerm};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::storage::{CsiNode, CsiNodeDriver, StorageClass};
 
 use crate::pod::PodView;
-
-/// The use of a claim by a Pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimUse {
-    /// The name of the claim.
-    pub name: Box<str>,
-    /// Whether the claim belongs to the Pod: that of an ephemeral volume.
-    pub is_ephemeral: bool,
-}
-
-impl ClaimUse {
-    /// Returns the claims of a Pod's volumes.
-    pub fn of_pod(spec: &PodSpec, pod: &str) -> Vec<Self> {
-        let volumes = spec.volumes.iter().filter_map(|volume| {
-            let source = &volume.volume_source;
-            let claim = source.persistent_volume_claim.as_ref();
-            let named = claim.map(|claim| claim.claim_name.as_str().into());
-            let is_ephemeral = named.is_none() && source.ephemeral.is_some();
-            let own = is_ephemeral.then(|| format!("{pod}-{}", volume.name).into());
-            Some(Self {
-                name: named.or(own)?,
-                is_ephemeral,
-            })
-        });
-        volumes.collect()
-    }
-}
 
 /// A view of a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,6 +40,15 @@ impl ClaimView {
     pub fn is_exclusive(&self) -> bool {
         self.claim.has_access_mode(READ_WRITE_ONCE_POD)
     }
+}
+
+/// The volume of a claim that waits for its first Pod.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// The claim.
+    pub claim: Arc<ClaimView>,
+    /// The volume; `None` to have one provisioned.
+    pub volume: Option<Arc<VolumeView>>,
 }
 
 /// A volume of a CSI driver.

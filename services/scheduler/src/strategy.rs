@@ -1,10 +1,10 @@
-//! Scores nodes by the shares of their resources that are used with the Pod.
+//! NodeResourcesFit's strategy: scores nodes by the shares of their resources that are used with the Pod.
 
 #![warn(clippy::arithmetic_side_effects)]
 
 use serde::{Deserialize, Serialize};
 
-use super::super::score::MAX;
+use crate::plugin::MAX_NODE_SCORE;
 use crate::pod::PodView;
 use crate::snapshot::NodeInfo;
 
@@ -136,16 +136,18 @@ impl StrategyType {
 
 /// Returns the percentage of `part` in `whole`, from 0 to 100; 0 of nothing.
 fn share(part: i64, whole: i64) -> i64 {
-    let part = i128::from(part.max(0)).saturating_mul(i128::from(MAX));
+    let part = i128::from(part.max(0)).saturating_mul(i128::from(MAX_NODE_SCORE));
     let share = part.checked_div(i128::from(whole)).unwrap_or_default();
-    i64::try_from(share).unwrap_or(MAX).clamp(0, MAX)
+    i64::try_from(share)
+        .unwrap_or(MAX_NODE_SCORE)
+        .clamp(0, MAX_NODE_SCORE)
 }
 
 impl Shape {
     /// Returns the shape of some points, with its scores scaled to those of plugins.
     pub fn new(points: &[ShapePoint]) -> Self {
         let scaled = points.iter().map(|point| ShapePoint {
-            score: point.score.saturating_mul(MAX / MAX_OF_POINT),
+            score: point.score.saturating_mul(MAX_NODE_SCORE / MAX_OF_POINT),
             ..*point
         });
         Self {

@@ -10,7 +10,7 @@ use setpoint_controller::QueueHandle;
 use setpoint_model::Key;
 use tokio::time::Instant;
 
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::plugin::PluginSet;
 use crate::plugins;
 use crate::pod::PodView;
@@ -39,7 +39,7 @@ struct State {
     /// The number of changes so far.
     changes: u64,
     /// The latest changes.
-    latest: VecDeque<Change>,
+    latest: VecDeque<ClusterEvent>,
     /// Shared with each [`Observed`]: without any, no change needs to be kept.
     in_flight: Arc<()>,
     waiting: HashMap<Key, Wait>,
@@ -77,7 +77,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    fn is_helped_by(&self, change: &Change) -> bool {
+    fn is_helped_by(&self, change: &ClusterEvent) -> bool {
         plugins::helps(&self.profile, &self.pod, self.rejectors, change)
     }
 }
@@ -96,7 +96,7 @@ impl State {
         }
     }
 
-    fn keep(&mut self, change: &Change) {
+    fn keep(&mut self, change: &ClusterEvent) {
         self.changes = self.changes.wrapping_add(1);
         if Arc::strong_count(&self.in_flight) == 1 {
             self.latest.clear();
@@ -161,7 +161,7 @@ impl Unschedulable {
     }
 
     /// Wakes the Pods that a change may help: each is tried again at the end of its backoff.
-    pub fn wake(&self, change: &Change, queue: &QueueHandle) {
+    pub fn wake(&self, change: &ClusterEvent, queue: &QueueHandle) {
         let state = &mut *self.state.lock();
         state.keep(change);
         let asleep = |wait: &Wait| !wait.woken && wait.refusal.is_helped_by(change);
@@ -238,13 +238,13 @@ mod tests {
     }
 
     /// A change that makes room.
-    fn room() -> Change {
-        Change::left(Arc::default())
+    fn room() -> ClusterEvent {
+        ClusterEvent::left(Arc::default())
     }
 
     /// A change that makes none.
-    fn no_room() -> Change {
-        Change::Pod {
+    fn no_room() -> ClusterEvent {
+        ClusterEvent::Pod {
             old: None,
             new: Some(Arc::default()),
         }
@@ -373,7 +373,7 @@ mod tests {
         /// A Pod gets a node, which matters to none.
         Bound,
         /// This Pod is changed.
-        Change(usize),
+        ClusterEvent(usize),
         /// A number of milliseconds passes.
         Pass(u64),
     }
@@ -385,7 +385,7 @@ mod tests {
             Just(Event::Fail),
             Just(Event::Wake),
             Just(Event::Bound),
-            (0..PODS).prop_map(Event::Change),
+            (0..PODS).prop_map(Event::ClusterEvent),
             (0u64..3000).prop_map(Event::Pass),
         ]
     }
@@ -430,7 +430,7 @@ mod tests {
                     self.due = [true; PODS];
                 }
                 Event::Bound => self.pods.wake(&no_room(), &self.handle),
-                Event::Change(pod) => {
+                Event::ClusterEvent(pod) => {
                     self.queue.add(key(*pod), None);
                     self.due[*pod] = true;
                 }

@@ -28,7 +28,7 @@ pub struct World {
     pub has_account: bool,
 }
 
-/// One write.
+/// A write of the account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Create the account.

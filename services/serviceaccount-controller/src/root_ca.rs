@@ -25,8 +25,8 @@ const DESCRIPTION_OF_CA: &str = "Contains a CA bundle that can be used to verify
     endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
     distributions of Kubernetes clusters.";
 
-/// The CA bundle in the ConfigMap kube-root-ca.crt of each namespace, as kube-controller-manager's `--root-ca-file`. Gateways serve
-/// without TLS, so that there is none by default.
+/// The CA bundle in the ConfigMap kube-root-ca.crt of each namespace, as kube-controller-manager's `--root-ca-file`.
+/// Gateways serve without TLS, so that there is none by default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Publishing {
@@ -75,7 +75,7 @@ pub struct World {
     pub bundle: Arc<str>,
 }
 
-/// One write.
+/// A write of the ConfigMap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Create the ConfigMap.

@@ -62,9 +62,9 @@ impl Fixture {
     /// Waits for an object of the namespace that is as wanted.
     async fn seen<T: Resource>(&self, wanted: impl Fn(&T) -> bool) -> T {
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let told = changed.clone();
+        let wake = changed.clone();
         let informer = self.client.informer::<Whole<T>>();
-        let informer = informer.on_event(move |_| told.notify_one());
+        let informer = informer.on_event(move |_| wake.notify_one());
         let reader = informer.reader();
         let _stop = stop.clone().drop_guard();
         tokio::spawn(informer.run(stop));

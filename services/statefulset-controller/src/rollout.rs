@@ -2,12 +2,12 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_model::labels::Lookup as _;
-use setpoint_workload::history::{Change, HASH_LABEL};
+use setpoint_workload::history::{HASH_LABEL, RevisionChange};
 use setpoint_workload::{PodView, RevisionView};
 
 use crate::{Strategy, World};
 
-/// The two revisions of which there are Pods during an update; the same one otherwise.
+/// The current and the update revision, which are the same unless an update runs.
 pub(crate) struct Rollout<'a> {
     world: &'a World,
     /// The revision before the update.
@@ -20,7 +20,7 @@ impl<'a> Rollout<'a> {
     /// Returns the revisions; `None` until the revision of the template exists and is the newest.
     pub fn of(world: &'a World) -> Option<Self> {
         let history = world.history();
-        let Change::Unchanged(update) = history.change(&world.set.snapshot) else {
+        let RevisionChange::Unchanged(update) = history.change(&world.set.snapshot) else {
             return None;
         };
         let current = history.get(&world.set.status.current_revision);

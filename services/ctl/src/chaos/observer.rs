@@ -14,13 +14,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::report_data::{Change, PodCounter, Write};
+use super::report_data::{PodChange, PodCounter, Write};
 
 /// The observations of the current round.
 #[derive(Default)]
 struct Record {
     writes: Vec<Write>,
-    changes: Vec<(Revision, Change)>,
+    changes: Vec<(Revision, PodChange)>,
 }
 
 /// Watches the objects of the load until it is dropped.
@@ -121,7 +121,7 @@ struct Watches<'a> {
 impl Watches<'_> {
     fn watch<T: Resource>(
         &mut self,
-        change: fn(&Delta<Whole<T>>) -> Option<Change>,
+        change: fn(&Delta<Whole<T>>) -> Option<PodChange>,
     ) -> Reader<Whole<T>> {
         let only = ListOptions {
             namespace: self.namespace.to_owned(),
@@ -165,25 +165,25 @@ fn write<T: Resource>(delta: &Delta<Whole<T>>, service: &str) -> Option<Write> {
     })
 }
 
-fn set_change(delta: &Delta<Whole<ReplicaSet>>) -> Option<Change> {
+fn set_change(delta: &Delta<Whole<ReplicaSet>>) -> Option<PodChange> {
     let view = delta.new.as_ref().or(delta.old.as_ref())?;
     let gone = delta.new.is_none();
     let replicas = view.object.spec.replicas.unwrap_or(1);
-    Some(Change::Wanted {
+    Some(PodChange::Wanted {
         set: view.object.metadata.uid.clone(),
         replicas: usize::try_from(replicas).unwrap_or_default() * usize::from(!gone),
     })
 }
 
-fn pod_change(delta: &Delta<Whole<Pod>>) -> Option<Change> {
+fn pod_change(delta: &Delta<Whole<Pod>>) -> Option<PodChange> {
     let view = delta.new.as_ref().or(delta.old.as_ref())?;
     let pod = view.object.metadata.uid.clone();
     let counts = delta.new.is_some() && pod::is_active(&view.object);
     match (counts, owner::controller_of(&view.object.metadata)) {
         (true, Some(owner)) => {
             let set = owner.uid.clone();
-            Some(Change::Active { set, pod })
+            Some(PodChange::Active { set, pod })
         }
-        _ => Some(Change::Ended { pod }),
+        _ => Some(PodChange::Ended { pod }),
     }
 }

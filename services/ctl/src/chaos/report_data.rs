@@ -40,7 +40,7 @@ pub fn late_writes(writes: &[Write]) -> usize {
 
 /// A change of the wanted or the actual number of Pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum PodChange {
     /// The wanted number of Pods of a ReplicaSet; 0 after its deletion.
     Wanted { set: String, replicas: usize },
     /// An active Pod of a ReplicaSet.
@@ -65,7 +65,7 @@ struct Set {
 
 impl PodCounter {
     /// Applies changes in the order of their commits, and returns how many extra Pods they created.
-    pub fn apply(&mut self, changes: &mut [(Revision, Change)]) -> usize {
+    pub fn apply(&mut self, changes: &mut [(Revision, PodChange)]) -> usize {
         changes.sort_by_key(|(revision, _)| *revision);
         let changes = changes.iter();
         changes.filter(|(_, change)| self.apply_one(change)).count()
@@ -80,19 +80,19 @@ impl PodCounter {
         }
     }
 
-    fn apply_one(&mut self, change: &Change) -> bool {
+    fn apply_one(&mut self, change: &PodChange) -> bool {
         match change {
-            Change::Wanted { set, replicas } => {
+            PodChange::Wanted { set, replicas } => {
                 let set = self.sets.entry(set.clone()).or_default();
                 set.wanted = *replicas;
                 set.max_wanted = set.max_wanted.max(*replicas);
                 false
             }
-            Change::Active { set, pod } => {
+            PodChange::Active { set, pod } => {
                 let set = self.sets.entry(set.clone()).or_default();
                 set.pods.insert(pod.clone()) && set.pods.len() > set.max_wanted
             }
-            Change::Ended { pod } => {
+            PodChange::Ended { pod } => {
                 self.sets
                     .values_mut()
                     .for_each(|set| _ = set.pods.remove(pod));
@@ -147,22 +147,22 @@ mod tests {
         );
     }
 
-    fn wanted(replicas: usize) -> Change {
+    fn wanted(replicas: usize) -> PodChange {
         let set = "s".to_owned();
-        Change::Wanted { set, replicas }
+        PodChange::Wanted { set, replicas }
     }
 
-    fn active(pod: &str) -> Change {
+    fn active(pod: &str) -> PodChange {
         let (set, pod) = ("s".to_owned(), pod.to_owned());
-        Change::Active { set, pod }
+        PodChange::Active { set, pod }
     }
 
-    fn ended(pod: &str) -> Change {
+    fn ended(pod: &str) -> PodChange {
         let pod = pod.to_owned();
-        Change::Ended { pod }
+        PodChange::Ended { pod }
     }
 
-    fn apply(counter: &mut PodCounter, changes: &[Change]) -> usize {
+    fn apply(counter: &mut PodCounter, changes: &[PodChange]) -> usize {
         let numbered = changes.iter().enumerate();
         let mut changes: Vec<_> = numbered
             .map(|(number, change)| (revision(number as u64 + 1), change.clone()))

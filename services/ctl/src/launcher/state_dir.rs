@@ -17,12 +17,12 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Returns the directory `asked` for, relative to `here`, or else `.setpoint` in the repository that contains `here`.
-    pub fn find(here: &Path, asked: Option<PathBuf>) -> Self {
+    /// Returns the directory `given`, relative to `here`, or else `.setpoint` in the repository that contains `here`.
+    pub fn find(here: &Path, given: Option<PathBuf>) -> Self {
         let marks = [".setpoint", "deploy/config"];
         let is_root = |path: &&Path| marks.iter().any(|mark| path.join(mark).is_dir());
         let root = here.ancestors().find(is_root).unwrap_or(here).to_owned();
-        let state = asked.map_or_else(|| root.join(".setpoint"), |asked| here.join(asked));
+        let state = given.map_or_else(|| root.join(".setpoint"), |given| here.join(given));
         let state = absolute(&state).unwrap_or(state);
         Self { root, state }
     }

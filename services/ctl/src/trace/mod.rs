@@ -39,10 +39,10 @@ pub async fn trace(connection: &Connection, options: &Options) -> anyhow::Result
     let last = last_write(connection, options.named.subject()?).await?;
     let id = trace_id(&last)?;
     let jaeger = options.jaeger.trim_end_matches('/');
-    let told = cascade::fetch(jaeger, &format!("/api/traces/{id}")).await;
-    let told = told.with_context(|| format!("cannot get trace {id} from {jaeger}"))?;
+    let answer = cascade::fetch(jaeger, &format!("/api/traces/{id}")).await;
+    let answer = answer.with_context(|| format!("cannot get trace {id} from {jaeger}"))?;
     let cascade =
-        Cascade::read(&told["data"][0]).context("the answer of Jaeger contains no trace")?;
+        Cascade::read(&answer["data"][0]).context("the answer of Jaeger contains no trace")?;
     let all = options.all;
     print!(
         "{}",

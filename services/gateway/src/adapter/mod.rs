@@ -3,6 +3,16 @@
 //! ```text
 //! metric ─▶ rule ─▶ PromQL (promql: pure) ─▶ Prometheus (bounded) ─▶ series ─▶ values (pure)
 //! ```
+//!
+//! As prometheus-adapter does, a rule of the settings has the name of a metric and its query. HTTP clients read the two
+//! groups, controllers the gRPC service `Metrics`; without a Prometheus server neither group is in discovery.
+//!
+//! * A template has `<<matchers>>` for the namespace, the objects and the selector of a request, and `<<by>>` for the
+//!   label with the names of the objects. Names and values of requests are quoted, names of labels are checked, and a
+//!   metric is only looked up among the rules, so that no request changes what a query means.
+//! * A query is bounded in time (`metrics.timeout`, with the wait for one of 16 in flight) and in the size of its
+//!   result (16 MiB).
+//! * A value that is no number is none, so that replicas do not follow it; two series for one object are an error.
 
 mod prometheus;
 mod promql;

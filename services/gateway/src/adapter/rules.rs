@@ -24,9 +24,10 @@ pub struct Settings {
     pub timeout: Duration,
     /// Metrics of objects: a list of tables in the settings file.
     ///
-    /// Each has the label with the name of the object for each kind, and that with the namespace; those below are the defaults. In a
-    /// query, `<<matchers>>` are those of a request (the namespace, the objects, the labels that are selected), and `<<by>>` is the
-    /// label with the names of the objects.
+    /// Each has the label with the name of the object for each kind, and that with the namespace; those below are the
+    /// defaults. In a query, `<<matchers>>` are those of a request (the namespace, the objects, the labels that are
+    /// selected), and
+    /// `<<by>>` is the label with the names of the objects.
     ///
     /// ```toml
     /// [[metrics.custom]]
@@ -36,7 +37,8 @@ pub struct Settings {
     /// namespace = "namespace"
     /// ```
     pub custom: Vec<CustomRule>,
-    /// Metrics of no object: a list of tables in the settings file. Without a label for the namespace, each namespace reads all series.
+    /// Metrics of no object: a list of tables in the settings file. Without a label for the namespace, each namespace
+    /// reads all series.
     ///
     /// ```toml
     /// [[metrics.external]]

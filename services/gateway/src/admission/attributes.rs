@@ -1,12 +1,12 @@
-//! The attributes of a request, by which policies and webhooks select and judge it.
+//! The attributes of a request, by which plugins, policies and webhooks select and validate it.
 
 use setpoint_codec::{Kind, Object, kind_of, kinds};
+use setpoint_kinds::Target;
 use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::DeleteOptions;
 
 use crate::request_context::RequestContext;
-use setpoint_kinds::Target;
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use setpoint_proto::ApiError;
 use super::hooks::Snapshot;
 use super::reinvocation::Reinvocation;
 use super::request::document;
-use super::surroundings::Surroundings;
+use super::request_data::RequestData;
 use super::{Attributes, Operation, policy, webhook};
 use crate::admission::Admission;
 use setpoint_kinds::Target;
@@ -89,14 +89,14 @@ impl<'r> Chain<'r> {
         mut object: Option<&mut Box<dyn Object>>,
     ) -> Result<bool, ApiError> {
         let attributes = request.with_object(object.as_deref().map(|one| &**one));
-        let around = Surroundings::of(self.admission, &attributes).await?;
+        let data = RequestData::of(self.admission, &attributes).await?;
         let before = object.as_deref().map(|one| one.clone_box());
         let mut passes = Passes::default();
-        self.pass(hooks, request, &around, &mut passes, object.as_deref_mut())
+        self.pass(hooks, request, &data, &mut passes, object.as_deref_mut())
             .await?;
         if let Some(object) = object.as_deref_mut().filter(|_| passes.is_second_needed()) {
             self.admit_again(request, object).await?;
-            self.pass(hooks, request, &around, &mut passes, Some(object))
+            self.pass(hooks, request, &data, &mut passes, Some(object))
                 .await?;
         }
         Ok(match (before, object) {
@@ -113,7 +113,7 @@ impl<'r> Chain<'r> {
         &mut self,
         hooks: &Snapshot,
         request: &Attributes<'_>,
-        around: &Surroundings,
+        data: &RequestData,
         passes: &mut Passes,
         mut object: Option<&mut Box<dyn Object>>,
     ) -> Result<(), ApiError> {
@@ -123,7 +123,7 @@ impl<'r> Chain<'r> {
             let pass = policy::Pass {
                 admission,
                 request,
-                around,
+                data,
                 passes: &mut passes.policies,
             };
             policy::mutate(pass, &hooks.mutating_policies, object).await?;
@@ -133,7 +133,7 @@ impl<'r> Chain<'r> {
         let pass = webhook::Pass {
             admission,
             request,
-            around,
+            data,
             passes: &mut passes.webhooks,
             warnings: &mut self.warnings,
         };
@@ -190,10 +190,10 @@ impl<'r> Chain<'r> {
         hooks: &Snapshot,
         request: &Attributes<'_>,
     ) -> Result<(), ApiError> {
-        let around = Surroundings::of(self.admission, request).await?;
+        let data = RequestData::of(self.admission, request).await?;
         let (admission, warnings) = (self.admission, &mut self.warnings);
-        policy::judge(admission, request, &around, &hooks.policies, warnings).await?;
-        webhook::judge(admission, request, &around, &hooks.validating, warnings).await
+        policy::validate(admission, request, &data, &hooks.policies, warnings).await?;
+        webhook::validate(admission, request, &data, &hooks.validating, warnings).await
     }
 
     /// Returns the error of a request, with the warnings so far.

@@ -3,7 +3,6 @@
 use serde_json::Value as Json;
 use setpoint_cel::{Error, Evaluation, Expression, Input, Question, Value, Variables};
 use setpoint_kinds::expressions::Compiled;
-use setpoint_proto::admissionregistration::MatchCondition;
 
 use super::authorizer::Everything;
 use super::request::Values;

@@ -1,4 +1,4 @@
-//! The requests that a policy, a binding or a webhook is about: `matchConstraints`, `matchResources`, and the rules of a webhook.
+//! Matches requests against `matchConstraints`, `matchResources` and the rules of webhooks.
 
 use setpoint_codec::Kind;
 use setpoint_model::selector::Selector;
@@ -7,7 +7,7 @@ use setpoint_proto::admissionregistration::{
 };
 use setpoint_proto::meta::LabelSelector;
 
-use super::surroundings::Surroundings;
+use super::request_data::RequestData;
 use super::{Attributes, Operation};
 
 /// The requests that are selected.
@@ -42,25 +42,25 @@ impl Constraints {
         })
     }
 
-    /// Returns the kind of the resource that a request is judged as, if it is selected. Without rules, all resources are.
+    /// Returns the kind of the resource that a request is matched as, if it is selected. Without rules, all resources are.
     ///
     /// # Errors
     /// If the namespace, whose labels count, does not exist.
     pub(super) fn select(
         &self,
         request: &Attributes<'_>,
-        around: &Surroundings,
+        data: &RequestData,
     ) -> Result<Option<&'static Kind>, String> {
-        let in_namespace = self.selects_namespace(request, around);
+        let in_namespace = self.selects_namespace(request, data);
         if in_namespace == Ok(false) || !self.selects_object(request) {
             return Ok(None);
         }
-        if self.kind_in(&self.excluded, request, around).is_some() {
+        if self.kind_in(&self.excluded, request, data).is_some() {
             return Ok(None);
         }
         let kind = match self.rules.is_empty() {
             true => Some(request.target.served),
-            false => self.kind_in(&self.rules, request, around),
+            false => self.kind_in(&self.rules, request, data),
         };
         match kind {
             Some(kind) => in_namespace.map(|_| Some(kind)),
@@ -72,7 +72,7 @@ impl Constraints {
     fn selects_namespace(
         &self,
         request: &Attributes<'_>,
-        around: &Surroundings,
+        data: &RequestData,
     ) -> Result<bool, String> {
         let is_namespace = request.is_of_namespace();
         let namespace = request.namespace();
@@ -83,7 +83,7 @@ impl Constraints {
         let is_whole = request.target.subresource.name().is_empty();
         let labels = match request.object {
             Some(object) if is_namespace && writes && is_whole => Some(&object.meta().labels),
-            _ => around.namespace.as_ref(),
+            _ => data.namespace.as_ref(),
         };
         let labels = labels.ok_or_else(|| format!("namespaces {namespace:?} not found"))?;
         Ok(self.namespaces.matches(labels))
@@ -101,7 +101,7 @@ impl Constraints {
         &self,
         rules: &[NamedRuleWithOperations],
         request: &Attributes<'_>,
-        around: &Surroundings,
+        data: &RequestData,
     ) -> Option<&'static Kind> {
         let own = request.target.served;
         if rules.iter().any(|rule| selects(rule, request, own)) {
@@ -109,7 +109,7 @@ impl Constraints {
         }
         let mut rules = rules.iter().filter(|_| self.matches_equivalents);
         rules.find_map(|rule| {
-            let mut equivalents = around.equivalents.iter().copied();
+            let mut equivalents = data.equivalents.iter().copied();
             equivalents.find(|kind| selects(rule, request, kind))
         })
     }

@@ -13,13 +13,13 @@ use setpoint_proto::admissionregistration::{
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::Cache;
+use setpoint_store::cache::Cached;
 use tokio::sync::Mutex;
 
 use super::policy::Hook;
 use super::webhook::Configuration;
 use crate::errors;
 use crate::heavy::heavy;
-use setpoint_store::cache::Cached;
 
 /// The kinds that hooks are made from.
 static SOURCES: LazyLock<[&'static Kind; 6]> = LazyLock::new(|| {

@@ -26,8 +26,8 @@ mod reader;
 mod reinvocation;
 mod replacement;
 mod request;
+mod request_data;
 mod reservation;
-mod surroundings;
 mod webhook;
 
 pub(crate) use attributes::{Attributes, Operation};

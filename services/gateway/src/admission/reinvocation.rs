@@ -1,4 +1,4 @@
-//! The memory of the two passes of mutating webhooks, or of mutating policies, over a request.
+//! Decides which mutating hooks run again (`reinvocationPolicy`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,8 @@
 //! What admission plugins add to the transaction of a write.
+//!
+//! 2026-11: we chose conditions of the write's own transaction over reservations before it (kube-apiserver's quota and
+//! addresses), because nothing is left reserved by a write that fails, and any number of gateways agree. Wrong if
+//! writes conflict so often on one key that a queue for it would be faster.
 
 use setpoint_codec::Object;
 use setpoint_proto::Cause;

@@ -1,6 +1,31 @@
 //! Other API servers behind this one (upstream: kube-aggregator). An APIService with a Service stands for a version of a group that
 //! another server serves.
 //!
+//! An APIService wins over kinds that the gateway serves itself, except those of the core group. Over gRPC nothing is
+//! forwarded.
+//!
+//! * The server is verified by `caBundle`, for the name `<service>.<namespace>.svc`, unless `insecureSkipTLSVerify`
+//!   says otherwise; then only addresses of private networks are called. It learns the user from `X-Remote-User`,
+//!   `-Group`, `-Uid` and `-Extra-…`, and recognises the gateway by its client certificate.
+//! * The certificate is that of the settings (`front_proxy.*`), or one that the first gateway makes and keeps in the
+//!   Secret `setpoint-system/front-proxy`; a gateway that finds the Secret deleted makes a new CA.
+//!   `kube-system/extension-apiserver-authentication` has what servers need to know. It has no `client-ca-file`: the
+//!   gateway does not ask clients for certificates.
+//! * Bodies are streams, connections are upgraded, nothing is buffered or retried. A request ends within 60 s, or the
+//!   `timeout` of its client; watches, logs and connections have no deadline. 1024 requests to one server may be in
+//!   flight; further ones are answered 429. Errors are upstream's texts, redirects are refused (502).
+//! * Every gateway checks each server when its APIService, Service or endpoints change, and every 30 s: the Service,
+//!   its EndpointSlices, then a request, whose certificate is not verified, as upstream. The condition is written only
+//!   if it says something else. Unlike upstream, the URL in its message has the name of the Service, and of several
+//!   failures it is always the same, so that it does not change with the endpoint.
+//! * Then the gateway fetches discovery (aggregated, or the list of resources), the place of the OpenAPI document of
+//!   v3, and that of v2 (4 MiB at most each), which requests for `/apis` and `/openapi` find in memory. Those of a
+//!   server that fails stay, as `Stale`.
+//! * `/openapi/v2` has the paths of each such version and what they refer to. Paths of this server win; a definition
+//!   that differs from the one of its name is renamed `<name>_v2`, as upstream. Unlike upstream, a document that
+//!   clients could not read (a reference to nothing, an unknown type), or beyond 5000 definitions or 16 MiB of all, is
+//!   left out, and the log says so; and the definitions of this server get no further kinds: theirs is renamed.
+//!
 //! ```text
 //! APIService ─▶ Remote ─▶ Server ─┬▶ verified TLS with the certificate of the front proxy ─▶ endpoint of the Service
 //!               (`remote`)        ├▶ unverified TLS, for checks of availability

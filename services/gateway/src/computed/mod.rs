@@ -21,8 +21,8 @@ pub(crate) type Computing<'a, T> = BoxFuture<'a, Result<Vec<T>, ApiError>>;
 
 /// A kind whose objects are computed.
 pub(crate) trait Computed: Resource + Message {
-    /// Returns the objects of a namespace, or of all if it is empty, in any order. If the scope has a name, objects of other
-    /// names may be left out.
+    /// Returns the objects of a namespace, or of all if it is empty, in any order. If the scope has a name, objects of
+    /// other names may be left out.
     fn read<'a>(registry: &'a Registry, scope: &'a Key) -> Computing<'a, Self>;
 }
 

@@ -46,7 +46,8 @@ impl Converter {
         Self { timeout, ..self }
     }
 
-    /// Returns the objects in the version `to`, in the same order. A webhook is called at most once, with all objects of other versions.
+    /// Returns the objects in the version `to`, in the same order. A webhook is called at most once, with all objects
+    /// of other versions.
     ///
     /// # Errors
     /// `InternalError` if the webhook fails, or returns what it may not.

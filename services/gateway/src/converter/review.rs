@@ -123,7 +123,8 @@ impl<'o> Review<'o> {
         serde_json::to_vec(&sent).unwrap_or_default()
     }
 
-    /// Returns the converted objects in a response, with the metadata of the originals except for labels and annotations.
+    /// Returns the converted objects in a response, with the metadata of the originals except for labels and
+    /// annotations.
     pub(super) fn converted(&self, response: &[u8]) -> Result<Vec<CustomObject>, Refusal> {
         let refuse = |failure, message| Refusal { message, failure };
         let malformed = |why| refuse(Failure::Malformed, format!("failed: {why}"));

@@ -15,7 +15,7 @@ use setpoint_proto::{ApiError, Reason};
 use super::accept::PROTOBUF;
 use super::write_options::FieldValidation;
 use super::yaml::{self, YAML};
-use crate::registry;
+use crate::verbs::patch;
 
 /// The maximum size of a body in bytes, as upstream. It is about twice as much as etcd accepts.
 const LIMIT: usize = 3 << 20;
@@ -155,7 +155,7 @@ fn from_json(
 fn resets_managers(kind: &Kind, body: &[u8]) -> bool {
     kind.is_stored()
         && std::str::from_utf8(body).is_ok_and(|text| text.contains("\"managedFields\""))
-        && serde_json::from_slice(body).is_ok_and(|document| registry::resets_managers(&document))
+        && serde_json::from_slice(body).is_ok_and(|document| patch::resets_managers(&document))
 }
 
 fn from_protobuf(expected: &'static Kind, body: &Bytes) -> Result<DecodedBody, ApiError> {

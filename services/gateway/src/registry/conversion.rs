@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 use setpoint_codec::Kind;
+use setpoint_kinds::custom::is_converted_by_webhook;
 use setpoint_proto::{ApiError, EventType};
 use setpoint_store::cache::{Cached, Event, Filter, Watch};
 

@@ -32,7 +32,6 @@ pub(crate) use crate::errors::{self, readable};
 pub use crate::request_context::RequestContext;
 pub use response::ObjectResponse;
 pub use setpoint_kinds::{Subresource, Target};
-pub use setpoint_kinds::{Subresource, Target};
 pub use setpoint_store::cache::{AtLeast, Before, Cached, Event, Filter, Start, Watch, WatchSpec};
 
 /// All verbs, over a store and its cache.

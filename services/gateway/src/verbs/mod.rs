@@ -13,3 +13,7 @@ pub(crate) mod read;
 #[cfg(test)]
 mod tests;
 pub(crate) mod update;
+
+pub use delete::Deleted;
+pub use patch::{Check, Patch};
+pub use read::{List, ListParams, RevisionMatch};

@@ -7,6 +7,7 @@ use futures::future::ready;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use setpoint_codec::{Kind, Object, kind_of};
+use setpoint_kinds::Target;
 use setpoint_proto::admissionregistration::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
@@ -20,7 +21,6 @@ use setpoint_store::cache::{AtLeast, Cache, Settings};
 use crate::admission::{Attributes, Plugin, Reader, Reserving, Step};
 use crate::registry::{Registry, RequestContext};
 use crate::verbs::patch::Patch;
-use setpoint_kinds::Target;
 
 /// A plugin that records its steps. It removes the label of the mutating policy, and refuses objects with the key `refuse`.
 #[derive(Clone, Default)]

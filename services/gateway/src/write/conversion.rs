@@ -3,13 +3,13 @@
 use bytes::Bytes;
 use setpoint_codec::Object;
 use setpoint_codec::fields::{self, ApplyError};
+use setpoint_kinds::custom;
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause, Reason};
 
 use crate::converter::{downcast, only};
 use crate::registry::{ObjectResponse, Registry, Target};
 use crate::write::current::Current;
-use setpoint_kinds::custom;
 
 /// The treatment, by a write, of fields whose managers have recorded them in another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

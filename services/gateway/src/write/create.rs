@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use setpoint_codec::{Object, envelope};
+use setpoint_kinds::validation::metadata;
+use setpoint_kinds::{self as kinds, Strategy, create};
 use setpoint_model::{Revision, names};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::{self as store, Write};
@@ -14,8 +16,6 @@ use crate::write::field_manager;
 use crate::write::retry::Retry;
 use crate::write::stored_value;
 use crate::write::write_metrics::WriteMetrics;
-use setpoint_kinds::validation::metadata;
-use setpoint_kinds::{self as kinds, Strategy, create};
 
 /// The attempts to generate a name. Names collide about once in 10⁶; eight collisions in a row have another cause.
 const NAME_ATTEMPTS: usize = 8;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use setpoint_codec::{Object, envelope, fields};
+use setpoint_kinds::{self as kinds, update};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
@@ -16,7 +17,6 @@ use crate::write::guaranteed_update::{Mutate, Updated};
 use crate::write::scale;
 use crate::write::stored_value;
 use crate::write::write_metrics::WriteMetrics;
-use setpoint_kinds::{self as kinds, update};
 
 /// The result of one attempt.
 pub(super) enum Attempt {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::Ticket;
 use crate::queue::Rest;
 
-/// The attribute that names the object that a span is about.
+/// The attribute with the name of a span's object.
 const OBJECT: &str = "setpoint.object";
 
 /// Shorter waits leave no span: they cannot be seen beside what they delay.
@@ -62,7 +62,7 @@ impl Cascade {
         }
     }
 
-    /// Sets which version of which object the reconcile is about.
+    /// Sets the object of the reconcile, and its version.
     pub fn about(&self, kind: &str, meta: &Meta) {
         let Meta {
             key,

@@ -14,6 +14,25 @@ use crate::runtime::Settings;
 /// the connection, informers of the same view and the decision log are the process's.
 ///
 /// `S` are the settings of the controller itself, beside those that every controller has.
+///
+/// ```
+/// use setpoint_controller::runtime::Settings;
+/// use setpoint_controller::{Hosted, Replica};
+/// use setpoint_proto::Resource as _;
+/// use setpoint_proto::core::ConfigMap;
+///
+/// pub const CONTROLLER: Hosted = Hosted {
+///     name: "mirror-controller",
+///     resource: ConfigMap::RESOURCE,
+///     run: |replica, settings, ()| Box::pin(run(replica, settings)),
+/// };
+///
+/// async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
+///     // let controller = replica.controller(Mirrors { … }).for_(replica.informer());
+///     // replica.run(controller, settings).await
+/// #   Ok(())
+/// }
+/// ```
 #[derive(Clone, Copy)]
 pub struct Hosted<S = ()> {
     /// Its name, such as `replicaset-controller`.

@@ -8,6 +8,19 @@ use setpoint_proto::ApiError;
 ///
 /// The steps do not depend on each other, unless [`CONCURRENCY`](crate::Reconciler::CONCURRENCY) is 1. A plan that needs an
 /// order otherwise holds the first part; the next reconcile does the rest.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use setpoint_controller::Plan;
+///
+/// let mut plan = Plan::default();
+/// plan.step("Create web-1", "fewer Pods than replicas");
+/// plan.look_again(Duration::from_secs(30));
+/// plan.look_again(Duration::from_secs(60));
+/// assert_eq!(plan.steps[0].because, "fewer Pods than replicas");
+/// assert_eq!(plan.again, Some(Duration::from_secs(30)));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<A> {
     /// Started in this order.

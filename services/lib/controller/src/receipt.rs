@@ -25,7 +25,7 @@ impl Receipt {
     /// Returns the result of a write that has nothing left to do if its object is gone.
     ///
     /// # Errors
-    /// Those of the write except `NotFound`.
+    /// The errors of the write except `NotFound`.
     pub fn unless_gone(written: Result<Self, ApiError>) -> Result<Self, ApiError> {
         match written {
             Err(error) if error.reason == Reason::NotFound => Ok(Self::none()),

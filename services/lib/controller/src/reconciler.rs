@@ -29,8 +29,64 @@ pub type StatusOf<R> = <<R as Reconciler>::Object as Resource>::Status;
 /// A controller as *observe → plan → act → status*.
 ///
 /// It does not get the reason of a reconcile, and reads only caches: the same world gives the same plan.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use setpoint_controller::{Client, Inputs, Plan, Reader, Receipt, Reconciler, View, Whole};
+/// use setpoint_model::{Key, Meta};
+/// use setpoint_proto::ApiError;
+/// use setpoint_proto::core::ConfigMap;
+///
+/// /// Adds the label `example.com/seen` to each ConfigMap.
+/// struct Labels {
+///     configs: Reader<Whole<ConfigMap>>,
+/// }
+///
+/// #[derive(Debug)]
+/// struct AddLabel;
+///
+/// impl Reconciler for Labels {
+///     type Object = ConfigMap;
+///     type World = Arc<Whole<ConfigMap>>;
+///     type Action = AddLabel;
+///
+///     fn observe(&self, key: &Key, _: Inputs) -> Option<Self::World> {
+///         self.configs.get(key)
+///     }
+///
+///     fn meta(config: &Self::World) -> &Meta {
+///         &config.meta
+///     }
+///
+///     fn plan(config: &Self::World) -> Plan<AddLabel> {
+///         let mut plan = Plan::default();
+///         if !config.meta.labels.contains_key("example.com/seen") {
+///             plan.step(AddLabel, "it has no label");
+///         }
+///         plan
+///     }
+///
+///     async fn act(
+///         &self,
+///         client: &Client,
+///         config: &Self::World,
+///         _: &AddLabel,
+///     ) -> Result<Receipt, ApiError> {
+///         let mut labelled = config.object.clone();
+///         labelled.metadata.labels.insert("example.com/seen".into(), "true".into());
+///         Ok(client.update(&labelled).await?.receipt())
+///     }
+/// }
+///
+/// let mut config = ConfigMap::default();
+/// config.metadata.name = "greeting".into();
+/// let world = Arc::new(Whole::of(config));
+/// assert_eq!(Labels::plan(&world).steps.len(), 1);
+/// ```
 pub trait Reconciler: Send + Sync + 'static {
-    /// The kind of the reconciled objects; `PartialObjectMetadata` for objects of any kind, whose names [`Self::kind`] returns.
+    /// The kind of the reconciled objects; `PartialObjectMetadata` for objects of any kind, whose names [`Self::kind`]
+    /// returns.
     type Object: Resource;
     /// Everything that a decision depends on.
     type World: Send + Sync;

@@ -14,7 +14,7 @@ impl DurationText {
     /// Writes a duration as text.
     ///
     /// # Errors
-    /// Those of the serializer.
+    /// The errors of the serializer.
     pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         text::serialize(duration, serializer)
     }

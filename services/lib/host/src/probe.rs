@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::http_client::{self, Answer};
 
 /// The time limit of a response.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Health reports are short; more would not be one.
 const MAX_BYTES: usize = 16 << 10;
 
@@ -41,13 +41,13 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 /// Why it is not ready, in one line that goes on where its name left off.
 pub async fn ask(address: SocketAddr, path: &str) -> Result<(), String> {
     let url = format!("http://{address}{path}");
-    match timeout(PATIENCE, http_client::get(&url, MAX_BYTES)).await {
+    match timeout(TIMEOUT, http_client::get(&url, MAX_BYTES)).await {
         Ok(Ok(answer)) => judge(&answer),
         Ok(Err(error)) => {
             let cause = error.root_cause();
             Err(format!("does not listen on {address}: {cause}"))
         }
-        Err(_) => Err(format!("does not answer within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("does not answer within {} s", TIMEOUT.as_secs())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The handle of a service on its process.
+//! A running service's address, health checks and shutdown signal.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,5 @@
-//! APIService: the name is the version and the group. One without a Service stands for a version that the gateway serves itself;
-//! requests for that of another are forwarded to the endpoints of the Service while its condition `Available` is true, which
-//! `crate::background::aggregation` keeps.
+//! APIService: the name is the version and the group. Without a Service it is local; requests for another are forwarded
+//! to the endpoints of its Service while the gateway keeps the condition `Available` true.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -118,7 +117,8 @@ fn local() -> ApiServiceCondition {
     }
 }
 
-/// Returns whether a version is that of the metrics of Pods and nodes. The gateway has them itself, upstream by an add-on.
+/// Returns whether a version is that of the metrics of Pods and nodes. The gateway has them itself, upstream by an
+/// add-on.
 pub fn is_resource_metrics(group: &str, version: &str) -> bool {
     let kind = kind_of::<PodMetrics>();
     (group, version) == (kind.group.as_str(), kind.version.as_str())

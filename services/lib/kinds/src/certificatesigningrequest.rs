@@ -1,5 +1,5 @@
-//! CertificateSigningRequest: names its requester; conditions approve or deny it, and a signer sets the certificate. The gateway
-//! has no signer of its own.
+//! CertificateSigningRequest: names its requester; conditions approve or deny it, and a signer sets the certificate.
+//! The gateway has no signer of its own.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -152,7 +152,8 @@ fn condition_cell(request: &CertificateSigningRequest) -> String {
     format!("{decision}{failed}{issued}")
 }
 
-/// Replaces the conditions of a type by those of `old`, if the numbers are equal. Otherwise the validation refuses the change.
+/// Replaces the conditions of a type by those of `old`, if the numbers are equal. Otherwise the validation refuses the
+/// change.
 fn keep_condition(new: &mut CertificateSigningRequest, old: &CertificateSigningRequest, of: &str) {
     let before: Vec<_> = conditions(old, of).cloned().collect();
     if conditions(new, of).count() != before.len() {

@@ -7,24 +7,15 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::metadata;
 use crate::{Target, versions};
 
-/// Completes and validates a new object, whose metadata [`metadata::prepare_create`] has prepared: sets defaults, removes what a
-/// creator may not set, and begins its generation.
-///
-/// # Errors
-/// `Invalid` with all that is wrong.
-pub fn complete(target: &Target, object: &mut dyn Object) -> Result<(), ApiError> {
-    prepare(target, object);
-    validate(target, object)
-}
-
-/// Sets the defaults of a new object, and removes what a creator may not set.
+/// Prepares a new object, whose metadata [`metadata::prepare_create`] has prepared: sets defaults, and removes what a
+/// creator may not set.
 pub fn prepare(target: &Target, object: &mut dyn Object) {
     let rules = crate::of(target.kind);
     rules.fill_defaults(object);
     rules.prepare_create(object);
 }
 
-/// Validates a new object that is prepared, and begins its generation.
+/// Validates a prepared object, and begins its generation.
 ///
 /// # Errors
 /// `Invalid` with all that is wrong.
@@ -36,6 +27,7 @@ pub fn validate(target: &Target, object: &mut dyn Object) -> Result<(), ApiError
     rules.validate(object, &mut errors);
     rules.validate_create(object, &mut errors);
     versions::validate(target.served, object, None, &mut errors);
+    errors.into_result(target.served, &target.name)?;
     object.meta_mut().generation = i64::from(rules.counts_generations());
-    errors.into_result(target.served, &target.name)
+    Ok(())
 }

@@ -18,8 +18,9 @@ use crate::waits::Records;
 
 const STATUS: &str = "status";
 
-/// Returns a stored object in a served version. As upstream, it has the defaults of the version that it is stored in, without the
-/// fields that the served version does not have. An object that a webhook has to convert stays as it is: the registry calls it.
+/// Returns a stored object in a served version. As upstream, it has the defaults of the version that it is stored in,
+/// without the fields that the served version does not have. An object that a webhook has to convert stays as it is:
+/// the registry calls it.
 pub(super) fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<dyn Object> {
     if object.downcast_ref::<CustomObject>().is_none() {
         return object;
@@ -158,7 +159,8 @@ fn finalizer_warning(name: &str) -> String {
     )
 }
 
-/// Calls `change` with the schema and the object as JSON, except that its metadata is left out. Does nothing without a schema.
+/// Calls `change` with the schema and the object as JSON, except that its metadata is left out. Does nothing without a
+/// schema.
 fn with_schema(object: &mut CustomObject, change: impl FnOnce(&Schema, &mut Value)) {
     let definition = object.kind().definition();
     let version = definition.custom.as_ref();

@@ -1,8 +1,8 @@
-//! CustomResourceDefinition: names and scope are immutable once it is established, and a version in which objects are stored
-//! stays in the spec.
+//! CustomResourceDefinition: names and scope are immutable once it is established, and a version in which objects are
+//! stored stays in the spec.
 //!
-//! The gateway accepts its names and establishes it (`background/custom_resource_definitions.rs`). A deletion first deletes
-//! the objects of the kind; until then a finalizer holds the definition.
+//! The gateway accepts its names and establishes it (`background/custom_resource_definitions.rs`). A deletion first
+//! deletes the objects of the kind; until then a finalizer holds the definition.
 
 mod approval;
 mod column;

@@ -1,5 +1,5 @@
-//! FlowSchema: assigns requests to a priority level. The levels of the gateway's own flow control are fixed, so schemas are stored
-//! and have no effect; each write answers with a warning that says so.
+//! FlowSchema: assigns requests to a priority level. The levels of the gateway's own flow control are fixed, so schemas
+//! are stored and have no effect; each write answers with a warning that says so.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! PersistentVolume: the source and the volume mode are immutable. It is created with the finalizer that keeps it while it is
-//! bound, which its controller removes.
+//! PersistentVolume: the source and the volume mode are immutable. It is created with the finalizer that keeps it while
+//! it is bound, which its controller removes.
 
 mod source;
 

@@ -161,8 +161,8 @@ fn is_volume(source: &TypedLocalObjectReference) -> bool {
     .contains(&(group, source.kind.as_str()))
 }
 
-/// Validates that only fields change that may: the name of the volume and the class, once, and size and attributes class
-/// of a bound claim.
+/// Validates that only fields change that may: the name of the volume and the class, once, and size and attributes
+/// class of a bound claim.
 fn validate_spec_change(
     new: &PersistentVolumeClaim,
     old: &PersistentVolumeClaim,

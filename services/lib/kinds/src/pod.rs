@@ -51,8 +51,8 @@ impl StoredKind for Pod {
         }
     }
 
-    /// Also keeps or adds what admission has set, which the manifest of a replacement lacks: the priority, the preemption
-    /// policy, and the default tolerations.
+    /// Also keeps or adds what admission has set, which the manifest of a replacement lacks: the priority, the
+    /// preemption policy, and the default tolerations.
     fn prepare_update(&mut self, old: &Self) {
         self.status = old.status.clone();
         let (spec, was) = (&mut self.spec, &old.spec);

@@ -1,4 +1,5 @@
-//! PriorityLevelConfiguration: limits the requests of a priority level. As FlowSchemas, they are stored and have no effect.
+//! PriorityLevelConfiguration: limits the requests of a priority level. As FlowSchemas, they are stored and have no
+//! effect.
 
 use setpoint_proto::flowcontrol::{
     ExemptPriorityLevelConfiguration, LimitResponse, LimitedPriorityLevelConfiguration,

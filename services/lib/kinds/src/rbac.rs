@@ -82,7 +82,7 @@ macro_rules! binding_items {
 impl StoredKind for RoleBinding {
     const CREATES_ON_UPDATE: bool = true;
 
-    binding_items!(&["ClusterRole", "Role"], true);
+    binding_items!(&["Role", "ClusterRole"], true);
 }
 
 impl StoredKind for ClusterRoleBinding {

@@ -1,4 +1,5 @@
-//! RuntimeClass: the handler is immutable. Pods get its overhead and its scheduling (see the admission plugin RuntimeClass).
+//! RuntimeClass: the handler is immutable. Pods get its overhead and its scheduling (see the admission plugin
+//! RuntimeClass).
 
 use setpoint_model::names;
 use setpoint_proto::core::{ResourceRequirements, Toleration};

@@ -223,8 +223,8 @@ fn validate_strategy(
     }
 }
 
-/// Validates `maxUnavailable` as upstream does behind its feature gate. The field has no default: without it, updates are
-/// those of clusters where the gate is off.
+/// Validates `maxUnavailable` as upstream does behind its feature gate. The field has no default: without it, updates
+/// are those of clusters where the gate is off.
 fn validate_max_unavailable(max: &IntOrString, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     if Amount::validate(max, path, errors).is_zero() {
         errors.invalid(path, max, "cannot be 0");

@@ -1,7 +1,8 @@
 //! The hooks of kinds with a spec of users and a status of controllers, which are written separately.
 
-/// The items of [`StoredKind`](super::StoredKind) that restore the status in a write of the whole object, and the spec in one of
-/// the status. `counted`: without those that compare or restore the spec; `uncounted`: also without generations.
+/// The items of [`StoredKind`](super::StoredKind) that restore the status in a write of the whole object, and the spec
+/// in one of the status. `counted`: without those that compare or restore the spec; `uncounted`: also without
+/// generations.
 macro_rules! status_items {
     () => {
         crate::status::status_items!(counted);

@@ -27,7 +27,8 @@ impl Target {
     /// Returns the target of a request; `subresource` is empty for the whole object.
     ///
     /// # Errors
-    /// `NotFound` when the kind has no such subresource, `BadRequest` when the namespace does not fit the scope of the kind.
+    /// `NotFound` when the kind has no such subresource, `BadRequest` when the namespace does not fit the scope of the
+    /// kind.
     pub fn new(
         kind: &'static Kind,
         namespace: &str,
@@ -77,8 +78,8 @@ impl Target {
         }
     }
 
-    /// Returns the object, or the part of it, that a write of this target changes: a scale is in the whole object. All checks
-    /// of a write are of this target, whatever the verb.
+    /// Returns the object, or the part of it, that a write of this target changes: a scale is in the whole object. All
+    /// checks of a write are of this target, whatever the verb.
     pub fn written(&self) -> Self {
         match self.subresource {
             Subresource::Scale => Self::whole(self.served, &self.key()),
@@ -95,7 +96,8 @@ impl Target {
         }
     }
 
-    /// Returns the kind in whose form the request is processed: the stored one or, for custom objects, the version of the request.
+    /// Returns the kind in whose form the request is processed: the stored one or, for custom objects, the version of
+    /// the request.
     pub fn form(&self) -> &'static Kind {
         match self.served.is_custom() {
             true => self.served,

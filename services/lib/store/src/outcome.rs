@@ -22,7 +22,7 @@ use crate::{Entry, Error, Expect, KeyChange, Store, Write, keys};
 const TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 /// The time to wait for a change of the key. etcd sends the history of a key within a tenth of a second.
-const PATIENCE: Duration = Duration::from_secs(1);
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the outcome of a write that may have been committed. `sent_after` is a revision that the store had reached before the
 /// write was sent.
@@ -67,7 +67,7 @@ async fn decide(store: &dyn Store, write: &Write, sent_after: Revision) -> Resul
     };
     let changes = store.watch_key(&write.key, after);
     let found = find(store, write, changes, last);
-    match timeout(PATIENCE, found).await {
+    match timeout(HISTORY_TIMEOUT, found).await {
         Ok(Ok(Some(committed))) => Ok(committed),
         Ok(Ok(None)) => Err(conflict(store, write).await?),
         Ok(Err(error)) => Err(error),

@@ -1,4 +1,4 @@
-//! Times at which all tasks of a process do what recurs.
+//! Common wake-up times, so that periodic tasks of a process wake together.
 
 use std::sync::LazyLock;
 use std::time::Duration;

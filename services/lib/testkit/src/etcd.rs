@@ -13,7 +13,7 @@ use crate::free_port;
 use crate::freeze::{freeze, signal};
 
 /// The time limit of the start, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running etcd; it ends with this value, and so does its data.
 pub struct Etcd {
@@ -76,7 +76,7 @@ impl Etcd {
     }
 
     async fn wait_until_it_serves(&mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while !healthy(self.client).await {
             let ended = self
                 .process
@@ -128,11 +128,12 @@ fn url(port: u16) -> String {
 /// It listens long before it serves; and one that is killed in between may never come back.
 async fn healthy(port: u16) -> bool {
     let mut answer = String::new();
-    let asked = async {
+    let check = async {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.write_all(b"GET /health HTTP/1.0\r\n\r\n").await?;
         stream.read_to_string(&mut answer).await
     };
     // It does not answer at all before it has a leader.
-    matches!(timeout(PATIENCE, asked).await, Ok(Ok(_))) && answer.contains(r#""health":"true""#)
+    matches!(timeout(START_TIMEOUT, check).await, Ok(Ok(_)))
+        && answer.contains(r#""health":"true""#)
 }

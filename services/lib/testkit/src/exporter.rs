@@ -10,7 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 /// The time limit of a request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running server; it ends with this value.
 pub struct Exporter {
@@ -63,7 +63,7 @@ impl Drop for Exporter {
 
 /// Answers the one request of a connection, whatever it asks for.
 fn answer(mut stream: TcpStream, text: &str) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     let (mut request, mut part) = (Vec::new(), [0; 1024]);
     while !request.ends_with(b"\r\n\r\n") {
         match stream.read(&mut part)? {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::free_port;
 
 /// The time limit of the start, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Ends the registry, and removes from the engine what came from it, when dropped.
 pub struct ImageRegistry {
@@ -67,7 +67,7 @@ impl ImageRegistry {
     fn wait_until_it_answers(&self) {
         let start = Instant::now();
         while TcpStream::connect(&self.address).is_err() {
-            assert!(start.elapsed() < PATIENCE, "the registry answers");
+            assert!(start.elapsed() < START_TIMEOUT, "the registry answers");
             sleep(Duration::from_millis(20));
         }
     }

@@ -1,13 +1,13 @@
 //! What the controllers of workloads share: the view of a Pod, Pods from templates, revisions of templates, Events, and the
 //! resources of kinds.
 
-mod event;
+mod events;
 pub mod history;
 mod kind;
 mod pod;
 mod template;
 
-pub use event::PodWrite;
+pub use events::PodWrite;
 pub use history::{History, RevisionView, Snapshot};
 pub use kind::{DefinitionView, resource_of};
 pub use pod::{Admission, Phase, PodView, count, saturate, sidecars};

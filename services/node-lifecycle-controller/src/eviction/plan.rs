@@ -20,7 +20,7 @@ pub struct World {
     pub waited: Option<Duration>,
 }
 
-/// One write.
+/// A step of the eviction of a Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Write the condition `DisruptionTarget`, so that its owner does not count it as a failure.

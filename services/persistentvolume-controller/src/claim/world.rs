@@ -15,7 +15,7 @@ pub struct World {
     pub claim: Arc<ClaimView>,
     /// The volume that it names.
     pub named: Option<Arc<VolumeView>>,
-    /// Volumes of its class that are reserved for nobody, and those that are reserved for its name; only while it is not bound.
+    /// Volumes of its class without a reservation, and those that are reserved for its name; only while it is not bound.
     pub volumes: Vec<Arc<VolumeView>>,
     /// Its class.
     pub class: Option<Arc<ClassView>>,

@@ -36,7 +36,7 @@ pub enum ClaimState {
     BoundElsewhere,
 }
 
-/// One write.
+/// A write of the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Add the finalizer that keeps it while it is bound.

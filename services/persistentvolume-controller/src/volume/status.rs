@@ -41,7 +41,8 @@ pub fn notice(world: &World, status: &PersistentVolumeStatus) -> Option<Notice> 
     failure(world).filter(|_| status.phase == "Failed")
 }
 
-/// Returns why a volume that is to be reclaimed cannot be. Volumes of CSI drivers, and of all provisioners but plugins, are theirs to delete.
+/// Returns why a volume that is to be reclaimed cannot be. Volumes of CSI drivers, and of all provisioners but plugins,
+/// are theirs to delete.
 fn failure(world: &World) -> Option<Notice> {
     if world.fate() != Fate::Reclaimed {
         return None;

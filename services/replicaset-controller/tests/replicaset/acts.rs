@@ -274,7 +274,7 @@ async fn a_replication_controller_owns_its_pods_and_has_events_and_a_status() {
     let pod: core::Pod = gateway.get(&key).await.unwrap();
     assert_eq!(owners, pod.metadata.owner_references);
 
-    let reported = status(&world, &Outcome::default()).unwrap();
+    let reported = ReplicationControllers::status(&world, &Outcome::default()).unwrap();
     let written = controllers.update_status(&gateway, &world, reported).await;
     written.unwrap();
     let key = Key::new(NAMESPACE, "web");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use setpoint_controller::Delta;
 
 use super::Scheduler;
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::namespace::NamespaceView;
 use crate::node::NodeView;
 use crate::pod::PodView;
@@ -15,7 +15,7 @@ impl Scheduler {
     /// Wakes the unschedulable Pods that a changed Pod may let fit, and removes a Pod that needs no decision.
     pub fn pod_changed(&self, change: &Delta<PodView>) {
         let (old, new) = (&change.old, &change.new);
-        Change::of_pod(old.as_ref(), new.as_ref())
+        ClusterEvent::of_pod(old.as_ref(), new.as_ref())
             .iter()
             .for_each(|change| self.wake(change));
         let Some(pod) = old.as_deref().or(new.as_deref()) else {
@@ -35,7 +35,7 @@ impl Scheduler {
             _ => true,
         };
         if differs {
-            self.wake(&Change::Node {
+            self.wake(&ClusterEvent::Node {
                 old: change.old.clone(),
                 new: change.new.clone(),
             });
@@ -49,14 +49,14 @@ impl Scheduler {
             namespace.map(|namespace| namespace.meta.labels.clone())
         };
         if change.old.is_some() && labels(&change.old) != labels(&change.new) {
-            self.wake(&Change::Namespace);
+            self.wake(&ClusterEvent::Namespace);
         }
     }
 
     /// Wakes the Pods that a changed claim may let fit.
     pub fn claim_changed(&self, change: &Delta<ClaimView>) {
         if let Some(new) = &change.new {
-            self.wake(&Change::Claim {
+            self.wake(&ClusterEvent::Claim {
                 old: change.old.clone(),
                 new: new.clone(),
             });
@@ -72,7 +72,7 @@ impl Scheduler {
             })
         };
         if let Some(new) = change.new.as_ref().filter(|new| !is_known(new)) {
-            self.wake(&Change::Volume(new.clone()));
+            self.wake(&ClusterEvent::Volume(new.clone()));
         }
     }
 
@@ -81,14 +81,14 @@ impl Scheduler {
         let limits =
             |node: &Option<Arc<CsiNodeView>>| node.as_ref().map(|node| node.limits.clone());
         if limits(&change.old) != limits(&change.new) {
-            self.wake(&Change::VolumeLimits);
+            self.wake(&ClusterEvent::VolumeLimits);
         }
     }
 
     /// Wakes the Pods that a changed StorageClass may let fit.
     pub fn class_changed(&self, change: &Delta<ClassView>) {
         if change.new.is_some() {
-            self.wake(&Change::Class);
+            self.wake(&ClusterEvent::Class);
         }
     }
 }

@@ -21,7 +21,7 @@ use setpoint_proto::core::Pod;
 
 use crate::act::Actor;
 use crate::assumed::Assumed;
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::plan::{Action, plan};
 use crate::pod::PodView;
 use crate::profile::Profiles;
@@ -210,7 +210,7 @@ impl Scheduler {
         new.is_some_and(|new| self.takes(new) && old.is_none_or(|old| new.asks_otherwise_than(old)))
     }
 
-    fn wake(&self, change: &Change) {
+    fn wake(&self, change: &ClusterEvent) {
         self.unschedulable.wake(change, &self.queue);
     }
 }

@@ -24,8 +24,8 @@ pub fn describe(decided: &Decided, step: &Step<Action>, note: &mut Note) {
             note.verdicts(vec![chosen], 0);
         }
         Action::BindVolumes { node, choices, .. } => {
-            let said = format!("Bind {} claims to volumes on {node}", choices.len());
-            note.say(said, step.because, None);
+            let text = format!("Bind {} claims to volumes on {node}", choices.len());
+            note.say(text, step.because, None);
             note.waits();
         }
         Action::MarkUnschedulable {
@@ -43,12 +43,12 @@ pub fn describe(decided: &Decided, step: &Step<Action>, note: &mut Note) {
             note.waits();
         }
         Action::Preempt { victim, node, .. } => {
-            let said = format!("Preempt {} on {node}", victim.meta.key);
-            note.say(said, step.because, Some(object_ref(victim)));
+            let text = format!("Preempt {} on {node}", victim.meta.key);
+            note.say(text, step.because, Some(object_ref(victim)));
         }
         Action::Withdraw { nominated, .. } => {
-            let said = format!("Withdraw the nomination of {}", nominated.meta.key);
-            note.say(said, step.because, Some(object_ref(nominated)));
+            let text = format!("Withdraw the nomination of {}", nominated.meta.key);
+            note.say(text, step.because, Some(object_ref(nominated)));
         }
     }
 }

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 
 use super::{Decided, Scheduler};
 use crate::assumed::is_in_doubt;
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::metrics;
 use crate::plan::Action;
 use crate::plugin::{Plugin, PluginSet};
@@ -42,7 +42,7 @@ impl Scheduler {
                 attempted();
                 if result.is_err() && matches!(nomination, Nomination::Node(_)) {
                     // Other Pods may have been unschedulable because of the reservation.
-                    self.wake(&Change::left(decided.pod.clone()));
+                    self.wake(&ClusterEvent::left(decided.pod.clone()));
                 }
                 if result.is_ok() {
                     info!(pod = %key, %message, "unschedulable");
@@ -57,7 +57,7 @@ impl Scheduler {
                     self.keep_unschedulable(decided, plugins, true);
                 }
                 // Other Pods may have been unschedulable because of this one.
-                Err(_) => self.wake(&Change::left(pod.clone())),
+                Err(_) => self.wake(&ClusterEvent::left(pod.clone())),
             },
             Action::Preempt { victim, node, .. } if result.is_ok() => {
                 info!(pod = %key, victim = %victim.meta.key, %node, "preempted");
@@ -90,7 +90,7 @@ impl Scheduler {
                 self.assumed.add(pod, node);
             }
             // Other Pods may have been unschedulable because of this one.
-            Err(_) => self.wake(&Change::left(pod.clone())),
+            Err(_) => self.wake(&ClusterEvent::left(pod.clone())),
         }
     }
 
@@ -123,7 +123,7 @@ impl Scheduler {
     pub(super) fn resolve(&self, pod: &PodView) {
         self.unschedulable.remove(&pod.meta.key);
         if let Some(binding) = self.assumed.resolve(&pod.meta.key) {
-            self.wake(&Change::left(binding.pod));
+            self.wake(&ClusterEvent::left(binding.pod));
         }
     }
 }

@@ -2,35 +2,14 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-use setpoint_proto::core::PodSpec;
-
-use super::score::MAX;
 use crate::cluster::Cluster;
+use crate::plugin::MAX_NODE_SCORE;
 use crate::pod::Wants;
 
 const MIB: i64 = 1 << 20;
 /// The sizes between which scores grow: the second one is for each container.
 const SMALLEST: i64 = 23 * MIB;
 const LARGEST: i64 = 1000 * MIB;
-
-/// Returns the images of a Pod, in the form of a node's status.
-pub fn of(spec: &PodSpec) -> Vec<String> {
-    let containers = spec.init_containers.iter().chain(&spec.containers);
-    let images = containers.map(|container| container.image.as_str());
-    let volumes = spec.volumes.iter();
-    let volumes = volumes.filter_map(|volume| volume.volume_source.image.as_ref());
-    let volumes = volumes.map(|image| image.reference.as_str());
-    let images = images.chain(volumes).filter(|image| !image.is_empty());
-    images.map(with_tag).collect()
-}
-
-fn with_tag(image: &str) -> String {
-    let name = image.rfind('/').map_or(image, |slash| &image[slash..]);
-    match name.contains(':') {
-        true => image.to_owned(),
-        false => format!("{image}:latest"),
-    }
-}
 
 /// Returns the scores of nodes; `None` if none has an image of the Pod. The size of an image counts in proportion to the
 /// share of nodes that have it, so that Pods do not gather on a few of them.
@@ -53,7 +32,7 @@ fn scale(sum: i64, containers: usize) -> i64 {
     let containers = i64::try_from(containers.max(1)).unwrap_or(i64::MAX);
     let largest = LARGEST.saturating_mul(containers);
     let size = sum.clamp(SMALLEST, largest).saturating_sub(SMALLEST);
-    let share = MAX.saturating_mul(size);
+    let share = MAX_NODE_SCORE.saturating_mul(size);
     share
         .checked_div(largest.saturating_sub(SMALLEST))
         .unwrap_or_default()

@@ -19,14 +19,14 @@ use std::collections::BTreeSet;
 
 use setpoint_model::placement::named_nodes;
 
-use crate::change::Change;
 use crate::cluster::Cluster;
+use crate::cluster_event::ClusterEvent;
 use crate::plugin::{Plugin, PluginSet};
 use crate::pod::PodView;
 use crate::profile::{Pending, Profile};
 use crate::reason::FilterReason;
 use crate::snapshot::NodeInfo;
-use volume_binding::Choice;
+use crate::storage::Choice;
 
 /// The state of the filters for one Pod (upstream: that of `PreFilter`).
 pub struct Filters<'p> {
@@ -181,7 +181,12 @@ impl<'p> Filters<'p> {
 }
 
 /// Returns whether a change may let a Pod fit that these plugins have rejected (upstream: queueing hints).
-pub fn helps(profile: &Profile, pod: &PodView, rejectors: PluginSet, change: &Change) -> bool {
+pub fn helps(
+    profile: &Profile,
+    pod: &PodView,
+    rejectors: PluginSet,
+    change: &ClusterEvent,
+) -> bool {
     let Some(wants) = pod.wants.as_deref() else {
         return false;
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use setpoint_model::placement;
 
 use super::score::{self, Preference};
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::node::NodeView;
 use crate::pod::{NodeWants, Wants};
 use crate::profile::AddedAffinity;
@@ -33,7 +33,7 @@ pub fn matches(wants: &NodeWants, node: &NodeView) -> bool {
 }
 
 /// Returns whether a change may let the Pod fit.
-pub fn hint(added: &AddedAffinity, wants: &NodeWants, change: &Change) -> bool {
+pub fn hint(added: &AddedAffinity, wants: &NodeWants, change: &ClusterEvent) -> bool {
     change.node_fits_now(|node| filter(added, wants, node).is_some())
 }
 

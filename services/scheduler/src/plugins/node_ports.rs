@@ -2,7 +2,7 @@
 
 use setpoint_model::HostPort;
 
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::pod::PodView;
 use crate::reason::FilterReason;
 use crate::snapshot::NodeInfo;
@@ -13,9 +13,9 @@ pub fn filter(pod: &PodView, node: &NodeInfo) -> Option<FilterReason> {
 }
 
 /// Returns whether a change may let the Pod fit: a node is added, or a Pod with one of its ports leaves.
-pub fn hint(pod: &PodView, change: &Change) -> bool {
+pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
-        Change::Pod {
+        ClusterEvent::Pod {
             old: Some(old),
             new: None,
         } => conflict(&pod.ports, &old.ports),

@@ -1,6 +1,6 @@
 //! NodeResourcesBalancedAllocation: a node is preferred if the Pod evens out the used shares of its CPU and memory.
 
-use super::score::MAX;
+use crate::plugin::MAX_NODE_SCORE;
 use crate::pod::PodView;
 use crate::snapshot::NodeInfo;
 
@@ -15,7 +15,7 @@ pub fn score(pod: &PodView, node: &NodeInfo) -> i64 {
     let memory = used.memory.saturating_add(wants.memory);
     let with = balance([(cpu, has.millicpu), (memory, has.memory)]);
     let without = balance([(used.millicpu, has.millicpu), (used.memory, has.memory)]);
-    MAX / 2 + (MAX / 2 + with - without) / 2
+    MAX_NODE_SCORE / 2 + (MAX_NODE_SCORE / 2 + with - without) / 2
 }
 
 /// Returns 100 less half of the percentage by which the two shares differ.
@@ -25,5 +25,5 @@ fn balance(amounts: [(i64, i64); 2]) -> i64 {
         [Some(one), Some(other)] => ((one - other) / 2.0).abs(),
         _ => 0.0,
     };
-    ((1.0 - deviation) * MAX as f64) as i64
+    ((1.0 - deviation) * MAX_NODE_SCORE as f64) as i64
 }

@@ -2,15 +2,11 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-mod score;
-
-pub use score::{ResourceWeight, Shape, ShapePoint, Strategy, StrategyType};
-
 use std::borrow::Cow;
 
 use setpoint_model::Resources;
 
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::node::NodeView;
 use crate::pod::PodView;
 use crate::reason::FilterReason;
@@ -48,17 +44,17 @@ fn known(resource: &str) -> Cow<'static, str> {
 }
 
 /// Returns whether a change may let the Pod fit: a Pod leaves or requests less, or a node that is large enough has more.
-pub fn hint(pod: &PodView, change: &Change) -> bool {
+pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
-        Change::Pod {
+        ClusterEvent::Pod {
             old: Some(_),
             new: None,
         } => true,
-        Change::Pod {
+        ClusterEvent::Pod {
             old: Some(old),
             new: Some(new),
         } => grows(&new.requests, &old.requests, &pod.requests),
-        Change::Node {
+        ClusterEvent::Node {
             old,
             new: Some(new),
         } => {

@@ -3,7 +3,7 @@
 use setpoint_model::placement::tolerates;
 use setpoint_proto::core::Taint;
 
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::node::NodeView;
 use crate::pod::NodeWants;
 use crate::reason::FilterReason;
@@ -15,7 +15,7 @@ pub fn filter(wants: &NodeWants, node: &NodeView) -> Option<FilterReason> {
 }
 
 /// Returns whether a change may let the Pod fit.
-pub fn hint(wants: &NodeWants, change: &Change) -> bool {
+pub fn hint(wants: &NodeWants, change: &ClusterEvent) -> bool {
     change.node_fits_now(|node| filter(wants, node).is_some())
 }
 

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_model::Key;
 
-use crate::change::Change;
+use crate::claim_use::ClaimUse;
 use crate::cluster::Cluster;
+use crate::cluster_event::ClusterEvent;
 use crate::pod::PodView;
 use crate::reason::FilterReason;
-use crate::storage::{ClaimUse, CsiVolume};
+use crate::storage::CsiVolume;
 
 /// The volumes of a Pod, and the Pods that are added to nodes or removed.
 #[derive(Debug, Default)]
@@ -88,18 +89,18 @@ fn volumes<'a>(cluster: &'a Cluster<'_>, pod: &'a PodView) -> impl Iterator<Item
 
 /// Returns whether a change may let the Pod fit: a Pod with claims leaves its node, one of the Pod's claims appears, or a node
 /// appears or has other limits.
-pub fn hint(pod: &PodView, change: &Change) -> bool {
+pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
-        Change::Pod {
+        ClusterEvent::Pod {
             old: Some(old),
             new: None,
         } => !old.claims.is_empty(),
-        Change::Claim { old: None, new } => {
+        ClusterEvent::Claim { old: None, new } => {
             let key = &new.claim.meta.key;
             let mut claims = pod.claims.iter();
             key.namespace == pod.meta.key.namespace && claims.any(|used| *used.name == *key.name)
         }
-        Change::VolumeLimits => true,
+        ClusterEvent::VolumeLimits => true,
         change => change.adds_node(),
     }
 }

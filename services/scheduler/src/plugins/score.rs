@@ -2,15 +2,14 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
-/// The maximum score of a plugin (upstream: `MaxNodeScore`).
-pub const MAX: i64 = 100;
+use crate::plugin::MAX_NODE_SCORE;
 
 /// Whether low or high counts are preferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
-    /// The highest count gets [`MAX`].
+    /// The highest count gets [`MAX_NODE_SCORE`].
     High,
-    /// 0 gets [`MAX`], and the highest count 0.
+    /// 0 gets [`MAX_NODE_SCORE`], and the highest count 0.
     Low,
 }
 
@@ -18,11 +17,11 @@ pub enum Preference {
 pub fn normalize(counts: &mut [i64], preference: Preference) {
     let most = counts.iter().copied().max().unwrap_or_default().max(0);
     for count in counts {
-        let share = count.saturating_mul(MAX).checked_div(most);
+        let share = count.saturating_mul(MAX_NODE_SCORE).checked_div(most);
         let share = share.unwrap_or_default();
         *count = match preference {
             Preference::High => share,
-            Preference::Low => MAX.saturating_sub(share),
+            Preference::Low => MAX_NODE_SCORE.saturating_sub(share),
         };
     }
 }

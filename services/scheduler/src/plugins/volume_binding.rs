@@ -6,12 +6,13 @@ use setpoint_model::Key;
 use setpoint_model::volume::{LOCAL_PATH, Site, best, local_folder};
 
 use super::volume_zone;
-use crate::change::Change;
+use crate::claim_use::ClaimUse;
 use crate::cluster::Cluster;
+use crate::cluster_event::ClusterEvent;
 use crate::node::NodeView;
 use crate::pod::PodView;
 use crate::reason::FilterReason;
-use crate::storage::{ClaimUse, ClaimView, ClassView, VolumeView};
+use crate::storage::{Choice, ClaimView, ClassView, VolumeView};
 
 /// The claims of a Pod.
 #[derive(Debug, Default)]
@@ -29,15 +30,6 @@ struct Delayed {
     claim: Arc<ClaimView>,
     class: Arc<ClassView>,
     candidates: Vec<Arc<VolumeView>>,
-}
-
-/// The volume of a claim that waits for its first Pod.
-#[derive(Clone, Debug)]
-pub struct Choice {
-    /// The claim.
-    pub claim: Arc<ClaimView>,
-    /// The volume; `None` to have one provisioned.
-    pub volume: Option<Arc<VolumeView>>,
 }
 
 /// A claim as a Pod finds it.
@@ -207,9 +199,9 @@ impl Delayed {
 
 /// Returns whether a change may let the Pod fit, or lets it be bound: one of its claims appears, is bound or may go to another
 /// node; a volume becomes available; a class or a node appears, or a node changes.
-pub fn hint(pod: &PodView, change: &Change) -> bool {
+pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
-        Change::Claim { old, new } => {
+        ClusterEvent::Claim { old, new } => {
             let uses = |used: &ClaimUse| *used.name == *new.claim.meta.key.name;
             let (new, old) = (&new.claim, old.as_ref().map(|old| &old.claim));
             let helps = old.is_none_or(|old| {
@@ -220,9 +212,11 @@ pub fn hint(pod: &PodView, change: &Change) -> bool {
             });
             helps && new.meta.key.namespace == pod.meta.key.namespace && pod.claims.iter().any(uses)
         }
-        Change::Volume(volume) => volume.volume.claim.is_none() || volume.volume.phase == "Bound",
-        Change::Class => true,
-        Change::Node { new, .. } => new.is_some(),
-        Change::Pod { .. } | Change::Namespace | Change::VolumeLimits => false,
+        ClusterEvent::Volume(volume) => {
+            volume.volume.claim.is_none() || volume.volume.phase == "Bound"
+        }
+        ClusterEvent::Class => true,
+        ClusterEvent::Node { new, .. } => new.is_some(),
+        ClusterEvent::Pod { .. } | ClusterEvent::Namespace | ClusterEvent::VolumeLimits => false,
     }
 }

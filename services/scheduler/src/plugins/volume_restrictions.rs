@@ -4,8 +4,8 @@
 
 use setpoint_model::Key;
 
-use crate::change::Change;
 use crate::cluster::Cluster;
+use crate::cluster_event::ClusterEvent;
 use crate::pod::PodView;
 use crate::reason::FilterReason;
 
@@ -56,14 +56,14 @@ impl<'p> State<'p> {
 }
 
 /// Returns whether a change may let the Pod fit: a Pod that uses one of its claims leaves.
-pub fn hint(pod: &PodView, change: &Change) -> bool {
-    let Change::Pod {
+pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
+    let ClusterEvent::Pod {
         old: Some(old),
         new: None,
     } = change
     else {
         return false;
     };
-    let shares = |used: &crate::storage::ClaimUse| pod.claims.contains(used);
+    let shares = |used: &crate::claim_use::ClaimUse| pod.claims.contains(used);
     pod.meta.key.namespace == old.meta.key.namespace && old.claims.iter().any(shares)
 }

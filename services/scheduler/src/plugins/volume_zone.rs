@@ -1,6 +1,6 @@
 //! VolumeZone: volumes with labels of a zone or region are used on nodes there.
 
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::node::NodeView;
 use crate::reason::FilterReason;
 use crate::storage::VolumeView;
@@ -40,9 +40,9 @@ pub fn filter(volume: &VolumeView, node: &NodeView) -> Option<FilterReason> {
 }
 
 /// Returns whether a change may let the Pod fit: a node appears, or has other labels.
-pub fn hint(change: &Change) -> bool {
+pub fn hint(change: &ClusterEvent) -> bool {
     match change {
-        Change::Node {
+        ClusterEvent::Node {
             old,
             new: Some(new),
         } => old.as_ref().is_none_or(|old| old.labels() != new.labels()),

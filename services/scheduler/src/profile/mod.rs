@@ -9,9 +9,9 @@ use std::sync::Arc;
 use setpoint_proto::core::{NodeSelectorTerm, PreferredSchedulingTerm, TopologySpreadConstraint};
 
 use crate::plugin::{Plugin, PluginSet};
-use crate::plugins::node_resources_fit::Strategy;
 use crate::pod::{PodView, Wants};
 use crate::spread;
+use crate::strategy::Strategy;
 
 pub use settings::Settings;
 

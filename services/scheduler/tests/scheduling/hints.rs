@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
-use setpoint_scheduler::{Change, Plugin};
+use setpoint_scheduler::{ClusterEvent, Plugin};
 
 use crate::world::{NodeB, PodB, helps, node, parse_selector, plan, pod, term, world};
 
-fn pods(old: Option<&PodB>, new: Option<&PodB>) -> Change {
+fn pods(old: Option<&PodB>, new: Option<&PodB>) -> ClusterEvent {
     let view = |pod: &PodB| Arc::new(pod.view());
-    Change::Pod {
+    ClusterEvent::Pod {
         old: old.map(view),
         new: new.map(view),
     }
 }
 
-fn nodes(old: Option<&NodeB>, new: Option<&NodeB>) -> Change {
+fn nodes(old: Option<&NodeB>, new: Option<&NodeB>) -> ClusterEvent {
     let view = |node: &NodeB| Arc::new(node.view());
-    Change::Node {
+    ClusterEvent::Node {
         old: old.map(view),
         new: new.map(view),
     }
 }
 
 #[track_caller]
-fn assert_hints(plugin: Plugin, waiting: &PodB, cases: &[(Change, bool)]) {
+fn assert_hints(plugin: Plugin, waiting: &PodB, cases: &[(ClusterEvent, bool)]) {
     let rejectors = [plugin].into_iter().collect();
     for (n, (change, expected)) in cases.iter().enumerate() {
         let helped = helps(&waiting.view(), rejectors, change);
@@ -52,7 +52,7 @@ fn pods_without_room_wake_when_room_is_made() {
         (nodes(Some(&larger), Some(&large)), false),
         (nodes(Some(&larger), Some(&labeled)), false),
         (nodes(Some(&large), None), false),
-        (Change::Namespace, false),
+        (ClusterEvent::Namespace, false),
     ];
     assert_hints(Plugin::NodeResourcesFit, &waiting, &cases);
 }
@@ -171,7 +171,7 @@ fn pods_wake_when_pods_that_they_want_or_avoid_come_and_go() {
             nodes(Some(&node("b")), Some(&node("b").labels("x=y"))),
             false,
         ),
-        (Change::Namespace, true),
+        (ClusterEvent::Namespace, true),
     ];
     assert_hints(Plugin::InterPodAffinity, &near, &cases);
     let mut anywhere = term("zone", "app=db");

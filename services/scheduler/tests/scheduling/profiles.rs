@@ -6,7 +6,8 @@ use serde_json::json;
 use setpoint_controller::View as _;
 use setpoint_proto::core::{NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm};
 use setpoint_scheduler::{
-    Action, Change, NodeView, Plugin, Profile, ProfileSettings, Profiles, Snapshot, helps, plan,
+    Action, ClusterEvent, NodeView, Plugin, Profile, ProfileSettings, Profiles, Snapshot, helps,
+    plan,
 };
 
 use crate::world::{HOSTNAME, NodeB, node, objections_of, only, pod, scores, world};
@@ -172,7 +173,7 @@ fn the_affinity_of_a_profile_is_added_to_that_of_each_pod() {
     assert_eq!(objections(pod("p").wants("zone=2")), [own, enforced]);
     let waiting = pod("p").view();
     let rejectors = || [Plugin::NodeAffinity].into_iter().collect();
-    let change = |old: Option<&NodeB>, new: &NodeB| Change::Node {
+    let change = |old: Option<&NodeB>, new: &NodeB| ClusterEvent::Node {
         old: old.map(|old| Arc::new(old.view())),
         new: Some(Arc::new(new.view())),
     };
@@ -275,11 +276,12 @@ fn a_change_wakes_a_pod_that_default_constraints_have_rejected() {
     let waiting = pod("p").owned("ReplicaSet", "rs").view();
     let rejectors = [Plugin::PodTopologySpread].into_iter().collect();
     let helped = |change| helps(&spread_by("DoNotSchedule"), &waiting, rejectors, &change);
-    let left =
-        |namespace: &str| Change::left(Arc::new(pod("1").namespace(namespace).on("a").view()));
+    let left = |namespace: &str| {
+        ClusterEvent::left(Arc::new(pod("1").namespace(namespace).on("a").view()))
+    };
     assert!(helped(left("default")));
     assert!(!helped(left("other")));
-    let new = |node: NodeB| Change::Node {
+    let new = |node: NodeB| ClusterEvent::Node {
         old: None,
         new: Some(Arc::new(NodeView::of(node.0))),
     };

@@ -8,7 +8,7 @@ use setpoint_model::Key;
 use setpoint_proto::core::{PersistentVolumeClaim, Volume};
 use setpoint_proto::storage::{CsiNode, CsiNodeDriver, VolumeNodeResources};
 use setpoint_scheduler::{
-    Change, ClaimView, CsiNodeView, CsiVolume, Plugin, Profile, Snapshot, Storage,
+    ClaimView, ClusterEvent, CsiNodeView, CsiVolume, Plugin, Profile, Snapshot, Storage,
 };
 
 use crate::world::{PodB, helps, node, objections, objections_of, pod, victims, world};
@@ -179,19 +179,21 @@ fn a_csi_node_has_a_limit_for_each_driver_that_names_one() {
 #[test]
 fn a_pod_with_claims_that_leaves_a_claim_that_appears_and_other_limits_help() {
     let waiting = with("p", &["ebs.csi.aws.com/1"]).view();
-    let helped = |change: Change| {
+    let helped = |change: ClusterEvent| {
         let rejectors = [Plugin::NodeVolumeLimits].into_iter().collect();
         helps(&waiting, rejectors, &change)
     };
-    assert!(helped(Change::VolumeLimits));
-    assert!(helped(Change::left(Arc::new(
+    assert!(helped(ClusterEvent::VolumeLimits));
+    assert!(helped(ClusterEvent::left(Arc::new(
         with("q", &["ebs.csi.aws.com/2"]).on("a").view()
     ))));
-    assert!(!helped(Change::left(Arc::new(pod("q").on("a").view()))));
+    assert!(!helped(ClusterEvent::left(Arc::new(
+        pod("q").on("a").view()
+    ))));
     let claim = |namespace: &str, name: &str| {
         let mut claim = PersistentVolumeClaim::default();
         (claim.metadata.namespace, claim.metadata.name) = (namespace.into(), name.into());
-        Change::Claim {
+        ClusterEvent::Claim {
             old: None,
             new: Arc::new(ClaimView::of(claim)),
         }
@@ -199,5 +201,5 @@ fn a_pod_with_claims_that_leaves_a_claim_that_appears_and_other_limits_help() {
     assert!(helped(claim("default", "ebs.csi.aws.com-1")));
     assert!(!helped(claim("default", "ebs.csi.aws.com-2")));
     assert!(!helped(claim("other", "ebs.csi.aws.com-1")));
-    assert!(!helped(Change::Class));
+    assert!(!helped(ClusterEvent::Class));
 }

@@ -12,7 +12,7 @@ use setpoint_proto::core::{
 use setpoint_proto::meta::{OwnerReference, Quantity};
 use setpoint_proto::storage::StorageClass;
 use setpoint_scheduler::{
-    Action, Change, ClaimView, ClassView, Plugin, Snapshot, Storage, VolumeView,
+    Action, ClaimView, ClassView, ClusterEvent, Plugin, Snapshot, Storage, VolumeView,
 };
 
 use crate::world::{
@@ -387,7 +387,7 @@ fn pods_wake_when_their_claims_volumes_or_classes_may_help() {
     let annotations = &mut selected.metadata.annotations;
     annotations.insert(SELECTED_NODE.into(), "a".into());
     let changed =
-        |old: Option<&PersistentVolumeClaim>, new: &PersistentVolumeClaim| Change::Claim {
+        |old: Option<&PersistentVolumeClaim>, new: &PersistentVolumeClaim| ClusterEvent::Claim {
             old: old.map(view),
             new: view(new),
         };
@@ -401,7 +401,7 @@ fn pods_wake_when_their_claims_volumes_or_classes_may_help() {
     let mut taken = volume("disk", "a");
     taken.spec.claim_ref = Some(ObjectReference::default());
     let volume_change =
-        |volume: &PersistentVolume| Change::Volume(Arc::new(VolumeView::of(volume.clone())));
+        |volume: &PersistentVolume| ClusterEvent::Volume(Arc::new(VolumeView::of(volume.clone())));
     let cases = [
         (changed(None, &free), true),
         (changed(None, &other), false),
@@ -417,8 +417,8 @@ fn pods_wake_when_their_claims_volumes_or_classes_may_help() {
         (changed(None, &foreign), false),
         (volume_change(&volume("disk", "a")), true),
         (volume_change(&taken), false),
-        (Change::Class, true),
-        (Change::Namespace, false),
+        (ClusterEvent::Class, true),
+        (ClusterEvent::Namespace, false),
     ];
     let rejectors = [Plugin::VolumeBinding].into_iter().collect();
     for (n, (change, expected)) in cases.iter().enumerate() {
@@ -436,17 +436,17 @@ fn pods_wake_when_a_pod_that_uses_their_claim_leaves() {
     let waiting = pod("p").uses("data").view();
     let (user, other) = (pod("q").on("a").uses("data"), pod("q").on("a").uses("x"));
     let view = |pod: &PodB| Arc::new(pod.view());
-    let updated = Change::Pod {
+    let updated = ClusterEvent::Pod {
         old: Some(view(&user)),
         new: Some(view(&user)),
     };
     let foreign = user.clone().namespace("other");
     let cases = [
-        (Change::left(view(&user)), true),
-        (Change::left(view(&other)), false),
-        (Change::left(view(&foreign)), false),
+        (ClusterEvent::left(view(&user)), true),
+        (ClusterEvent::left(view(&other)), false),
+        (ClusterEvent::left(view(&foreign)), false),
         (updated, false),
-        (Change::Class, false),
+        (ClusterEvent::Class, false),
     ];
     let rejectors = [Plugin::VolumeRestrictions].into_iter().collect();
     for (n, (change, expected)) in cases.iter().enumerate() {

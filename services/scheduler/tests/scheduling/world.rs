@@ -13,7 +13,7 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::meta::{LabelSelector, OwnerReference, Quantity};
 use setpoint_scheduler::{
-    Action, Change, FilterReason, NodeView, Nomination, Plugin, PluginSet, PodView, Profile,
+    Action, ClusterEvent, FilterReason, NodeView, Nomination, Plugin, PluginSet, PodView, Profile,
     Profiles, Snapshot,
 };
 
@@ -404,7 +404,7 @@ pub fn verdicts_of(
 }
 
 /// Whether a change helps a Pod of the default profile.
-pub fn helps(pod: &PodView, rejectors: PluginSet, change: &Change) -> bool {
+pub fn helps(pod: &PodView, rejectors: PluginSet, change: &ClusterEvent) -> bool {
     setpoint_scheduler::helps(&Profile::default(), pod, rejectors, change)
 }
 

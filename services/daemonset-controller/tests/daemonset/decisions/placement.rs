@@ -1,7 +1,7 @@
 //! Tests of the nodes that a DaemonSet runs on.
 
 use setpoint_controller::View;
-use setpoint_daemonset_controller::{DaemonSetView, NodeView, Strategy, Verdict};
+use setpoint_daemonset_controller::{DaemonSetView, NodeView, Placement, Strategy};
 use setpoint_proto::apps::DaemonSet;
 use setpoint_proto::core::{
     Affinity, Node, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint,
@@ -25,29 +25,29 @@ fn node(labels: &[(&str, &str)], taints: &[(&str, &str)]) -> NodeView {
     NodeView::of(node)
 }
 
-fn verdict(set: &DaemonSet, taints: &[(&str, &str)]) -> Verdict {
-    DaemonSetView::of(set.clone()).verdict(&node(&[], taints))
+fn placement(set: &DaemonSet, taints: &[(&str, &str)]) -> Placement {
+    DaemonSetView::of(set.clone()).placement(&node(&[], taints))
 }
 
 #[test]
 fn taints_decide_whether_a_pod_is_created_and_whether_it_stays() {
     let plain = DaemonSet::default();
-    assert_eq!(verdict(&plain, &[]), Verdict::Run);
+    assert_eq!(placement(&plain, &[]), Placement::Run);
     assert_eq!(
-        verdict(&plain, &[("gpu", "PreferNoSchedule")]),
-        Verdict::Run
+        placement(&plain, &[("gpu", "PreferNoSchedule")]),
+        Placement::Run
     );
-    assert_eq!(verdict(&plain, &[("gpu", "NoSchedule")]), Verdict::Stay);
-    assert_eq!(verdict(&plain, &[("gpu", "NoExecute")]), Verdict::Leave);
+    assert_eq!(placement(&plain, &[("gpu", "NoSchedule")]), Placement::Stay);
+    assert_eq!(placement(&plain, &[("gpu", "NoExecute")]), Placement::Leave);
     let both = [("gpu", "NoSchedule"), ("disk", "NoExecute")];
-    assert_eq!(verdict(&plain, &both), Verdict::Leave);
+    assert_eq!(placement(&plain, &both), Placement::Leave);
     let mut tolerant = DaemonSet::default();
     tolerant.spec.template.spec.tolerations = vec![Toleration {
         key: "disk".into(),
         operator: "Exists".into(),
         ..Default::default()
     }];
-    assert_eq!(verdict(&tolerant, &both), Verdict::Stay);
+    assert_eq!(placement(&tolerant, &both), Placement::Stay);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn conditions_of_the_node_are_tolerated() {
     let mut set = DaemonSet::default();
     let tainted = |set: &DaemonSet, condition: &str, effect: &str| {
         let key = format!("node.kubernetes.io/{condition}");
-        verdict(set, &[(&key, effect)])
+        placement(set, &[(&key, effect)])
     };
     for condition in [
         "disk-pressure",
@@ -65,23 +65,23 @@ fn conditions_of_the_node_are_tolerated() {
     ] {
         assert_eq!(
             tainted(&set, condition, "NoSchedule"),
-            Verdict::Run,
+            Placement::Run,
             "{condition}"
         );
-        assert_eq!(tainted(&set, condition, "NoExecute"), Verdict::Leave);
+        assert_eq!(tainted(&set, condition, "NoExecute"), Placement::Leave);
     }
     for condition in ["not-ready", "unreachable"] {
         assert_eq!(
             tainted(&set, condition, "NoExecute"),
-            Verdict::Run,
+            Placement::Run,
             "{condition}"
         );
-        assert_eq!(tainted(&set, condition, "NoSchedule"), Verdict::Stay);
+        assert_eq!(tainted(&set, condition, "NoSchedule"), Placement::Stay);
     }
     let network = "network-unavailable";
-    assert_eq!(tainted(&set, network, "NoSchedule"), Verdict::Stay);
+    assert_eq!(tainted(&set, network, "NoSchedule"), Placement::Stay);
     set.spec.template.spec.host_network = true;
-    assert_eq!(tainted(&set, network, "NoSchedule"), Verdict::Run);
+    assert_eq!(tainted(&set, network, "NoSchedule"), Placement::Run);
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn selector_affinity_and_name_restrict_the_nodes() {
     let mut set = DaemonSet::default();
     set.spec.template.spec.node_selector = [("disk".to_owned(), "ssd".to_owned())].into();
     let on = |set: &DaemonSet, labels: &[(&str, &str)]| {
-        DaemonSetView::of(set.clone()).verdict(&node(labels, &[]))
+        DaemonSetView::of(set.clone()).placement(&node(labels, &[]))
     };
-    assert_eq!(on(&set, &[("disk", "ssd")]), Verdict::Run);
-    assert_eq!(on(&set, &[("disk", "hdd")]), Verdict::Leave);
+    assert_eq!(on(&set, &[("disk", "ssd")]), Placement::Run);
+    assert_eq!(on(&set, &[("disk", "hdd")]), Placement::Leave);
     let in_zone = NodeSelectorRequirement {
         key: "zone".into(),
         operator: "In".into(),
@@ -130,10 +130,13 @@ fn selector_affinity_and_name_restrict_the_nodes() {
         }),
         ..Default::default()
     });
-    assert_eq!(on(&set, &[("disk", "ssd")]), Verdict::Leave);
-    assert_eq!(on(&set, &[("disk", "ssd"), ("zone", "a")]), Verdict::Run);
+    assert_eq!(on(&set, &[("disk", "ssd")]), Placement::Leave);
+    assert_eq!(on(&set, &[("disk", "ssd"), ("zone", "a")]), Placement::Run);
     set.spec.template.spec.node_name = "other".into();
-    assert_eq!(on(&set, &[("disk", "ssd"), ("zone", "a")]), Verdict::Leave);
+    assert_eq!(
+        on(&set, &[("disk", "ssd"), ("zone", "a")]),
+        Placement::Leave
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use setpoint_controller::{Outcome, Plan};
-use setpoint_daemonset_controller::{Action, Verdict, World, plan, status};
+use setpoint_daemonset_controller::{Action, Placement, World, plan, status};
 use setpoint_model::{Key, placement};
 use setpoint_proto::core::Pod;
 use setpoint_workload::RevisionView;
@@ -176,7 +176,7 @@ impl Simulation {
         let applied = self.cluster.apply(action);
         if let (Action::Create { node, .. }, Ok(())) = (action, &applied) {
             let view = world.nodes.iter().find(|view| view.name() == node).unwrap();
-            assert_eq!(world.set.verdict(view), Verdict::Run, "{action:?}");
+            assert_eq!(world.set.placement(view), Placement::Run, "{action:?}");
             let two = self.is_surge(world);
             let on_node = self.cluster.on(node);
             assert!(
@@ -203,10 +203,10 @@ impl Simulation {
         let newest = RevisionView::of(cluster.newest().clone());
         for node in &world.nodes {
             let pods = cluster.on(node.name());
-            match world.set.verdict(node) {
-                Verdict::Run => assert_eq!(pods.len(), 1, "{}", node.name()),
-                Verdict::Stay => assert!(pods.len() <= 1, "{}", node.name()),
-                Verdict::Leave => assert!(pods.is_empty(), "{}", node.name()),
+            match world.set.placement(node) {
+                Placement::Run => assert_eq!(pods.len(), 1, "{}", node.name()),
+                Placement::Stay => assert!(pods.len() <= 1, "{}", node.name()),
+                Placement::Leave => assert!(pods.is_empty(), "{}", node.name()),
             }
             for pod in pods.into_iter().filter(|_| is_rolling) {
                 let pod = &cluster.objects.pods[pod];
@@ -235,7 +235,7 @@ fn check_availability(world: &World, plan: &Plan<Action>) {
     };
     let (mut before, mut after) = (0, 0);
     for node in &world.nodes {
-        if world.set.verdict(node) != Verdict::Run {
+        if world.set.placement(node) != Placement::Run {
             continue;
         }
         let live = || {

@@ -1,21 +1,21 @@
 //! Terms of Leases. Each new holder begins a term, in the transaction that makes it the holder.
 //!
-//! The current term is in a key of its own, which is deleted with the Lease, and with which fences are compared. It is also
-//! in the cause of the last write of the Lease (`lease_term`): an elected client learns it from the response to its write,
-//! and others from a read, a watch, or etcd's history.
+//! The current term is in a key of its own, which is deleted with the Lease, and with which fences are compared. It is
+//! also in the cause of the last write of the Lease (`lease_term`): an elected client learns it from the response to
+//! its write, and others from a read, a watch, or etcd's history.
 //!
-//! `spec.leaseTransitions` belongs to users, as in Kubernetes. We chose the envelope over an annotation, which every client
-//! would see and could try to write, and over a field of the response alone, which could not be looked up later. It would be
-//! wrong if something rewrote envelopes without their causes; the key would still be right, and the next write records the
-//! term again.
+//! `spec.leaseTransitions` belongs to users, as in Kubernetes. 2026-11: we chose the envelope over an annotation, which
+//! every client would see and could try to write, and over a field of the response alone, which could not be looked up
+//! later. It would be wrong if something rewrote envelopes without their causes; the key would still be right, and the
+//! next write records the term again.
 //!
-//! A fence may name a Lease that has been deleted, and must also fail if a Lease of that name is created again, so a term
-//! must never be reused. A deleted Lease leaves its last term in one key, shared by all Leases, if it is the highest there;
-//! a Lease without a term begins with the one after that. We chose the highest past term over a key for each name ever
-//! used, since replicas with generated names would leave thousands.
+//! A fence may name a Lease that has been deleted, and must also fail if a Lease of that name is created again, so a
+//! term must never be reused. A deleted Lease leaves its last term in one key, shared by all Leases, if it is the
+//! highest there; a Lease without a term begins with the one after that. 2026-11: we chose the highest past term over a
+//! key for each name ever used, since replicas with generated names would leave thousands.
 //!
-//! A term key with an invalid value counts as a term as high as its revision, which no term exceeds, and is repaired when
-//! the next term begins.
+//! A term key with an invalid value counts as a term as high as its revision, which no term exceeds, and is repaired
+//! when the next term begins.
 
 use bytes::Bytes;
 use setpoint_codec::Object;

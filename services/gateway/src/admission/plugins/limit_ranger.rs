@@ -4,6 +4,7 @@ use setpoint_codec::Object;
 use setpoint_kinds::StoredKind as _;
 use setpoint_kinds::limitrange::constraint::{self, Usage};
 use setpoint_kinds::limitrange::{CLAIM, CONTAINER, POD, fill};
+use setpoint_kinds::{Subresource, Target};
 use setpoint_model::amounts::{self, Amounts, Quantities};
 use setpoint_model::quantity::Amount;
 use setpoint_proto::ApiError;
@@ -17,7 +18,6 @@ use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use setpoint_kinds::{Subresource, Target};
 
 /// The annotation of a Pod with the defaults that were set.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

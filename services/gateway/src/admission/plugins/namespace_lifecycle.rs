@@ -1,6 +1,7 @@
 //! Refuses new objects in namespaces that do not exist or are being deleted (upstream: the admission plugin NamespaceLifecycle).
 
 use setpoint_codec::{Kind, Object, kind_of};
+use setpoint_kinds::{Subresource, Target};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::StatusCause;
@@ -11,7 +12,6 @@ use setpoint_store::{Expect, Precondition, keys};
 use super::{Plugin, Reserving, Step};
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct NamespaceLifecycle;

@@ -2,6 +2,7 @@
 
 use setpoint_codec::kind_of;
 use setpoint_kinds::persistentvolumeclaim::{class_of, requested};
+use setpoint_kinds::{Subresource, Target};
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::PersistentVolumeClaim;
@@ -12,7 +13,6 @@ use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader};
 use crate::errors;
-use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct PersistentVolumeClaimResize;

@@ -1,5 +1,6 @@
 //! Admission of a resize: the node of the Pod must be able to allocate it (upstream: the plugin PodResizeValidator).
 
+use setpoint_kinds::{Subresource, Target};
 use setpoint_model::{Key, Resources};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{Node, Pod};
@@ -8,7 +9,6 @@ use setpoint_proto::meta::StatusCause;
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Reader};
 use crate::errors;
-use setpoint_kinds::{Subresource, Target};
 
 /// The plugin.
 pub(super) struct PodResizeValidator;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use prost::Message;
 use setpoint_codec::{Object, kind_of};
+use setpoint_kinds::Target;
 use setpoint_kinds::priorityclass;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
@@ -16,7 +17,6 @@ use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use setpoint_kinds::Target;
 
 /// The plugin.
 pub(super) struct Priority;

@@ -5,6 +5,7 @@
 //! account has no settings. Their nodes request tokens until the account exists.
 
 use setpoint_codec::{Object, kind_of};
+use setpoint_kinds::Target;
 use setpoint_kinds::validation::podspec::MIRROR;
 use setpoint_kinds::validation::set_default;
 use setpoint_model::{Key, names};
@@ -21,7 +22,6 @@ use super::{Plugin, Step};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use setpoint_kinds::Target;
 
 const DEFAULT_ACCOUNT: &str = "default";
 /// The path at which the libraries of clients look for the files.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use setpoint_codec::{Object, kind_of};
+use setpoint_kinds::Target;
 use setpoint_proto::core::{LimitRange, Namespace, Pod, ResourceQuota, ServiceAccount};
 use setpoint_proto::node::RuntimeClass;
 use setpoint_proto::scheduling::PriorityClass;
@@ -13,7 +14,6 @@ use super::Plugins;
 use crate::admission::reader::map::MapReader;
 use crate::admission::{Attributes, Reservation};
 use crate::request_context::RequestContext;
-use setpoint_kinds::Target;
 
 fn object<T: Resource>(fields: Value) -> Box<dyn Object> {
     kind_of::<T>()

@@ -11,17 +11,17 @@ use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::conditions::Inputs;
 use crate::admission::request::Versions;
-use crate::admission::surroundings::Surroundings;
+use crate::admission::request_data::RequestData;
 use crate::heavy::heavy;
 
-/// Lets policies judge a request that is about to be committed. Upstream's never see reviews.
+/// Evaluates the validating policies for a request that is about to be committed. Upstream's never see reviews.
 ///
 /// # Errors
 /// If a policy denies it: `Invalid`, or the reason that the policy names.
-pub(in crate::admission) async fn judge(
+pub(in crate::admission) async fn validate(
     admission: &Admission,
     request: &Attributes<'_>,
-    around: &Surroundings,
+    data: &RequestData,
     hooks: &[Hook<Expressions>],
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
@@ -31,11 +31,11 @@ pub(in crate::admission) async fn judge(
     let mut dispatch = Dispatch {
         admission,
         request,
-        around,
+        data,
         versions: Versions::default(),
         verdict: Verdict::default(),
     };
-    for found in invocation::find(admission, request, around, hooks).await {
+    for found in invocation::find(admission, request, data, hooks).await {
         match found {
             Ok(invocation) => dispatch.ask(&invocation).await,
             Err(misconfigured) => dispatch.verdict.misconfigured(&misconfigured),
@@ -48,7 +48,7 @@ pub(in crate::admission) async fn judge(
 struct Dispatch<'a> {
     admission: &'a Admission,
     request: &'a Attributes<'a>,
-    around: &'a Surroundings,
+    data: &'a RequestData,
     versions: Versions,
     verdict: Verdict,
 }
@@ -74,13 +74,13 @@ impl Dispatch<'_> {
         };
         let inputs = Inputs {
             values: &values,
-            namespace: &self.around.namespace_object,
+            namespace: &self.data.namespace_object,
             params: &invocation.params,
-            resource: &self.around.resource,
+            resource: &self.data.resource,
         };
-        let judge = || evaluation::objections(policy, &inputs);
+        let evaluate = || evaluation::objections(policy, &inputs);
         // The work does not depend on the size of the objects alone: expressions may loop.
-        for objection in heavy(usize::MAX, judge).await {
+        for objection in heavy(usize::MAX, evaluate).await {
             self.verdict.object(policy, binding, objection);
         }
     }

@@ -45,7 +45,7 @@ fn evaluate(expressions: &Expressions, inputs: &Inputs<'_>) -> Vec<Objection> {
         Ok(false) => return Vec::new(),
         Err(error) => return vec![Objection::Failed(error)],
     }
-    let mut found = match judge(expressions, inputs) {
+    let mut found = match failed(expressions, inputs) {
         Ok(found) => found,
         Err(error) => return vec![Objection::Failed(error)],
     };
@@ -57,7 +57,7 @@ fn evaluate(expressions: &Expressions, inputs: &Inputs<'_>) -> Vec<Objection> {
 }
 
 /// Evaluates the validations.
-fn judge(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<Objection>, String> {
+fn failed(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<Objection>, String> {
     let inputs = inputs.of(inputs.namespace);
     let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
     let mut found = Vec::new();

@@ -7,13 +7,13 @@ use super::hook::{Binding, Hook, Policy};
 use super::params;
 use crate::admission::Admission;
 use crate::admission::Attributes;
-use crate::admission::surroundings::Surroundings;
+use crate::admission::request_data::RequestData;
 
 /// A policy that is to be evaluated.
 pub(super) struct Invocation<'h, E> {
     pub policy: &'h Policy<E>,
     pub binding: &'h Binding,
-    /// The kind of the resource that the request is judged as.
+    /// The kind of the resource that the request is matched as.
     pub kind: &'static Kind,
     /// Null if there are none.
     pub params: Value,
@@ -43,13 +43,13 @@ type Found<'h, E> = Vec<Result<Invocation<'h, E>, Misconfigured<'h, E>>>;
 pub(super) async fn find<'h, E>(
     admission: &Admission,
     request: &Attributes<'_>,
-    around: &Surroundings,
+    data: &RequestData,
     hooks: &'h [Hook<E>],
 ) -> Found<'h, E> {
     let search = Search {
         admission,
         request,
-        around,
+        data,
     };
     let mut found = Vec::new();
     for hook in hooks {
@@ -61,7 +61,7 @@ pub(super) async fn find<'h, E>(
 struct Search<'a> {
     admission: &'a Admission,
     request: &'a Attributes<'a>,
-    around: &'a Surroundings,
+    data: &'a RequestData,
 }
 
 impl Search<'_> {
@@ -75,7 +75,7 @@ impl Search<'_> {
             }));
         };
         let selected = match &policy.constraints {
-            Ok(constraints) => constraints.select(self.request, self.around),
+            Ok(constraints) => constraints.select(self.request, self.data),
             Err(error) => Err(error.clone()),
         };
         let kind = match selected {
@@ -114,7 +114,7 @@ impl Search<'_> {
     ) -> Result<Vec<Value>, String> {
         let selected = match &binding.constraints {
             None => true,
-            Some(Ok(constraints)) => constraints.select(self.request, self.around)?.is_some(),
+            Some(Ok(constraints)) => constraints.select(self.request, self.data)?.is_some(),
             Some(Err(error)) => return Err(error.clone()),
         };
         match selected {

@@ -7,13 +7,13 @@ use setpoint_model::Key;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::ApiError;
 use setpoint_proto::admissionregistration::{ParamKind, ParamRef};
+use setpoint_store::cache::{AtLeast, Filter};
 
 use super::hook::Binding;
 use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::request::document;
 use crate::errors;
-use setpoint_store::cache::{AtLeast, Filter};
 
 /// Returns the kind of the parameters of a policy, if it names one.
 ///

@@ -9,7 +9,7 @@ use crate::admission::Admission;
 use crate::admission::request::Values;
 use crate::heavy::heavy;
 
-/// The number of bytes of a small object in JSON, by which large requests are told from others.
+/// The size in bytes by which a request is encoded inline or offloaded: that of a small object in JSON.
 const SIZE: usize = 2 << 10;
 
 /// Asks a webhook about a request. Returns the patch in its response. Adds its warnings to those of the request.

@@ -1,7 +1,7 @@
 //! The errors of admission webhooks, in upstream's words.
 
 use setpoint_proto::meta::{Status, StatusCause, StatusDetails};
-use setpoint_proto::{ApiError, Reason, Verdict};
+use setpoint_proto::{ApiError, Reason, StatusOverride};
 
 /// The smallest HTTP status of an error.
 const BAD_REQUEST: i32 = 400;
@@ -44,7 +44,7 @@ pub(super) fn denied(webhook: &str, status: Option<Status>) -> ApiError {
     error.details = status.details.map(Box::new);
     if error.reason.http() != code || error.reason.name() != status.reason {
         let reason = status.reason;
-        error.verdict = Some(Box::new(Verdict { code, reason }));
+        error.status_override = Some(Box::new(StatusOverride { code, reason }));
     }
     error
 }

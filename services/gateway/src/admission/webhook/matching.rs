@@ -14,7 +14,7 @@ use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::conditions::{Inputs, all_hold};
 use crate::admission::request::{Values, Versions};
-use crate::admission::surroundings::Surroundings;
+use crate::admission::request_data::RequestData;
 use crate::errors;
 use crate::heavy::heavy;
 
@@ -27,12 +27,12 @@ pub(super) async fn matched(
     admission: &Admission,
     webhook: &Webhook,
     request: &Attributes<'_>,
-    around: &Surroundings,
+    data: &RequestData,
     versions: &mut Versions,
 ) -> Result<Option<Arc<Values>>, ApiError> {
     let constraints = webhook.constraints.as_ref();
     let constraints = constraints.map_err(|error| internal(error))?;
-    let selected = constraints.select(request, around);
+    let selected = constraints.select(request, data);
     let selected =
         selected.map_err(|_| errors::not_found(kind_of::<Namespace>(), request.namespace()))?;
     let Some(kind) = selected else {
@@ -40,7 +40,7 @@ pub(super) async fn matched(
     };
     let values = versions.of(admission, request, kind).await;
     let values = values.map_err(|error| internal(&error.message))?;
-    match holds(webhook, &values, around).await {
+    match holds(webhook, &values, data).await {
         Ok(true) => Ok(Some(values)),
         Ok(false) => Ok(None),
         Err(_) if webhook.ignores_failures => Ok(None),
@@ -49,7 +49,7 @@ pub(super) async fn matched(
 }
 
 /// Returns whether the match conditions of a webhook hold.
-async fn holds(webhook: &Webhook, values: &Values, around: &Surroundings) -> Result<bool, String> {
+async fn holds(webhook: &Webhook, values: &Values, data: &RequestData) -> Result<bool, String> {
     let conditions = webhook.conditions.as_ref().map_err(Clone::clone)?;
     if conditions.is_empty() {
         return Ok(true);
@@ -58,7 +58,7 @@ async fn holds(webhook: &Webhook, values: &Values, around: &Surroundings) -> Res
         values,
         namespace: &Value::Null,
         params: &Value::Null,
-        resource: &around.resource,
+        resource: &data.resource,
     };
     // The work does not depend on the size of the objects alone: expressions may loop.
     heavy(usize::MAX, || {

@@ -18,4 +18,4 @@ mod validating;
 pub(super) use configuration::Configuration;
 pub(super) use failure::internal;
 pub(super) use mutating::{Pass, mutate};
-pub(super) use validating::judge;
+pub(super) use validating::validate;

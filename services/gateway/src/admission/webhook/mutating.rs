@@ -13,7 +13,7 @@ use super::matching::matched;
 use crate::admission::Admission;
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
-use crate::admission::surroundings::Surroundings;
+use crate::admission::request_data::RequestData;
 use crate::admission::{Attributes, replacement};
 use crate::heavy::heavy;
 
@@ -22,7 +22,7 @@ pub(in crate::admission) struct Pass<'a> {
     pub admission: &'a Admission,
     /// The request; its object is that of the call of `mutate`.
     pub request: Attributes<'a>,
-    pub around: &'a Surroundings,
+    pub data: &'a RequestData,
     pub passes: &'a mut Reinvocation,
     pub warnings: &'a mut Vec<String>,
 }
@@ -41,13 +41,7 @@ pub(in crate::admission) async fn mutate(
         let request = pass
             .request
             .with_object(object.as_deref().map(|one| &**one));
-        let matched = matched(
-            pass.admission,
-            webhook,
-            &request,
-            pass.around,
-            &mut versions,
-        );
+        let matched = matched(pass.admission, webhook, &request, pass.data, &mut versions);
         let Some(values) = matched.await?.filter(|_| pass.passes.calls(&webhook.id)) else {
             continue;
         };

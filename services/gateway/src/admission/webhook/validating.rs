@@ -11,25 +11,25 @@ use super::matching::matched;
 use crate::admission::Admission;
 use crate::admission::Attributes;
 use crate::admission::request::Versions;
-use crate::admission::surroundings::Surroundings;
+use crate::admission::request_data::RequestData;
 
 /// The number of webhooks that are called for one request at the same time.
 const CONCURRENT: usize = 16;
 
-/// Lets validating webhooks judge a request that is about to be committed. Adds their warnings to those of the request.
+/// Calls validating webhooks about a request that is about to be committed. Adds their warnings to those of the request.
 ///
 /// # Errors
 /// The denial of the first webhook, in their order, that denies it.
-pub(in crate::admission) async fn judge(
+pub(in crate::admission) async fn validate(
     admission: &Admission,
     request: &Attributes<'_>,
-    around: &Surroundings,
+    data: &RequestData,
     configurations: &[Arc<Configuration>],
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
     let (mut versions, mut calls) = (Versions::default(), Vec::new());
     for webhook in configurations.iter().flat_map(|one| &one.webhooks) {
-        let matched = matched(admission, webhook, request, around, &mut versions);
+        let matched = matched(admission, webhook, request, data, &mut versions);
         let Some(values) = matched.await? else {
             continue;
         };

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use prost::Message;
 use setpoint_codec::{Kind, kinds};
 use setpoint_kinds::Writes;
-use setpoint_store::cache::{Change, ChangeFeed};
+use setpoint_store::cache::{ChangeFeed, Update};
 
 use crate::explain::history::differences;
 use crate::registry::{Cached, Registry};
@@ -59,7 +59,7 @@ async fn follow(mut changes: ChangeFeed, reporter: &Reporter, window: Duration) 
 }
 
 /// Returns the write of a change; `None` if its writer is not known.
-fn write(change: Change) -> Option<Write<Change>> {
+fn write(change: Update) -> Option<Write<Update>> {
     let cause = change.new.cause()?;
     (!cause.writer.is_empty()).then_some(Write {
         writer: cause.writer,
@@ -100,7 +100,7 @@ fn intended(paths: impl Iterator<Item = String>) -> BTreeSet<String> {
     paths.filter(|path| !consequence(path)).collect()
 }
 
-impl FieldChanges for Change {
+impl FieldChanges for Update {
     fn fields(&self) -> BTreeSet<String> {
         let differences = differences(&self.old, &self.new).unwrap_or_default();
         intended(differences.into_iter().map(|one| one.path))

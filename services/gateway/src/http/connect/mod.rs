@@ -10,6 +10,29 @@
 //! ```
 //! An error before the upgrade is one of HTTP; a later one is sent in the error stream of the protocol. Nothing is queued
 //! beyond a few messages in each direction: an end that does not read stops the other. A shutdown ends the streams.
+//!
+//! The agent of the Pod's node is called by the gRPC calls `Exec`, `Attach` and `PortForward` of
+//! `proto/setpoint/node.proto`.
+//!
+//! * `exec` and `attach`: WebSocket (`v5`, `v4` and older `channel.k8s.io`, each in base64, too) and SPDY/3.1 (`v4` to
+//!   `v1`). `portforward`: SPDY/3.1, directly or in a WebSocket as kubectl does, and channels of a WebSocket as the
+//!   Python client does. `log` in messages of a WebSocket. So are watches, one event in each (`watch_socket`): texts of
+//!   JSON, or bytes if `Accept` prefers protobuf.
+//! * An agent has to have proven its address, and proves itself again on each connection before anything is sent; the
+//!   gateway proves each call (`setpoint_host::agent_auth`). Ports of Pods are reached through their agents.
+//! * `proxy` of a Pod, of a Service (one of its ready Pods, by EndpointSlices) and of a node (the health checks,
+//!   metrics and statistics of its agent, at the agent's own port): any method of HTTP/1.1, and upgrades. The name
+//!   `https:<name>:<port>` connects with TLS, without verification as upstream. Links in pages of HTML, and redirects,
+//!   are rewritten. Pages have the origin of the API, so that they get `Content-Security-Policy: sandbox`: in a browser
+//!   their scripts do not run.
+//! * A token among the subprotocols of a WebSocket (`base64url.bearer.authorization.k8s.io.…`) is verified as one in
+//!   `Authorization`, and taken out.
+//! * A connection counts against the limit of connections until it is closed, also after an upgrade. One whose client
+//!   has vanished ends within a minute.
+//! * What fails before the upgrade is a `Status`; kubectl shows it after it has tried SPDY as well.
+//! * A stream has no deadline: it ends with the container, when the client leaves (the agent is told), when nothing was
+//!   sent for a while (the agent's setting, four hours by default), or at a shutdown, which it delays by five seconds
+//!   at most.
 
 mod channels;
 mod container;

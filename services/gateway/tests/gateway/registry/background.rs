@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_gateway::registry::{
-    AtLeast, Filter, ListParams, RequestContext, RevisionMatch, Target,
-};
+use setpoint_gateway::registry::{AtLeast, Filter, RequestContext, Target};
+use setpoint_gateway::verbs::{ListParams, RevisionMatch};
 use setpoint_proto::Reason;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{Event, Namespace};

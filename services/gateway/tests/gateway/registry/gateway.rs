@@ -8,9 +8,9 @@ use serde_json::Value;
 use setpoint_codec::Object;
 use setpoint_gateway::in_process;
 use setpoint_gateway::registry::{
-    AtLeast, Deleted, Filter, ObjectResponse, Patch, Registry, RequestContext, Start, Target,
-    Watch, WatchSpec,
+    AtLeast, Filter, ObjectResponse, Registry, RequestContext, Start, Target, Watch, WatchSpec,
 };
+use setpoint_gateway::verbs::{Deleted, Patch};
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::core::{Binding, Container, Namespace, Pod, ServiceAccount};
 use setpoint_proto::meta::{DeleteOptions, LabelSelector, OwnerReference};

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use setpoint_gateway::registry::{
-    AtLeast, Filter, List, ListParams, RequestContext, RevisionMatch,
-};
+use setpoint_gateway::registry::{AtLeast, Filter, RequestContext};
+use setpoint_gateway::verbs::{List, ListParams, RevisionMatch};
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::Reason;
 use setpoint_proto::core::ConfigMap;

@@ -25,3 +25,4 @@ mod scale;
 mod status;
 mod subresources;
 mod update;
+mod validation;

@@ -1,16 +1,13 @@
 //! Tests of the subresource `scale`.
 
-use std::collections::BTreeMap;
-
 use serde_json::json;
-use setpoint_codec::Object;
-use setpoint_gateway::registry::{AtLeast, Patch, RequestContext};
-use setpoint_proto::apps::{Deployment, ReplicaSet};
+use setpoint_gateway::registry::{AtLeast, RequestContext};
+use setpoint_gateway::verbs::Patch;
+use setpoint_proto::Reason;
+use setpoint_proto::apps::Deployment;
 use setpoint_proto::autoscaling::Scale;
 use setpoint_proto::core::Pod;
-use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::patch_request::Type;
-use setpoint_proto::{ApiError, Reason, Resource};
 use setpoint_store::contract::objects::kind;
 
 use crate::registry::gateway::{TestGateway, deployment, target, typed};
@@ -25,7 +22,10 @@ async fn scale(gateway: &TestGateway) -> Scale {
     typed(response).unwrap()
 }
 
-async fn patch(gateway: &TestGateway, body: serde_json::Value) -> Result<Scale, ApiError> {
+async fn patch(
+    gateway: &TestGateway,
+    body: serde_json::Value,
+) -> Result<Scale, setpoint_proto::ApiError> {
     let patch = Patch {
         r#type: Type::Merge,
         body,
@@ -107,84 +107,4 @@ async fn a_stale_or_negative_scale_is_refused() {
 async fn a_kind_without_a_scale_is_not_found() {
     let none = setpoint_gateway::registry::Target::new(kind::<Pod>(), "default", "a", "scale");
     assert_eq!(none.unwrap_err().reason, Reason::NotFound);
-}
-
-/// A change of a scale, given the metadata of its object, and what the error names.
-type Case = (fn(&mut Scale, &ObjectMeta), &'static str);
-
-/// Checks that a scale is validated as its object.
-async fn check_scales<T: Resource + Object>(object: &T) {
-    const CASES: [Case; 14] = [
-        (|_, _| {}, ""),
-        (|it, _| it.spec.replicas = 10, ""),
-        (|it, _| it.spec.replicas = 0, ""),
-        (|it, _| it.spec = Default::default(), ""),
-        (|it, _| it.spec.replicas = 100, ""),
-        (|it, _| it.spec.replicas = -1, "spec.replicas"),
-        (|it, _| it.status.replicas = -1, ""),
-        (|it, _| it.metadata.name = "other".into(), "BadRequest"),
-        (|it, _| it.metadata.namespace = "other".into(), "BadRequest"),
-        (
-            |it, own| {
-                it.metadata.uid.clone_from(&own.uid);
-                it.metadata
-                    .resource_version
-                    .clone_from(&own.resource_version);
-            },
-            "",
-        ),
-        (|it, _| it.metadata.uid = "other".into(), "Conflict"),
-        (
-            |it, _| it.metadata.resource_version = "1".into(),
-            "Conflict",
-        ),
-        (|it, _| it.metadata.labels = wrong_key(), "metadata.labels"),
-        (
-            |it, _| {
-                it.metadata.annotations = wrong_key();
-                it.spec.replicas = -1;
-            },
-            "metadata.annotations, spec.replicas",
-        ),
-    ];
-    for (number, (change, expected)) in CASES.into_iter().enumerate() {
-        let gateway = TestGateway::start().await;
-        let stored = gateway.create(object).await.unwrap();
-        let mut scale = Scale::default();
-        scale.metadata.name = "web".into();
-        scale.spec.replicas = 1;
-        change(&mut scale, Resource::meta(&stored));
-        let (context, target) = (RequestContext::default(), target::<T>("web", "scale"));
-        let outcome = gateway
-            .registry
-            .update(&context, &target, Box::new(scale))
-            .await;
-        let found = outcome.err().map(named).unwrap_or_default();
-        assert_eq!(found, expected, "case {number} of {}", T::RESOURCE);
-    }
-}
-
-fn wrong_key() -> BTreeMap<String, String> {
-    [("a b".to_owned(), "c".to_owned())].into()
-}
-
-/// Returns the fields that an error names, or its reason.
-fn named(error: ApiError) -> String {
-    let fields = error.causes().iter().map(|cause| cause.field.as_str());
-    let fields: Vec<_> = fields.collect();
-    match fields.is_empty() {
-        true => error.reason.name().to_owned(),
-        false => fields.join(", "),
-    }
-}
-
-#[tokio::test]
-async fn a_scale_is_validated_as_its_object() {
-    let web = deployment("web");
-    let mut set = ReplicaSet::default();
-    set.metadata.name = "web".into();
-    set.spec.selector.clone_from(&web.spec.selector);
-    set.spec.template.clone_from(&web.spec.template);
-    check_scales(&web).await;
-    check_scales(&set).await;
 }

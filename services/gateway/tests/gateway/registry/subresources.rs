@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 use setpoint_codec::patch as patches;
-use setpoint_gateway::registry::{AtLeast, Patch, RequestContext};
+use setpoint_gateway::registry::{AtLeast, RequestContext};
+use setpoint_gateway::verbs::Patch;
 use setpoint_proto::apps::Deployment;
 use setpoint_proto::core::{LimitRange, LimitRangeItem, Node, Pod, ResourceQuota};
 use setpoint_proto::setpoint::patch_request::Type;

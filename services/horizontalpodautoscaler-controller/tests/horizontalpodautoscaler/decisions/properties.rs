@@ -111,7 +111,7 @@ proptest! {
     #[test]
     fn usage_at_the_target_asks_for_no_change(mut world in world(), tenth in 0..=10_i64) {
         let target = i64::from(match world.autoscaler.spec.metrics[0].target {
-            setpoint_horizontalpodautoscaler_controller::Target::Utilization(target) => target,
+            setpoint_horizontalpodautoscaler_controller::TargetValue::Utilization(target) => target,
             _ => unreachable!(),
         });
         // Within 10 %, in percent rounded down.
@@ -146,7 +146,7 @@ proptest! {
             let percent = sum * 100 / (i64::try_from(samples.len()).unwrap() * 1_000);
             let is_missing = samples.len() < world.pods.len();
             let target = match world.autoscaler.spec.metrics[0].target {
-                setpoint_horizontalpodautoscaler_controller::Target::Utilization(target) => i64::from(target),
+                setpoint_horizontalpodautoscaler_controller::TargetValue::Utilization(target) => i64::from(target),
                 _ => unreachable!(),
             };
             if is_missing && percent > target {

@@ -144,7 +144,7 @@ fn a_job_fails_at_its_deadline_and_stops_its_pods_first() {
     assert_eq!(cluster.reason("FailureTarget"), Some("DeadlineExceeded"));
     assert!(
         cluster.pods[&name].metadata.deletion_timestamp.is_none(),
-        "the verdict is stored first"
+        "the reason of the end is stored first"
     );
     cluster.reconcile();
     assert!(cluster.pods[&name].metadata.deletion_timestamp.is_some());

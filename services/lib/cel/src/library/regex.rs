@@ -11,7 +11,7 @@ use crate::pattern::{MAX_SIZE, Pattern};
 const COMPILE: u64 = 10_000;
 /// The memory of an expression that is compiled for one call, in bytes.
 const MAX_CALL_SIZE: usize = 128 << 10;
-/// The smallest size of programs that is told apart, in bytes.
+/// The smallest size of programs that is distinguished, in bytes.
 const MIN_SIZE: usize = 4 << 10;
 /// The size of a program that costs one unit per ten bytes of text, in bytes: upstream takes four characters of the expression for a unit, and a
 /// state has some 32 bytes.

@@ -85,12 +85,12 @@ async fn leave(connector: &Connector) {
 }
 
 async fn is_ready(address: SocketAddr) -> Result<SocketAddr, ()> {
-    let asked = async {
+    let check = async {
         let endpoint = Endpoint::from_shared(format!("http://{address}")).ok()?;
         let mut health = HealthClient::new(endpoint.connect().await.ok()?);
         let answer = health.check(HealthCheckRequest::default()).await.ok()?;
         (answer.into_inner().status() == ServingStatus::Serving).then_some(address)
     };
-    let answer = timeout(ANSWER_WITHIN, asked).await;
+    let answer = timeout(ANSWER_WITHIN, check).await;
     answer.ok().flatten().ok_or(())
 }

@@ -20,7 +20,7 @@ pub(super) struct Candidate {
     pub(super) settings: Settings,
     pub(super) key: Key,
     pub(super) seen: watch::Receiver<Seen>,
-    told: watch::Sender<Seen>,
+    sender: watch::Sender<Seen>,
     instance: String,
     reader: Reader<Whole<Lease>>,
 }
@@ -43,14 +43,14 @@ impl Candidate {
         instance: &str,
         leases: Informer<Whole<Lease>>,
     ) -> (Self, Informer<Whole<Lease>>) {
-        let (told, seen) = watch::channel(Seen::now(None, Revision::default()));
+        let (sender, seen) = watch::channel(Seen::now(None, Revision::default()));
         let key = Key::new(settings.namespace.clone(), lease);
-        let (tell, ours) = (told.clone(), key.clone());
+        let (updates, ours) = (sender.clone(), key.clone());
         let informer = leases.on_event(move |delta| {
             let changed = delta.new.as_ref().or(delta.old.as_ref());
             if changed.is_some_and(|view| view.meta.key == ours) {
                 let lease = delta.new.as_ref().map(|view| view.object.clone());
-                tell.send_replace(Seen::now(lease, delta.revision));
+                updates.send_replace(Seen::now(lease, delta.revision));
             }
         });
         let reader = informer.reader();
@@ -60,7 +60,7 @@ impl Candidate {
             settings,
             key,
             seen,
-            told,
+            sender,
             instance,
             reader,
         };
@@ -71,7 +71,7 @@ impl Candidate {
     async fn synced(&self) {
         self.reader.synced().await;
         let known = self.reader.get(&self.key);
-        self.told.send_if_modified(|seen| {
+        self.sender.send_if_modified(|seen| {
             let newer = known.filter(|view| seen.is_before(view.meta.revision));
             let is_newer = newer.is_some();
             if let Some(view) = newer {

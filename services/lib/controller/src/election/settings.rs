@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 use setpoint_model::replicas::SYSTEM_NAMESPACE;
 
-/// The timing of an election. A standby takes over `lease_duration` after a crash of the leader, or at once after an orderly stop.
+/// The timing of an election. A standby takes over `lease_duration` after a crash of the leader, or at once after an
+/// orderly stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -18,11 +19,12 @@ pub struct Settings {
     /// Time after the last renewal after which another replica takes over.
     #[serde(with = "DurationText")]
     pub lease_duration: Duration,
-    /// Time for which a leader tries to renew before it stops, which it does at nine tenths of `lease_duration` at the latest.
+    /// Time for which a leader tries to renew before it stops, which it does at nine tenths of `lease_duration` at the
+    /// latest.
     #[serde(with = "DurationText")]
     pub renew_deadline: Duration,
-    /// Interval at which a candidate tries to acquire the Lease; a leader renews at half of `renew_deadline`, or at this interval
-    /// if it is longer.
+    /// Interval at which a candidate tries to acquire the Lease; a leader renews at half of `renew_deadline`, or at
+    /// this interval if it is longer.
     #[serde(with = "DurationText")]
     pub retry_period: Duration,
     /// Namespace of the Lease.

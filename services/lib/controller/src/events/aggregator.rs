@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn equal_notes_are_one_event_with_a_count() {
         let merged = Aggregator::default().merge(["a", "b", "a"].into_iter().map(note));
-        let told: Vec<_> = merged.iter().map(|r| (&*r.note.message, r.times)).collect();
-        assert_eq!(told, [("a", 2), ("b", 1)]);
+        let events: Vec<_> = merged.iter().map(|r| (&*r.note.message, r.times)).collect();
+        assert_eq!(events, [("a", 2), ("b", 1)]);
     }
 
     #[test]
@@ -231,11 +231,11 @@ mod tests {
             note
         };
         let merged = Aggregator::default().merge(["first", "main", "main"].into_iter().map(of));
-        let told: Vec<_> = merged
+        let events: Vec<_> = merged
             .iter()
             .map(|r| (&*r.note.about.field_path, r.times))
             .collect();
-        assert_eq!(told, [("first", 1), ("main", 2)]);
+        assert_eq!(events, [("first", 1), ("main", 2)]);
     }
 
     #[test]

@@ -50,6 +50,28 @@ type Handlers<V> = Arc<parking_lot::Mutex<Vec<Handler<V>>>>;
 /// Keeps a cache of the objects of the view's kind, which its [`Reader`]s read.
 ///
 /// It is idle until [`Informer::run`].
+///
+/// ```no_run
+/// use setpoint_controller::{Client, Whole, client};
+/// use setpoint_model::Key;
+/// use setpoint_proto::core::ConfigMap;
+/// use tokio_util::sync::CancellationToken;
+///
+/// # async fn example() -> Result<(), client::Error> {
+/// let client = Client::connect(&client::Settings::default(), "example")?;
+/// let informer = client.informer::<Whole<ConfigMap>>().on_event(|delta| {
+///     if let (None, Some(new)) = (&delta.old, &delta.new) {
+///         println!("{} was created", new.meta.key);
+///     }
+/// });
+/// let reader = informer.reader();
+/// let stop = CancellationToken::new();
+/// tokio::spawn(informer.run(stop.clone()));
+/// reader.synced().await;
+/// let greeting = reader.get(&Key::new("default", "greeting"));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Informer<V> {
     gateway: Client,
     selection: ListOptions,

@@ -168,11 +168,11 @@ impl<V: View> Store<V> {
 
 /// A new uid under an old name is a deletion and an addition; the same revision is no change at all.
 fn changes<V: View>(old: Option<&Cached<V>>, new: Option<&Cached<V>>) -> Vec<Delta<V>> {
-    let delta = |old: Option<&Cached<V>>, new: Option<&Cached<V>>, told: &Cached<V>| Delta {
+    let delta = |old: Option<&Cached<V>>, new: Option<&Cached<V>>, latest: &Cached<V>| Delta {
         old: old.map(|cached| cached.view.clone()),
         new: new.map(|cached| cached.view.clone()),
-        cause: told.cause.as_deref().cloned(),
-        revision: told.view.meta().revision,
+        cause: latest.cause.as_deref().cloned(),
+        revision: latest.view.meta().revision,
     };
     match (old, new) {
         (Some(was), Some(is)) => match (was.view.meta(), is.view.meta()) {

@@ -39,6 +39,23 @@ pub trait Item: Clone + Debug + Eq + Hash + Ord + Send + 'static {}
 impl<K: Clone + Debug + Eq + Hash + Ord + Send + 'static> Item for K {}
 
 /// A queue of keys to reconcile. Clones are the same queue.
+///
+/// ```
+/// use setpoint_controller::Queue;
+/// use setpoint_controller::queue::Limiter;
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+/// let queue = Queue::new("example", Limiter::default());
+/// queue.add("web", None);
+/// queue.add("web", None);
+/// let ticket = queue.next().await.expect("the queue is open");
+/// assert_eq!(ticket.key, "web");
+/// assert!(queue.is_empty(), "it was added twice and is taken once");
+/// ticket.done(None);
+/// queue.close();
+/// assert!(queue.next().await.is_none());
+/// # });
+/// ```
 pub struct Queue<K> {
     shared: Arc<Shared<K>>,
 }

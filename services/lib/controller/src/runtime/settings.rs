@@ -15,8 +15,8 @@ use crate::{client, election};
 pub struct Settings {
     /// Connection to the gateway.
     pub gateway: client::Settings,
-    /// Leader election of each controller. A standby takes over `lease_duration` after a crash of the leader, or at once after an
-    /// orderly stop.
+    /// Leader election of each controller. A standby takes over `lease_duration` after a crash of the leader, or at
+    /// once after an orderly stop.
     pub election: election::Settings,
     /// Maximum number of concurrent reconciles of each controller.
     pub workers: usize,

@@ -174,7 +174,7 @@ impl<R: Reconciler> Worker<R> {
         let (world, outcome) = cascade.run(work).await;
         R::trace(&world, &outcome, &cascade);
         cascade.ended(
-            verdict(&outcome),
+            result(&outcome),
             outcome.failed.as_ref().map(|error| error as _),
         );
         outcome
@@ -186,7 +186,8 @@ impl<R: Reconciler> Worker<R> {
         idle
     }
 
-    /// Executes plans, then writes the status, which is known already if the first plan is empty. Returns the last observation.
+    /// Executes plans, then writes the status, which is known already if the first plan is empty. Returns the last
+    /// observation.
     async fn converge(
         &self,
         ticket: &Ticket<Key>,
@@ -282,9 +283,9 @@ impl<R: Reconciler> Worker<R> {
         single: bool,
     ) -> Result<Receipt, ApiError> {
         let Step { action, because } = step;
-        let said = label(action);
-        let act = call(verb(&said).to_owned()).with_attributes([
-            KeyValue::new("action", said),
+        let text = label(action);
+        let act = call(verb(&text).to_owned()).with_attributes([
+            KeyValue::new("action", text),
             KeyValue::new("because", *because),
         ]);
         let acted = async {
@@ -331,7 +332,7 @@ impl<R: Reconciler> Worker<R> {
     }
 
     fn settle(&self, ticket: Ticket<Key>, outcome: Outcome<R::Action>) -> Result<(), Fenced> {
-        self.metrics.ended(verdict(&outcome));
+        self.metrics.ended(result(&outcome));
         let fenced = outcome.failed.as_ref().is_some_and(ApiError::is_fenced);
         match outcome.failed {
             None => ticket.done(outcome.plan.again),
@@ -386,7 +387,7 @@ fn keys(tickets: &[Ticket<Key>]) -> Vec<&Key> {
 }
 
 /// Returns the result of a reconcile, as named in upstream's metrics.
-fn verdict<A>(outcome: &Outcome<A>) -> &'static str {
+fn result<A>(outcome: &Outcome<A>) -> &'static str {
     match &outcome.failed {
         None if outcome.plan.again.is_some() => "requeue_after",
         None => "success",
@@ -453,6 +454,6 @@ mod tests {
             failed: Some(ending),
             ..Outcome::default()
         };
-        assert_eq!(verdict(&outcome), "success");
+        assert_eq!(result(&outcome), "success");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_controller::{
-    Client, Controller, Inputs, Outcome, Plan, QueueHandle, Reader, Receipt, Reconciler, Whole,
+    Client, Controller, Inputs, Plan, QueueHandle, Reader, Receipt, Reconciler, Whole,
 };
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-/// The doc comments of settings and of their tables, by path. That of a type of settings has the path of its table, or none.
+/// The doc comments of settings and of their tables, by path. That of a type of settings has the path of its table, or
+/// none.
 #[derive(Default)]
 pub struct Docs(BTreeMap<String, String>);
 

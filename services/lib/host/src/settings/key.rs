@@ -54,7 +54,8 @@ impl Key {
         self.default.is_boolean()
     }
 
-    /// Returns whether `path` is this setting, its table, or a key in it. Only tables that are empty by default may have other keys.
+    /// Returns whether `path` is this setting, its table, or a key in it. Only tables that are empty by default may
+    /// have other keys.
     pub fn covers(&self, path: &str) -> bool {
         if self
             .path

@@ -27,8 +27,8 @@ use crate::DurationText;
 use crate::limits::Limits;
 use flags::Flags;
 
-/// The settings of a service, or a table of them. Every field has a default. `--help` shows it and the first paragraph of the
-/// field's doc comment; the template of the settings file has the whole comment.
+/// The settings of a service, or a table of them. Every field has a default. `--help` shows it and the first paragraph
+/// of the field's doc comment; the template of the settings file has the whole comment.
 pub trait Settings: Serialize + DeserializeOwned + Default + JsonSchema + Send + 'static {
     /// Returns the time that the service takes to stop beside that of the setting `drain`.
     fn drain(&self) -> Duration {

@@ -6,14 +6,16 @@ use super::key::Key;
 use super::layers::Layers;
 use super::{Common, Extension, Settings};
 
-/// Returns the template of the settings file of `service`: each setting as a comment with its default, below its doc comment.
+/// Returns the template of the settings file of `service`: each setting as a comment with its default, below its doc
+/// comment.
 pub fn template<S: Settings>(service: &'static str, extension: &impl Extension) -> String {
     let mut common = Common::of(service);
     common.instance = format!("{service}-<host name>");
     let layers = Layers::of::<S>(&common, extension);
     let mut text = format!(
-        "# Settings of the {service}. Lines such as `# name = value` show the defaults: remove the # to set another value.\n\
-         # `{service} --help` lists the environment variables and flags that override this file.\n"
+        "# Settings of the {service}. Lines such as `# name = value` are the defaults:\n\
+         # remove the # to set another value. `{service} --help` lists the variables\n\
+         # and flags that override this file.\n"
     );
     let mut keys: Vec<_> = layers.keys().iter().map(|key| (table(key), key)).collect();
     keys.sort_by_key(|(table, key)| (*table, key.path()));

@@ -1,4 +1,5 @@
-//! ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding: the requests that a policy concerns, and its parameters.
+//! ValidatingAdmissionPolicyBinding and MutatingAdmissionPolicyBinding: the requests that a policy concerns, and its
+//! parameters.
 
 use jiff::Timestamp;
 use serde_json::Value;

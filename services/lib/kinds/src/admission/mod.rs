@@ -1,4 +1,4 @@
-//! The kinds of admissionregistration.k8s.io. Policies are evaluated and webhooks are called (`crate::admission`).
+//! The kinds of admissionregistration.k8s.io. The gateway evaluates policies and calls webhooks.
 
 mod binding;
 mod mutating;

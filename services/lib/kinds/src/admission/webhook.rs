@@ -24,7 +24,8 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const DEFAULT_TIMEOUT: i32 = 10;
 const DEFAULT_PORT: i32 = 443;
 
-/// The items of [`StoredKind`] of a configuration; its two kinds of webhooks differ in one field, the `$reinvocation` policy.
+/// The items of [`StoredKind`] of a configuration; its two kinds of webhooks differ in one field, the `$reinvocation`
+/// policy.
 macro_rules! configuration_items {
     ($($reinvocation:ident)?) => {
         const COUNTS_GENERATIONS: bool = true;

@@ -38,7 +38,8 @@ pub(super) fn waits(cronjob: &CronJob, now_ns: i64) -> Vec<Wait> {
     waits
 }
 
-/// Returns the timetable. Without a time zone it is in that of the process, which the controller is assumed to have as well.
+/// Returns the timetable. Without a time zone it is in that of the process, which the controller is assumed to have as
+/// well.
 fn timetable(cronjob: &CronJob) -> Result<Timetable, (&'static str, String)> {
     let local = TimeZone::system();
     let zone = match &cronjob.spec.time_zone {

@@ -7,7 +7,8 @@ use setpoint_proto::setpoint::Wait;
 use crate::Subresource;
 use crate::waits::{not_observed, wait};
 
-/// The conditions that report that an object is not as its spec wants, and their statuses that do (kstatus, and the API conventions).
+/// The conditions that report that an object is not as its spec wants, and their statuses that do (kstatus, and the API
+/// conventions).
 const UNMET: [(&str, &[&str]); 4] = [
     ("Stalled", &["True"]),
     ("Reconciling", &["True"]),
@@ -15,7 +16,8 @@ const UNMET: [(&str, &[&str]); 4] = [
     ("Available", &["False", "Unknown"]),
 ];
 
-/// Returns what an object waits for: its controller, and what its conditions report. They report nothing about a deletion.
+/// Returns what an object waits for: its controller, and what its conditions report. They report nothing about a
+/// deletion.
 pub(super) fn waits(object: &CustomObject) -> Vec<Wait> {
     if object.meta().deletion_timestamp.is_some() {
         return Vec::new();

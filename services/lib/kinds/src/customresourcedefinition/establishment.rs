@@ -80,8 +80,8 @@ pub fn is_settled(definition: &CustomResourceDefinition) -> bool {
         && !super::needs_removal(definition)
 }
 
-/// Takes the next step towards an established definition: accepts names or, if there is nothing to accept, establishes it.
-/// `others` are the other definitions of the group, read after this status of the definition.
+/// Takes the next step towards an established definition: accepts names or, if there is nothing to accept, establishes
+/// it. `others` are the other definitions of the group, read after this status of the definition.
 pub fn settle_names<'a>(
     definition: &mut CustomResourceDefinition,
     others: impl Iterator<Item = &'a CustomResourceDefinition> + Clone,
@@ -98,8 +98,8 @@ pub fn settle_names<'a>(
 
 /// Accepts the requested names that no other definition has, and sets the conditions about them.
 ///
-/// A name that is in use is left as it was accepted before, unless one that outranks the definition has it, as each built-in kind does.
-/// The last conflict is the reason of the condition, as upstream's.
+/// A name that is in use is left as it was accepted before, unless one that outranks the definition has it, as each
+/// built-in kind does. The last conflict is the reason of the condition, as upstream's.
 fn accept_names<'a>(
     definition: &mut CustomResourceDefinition,
     others: impl Iterator<Item = &'a CustomResourceDefinition> + Clone,
@@ -405,7 +405,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each of two gateways reads a definition and then the others, and writes later, unless the definition has changed.
+        /// Each of two gateways reads a definition and then the others, and writes later, unless the definition has
+        /// changed.
         #[test]
         fn definitions_that_are_established_at_once_share_no_name(
             names in proptest::collection::vec((0..2_usize, 0..2_usize), 2..4),

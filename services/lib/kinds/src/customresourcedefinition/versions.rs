@@ -1,7 +1,7 @@
 //! The versions of a definition.
 //!
-//! Upstream moves what all versions have in common from the versions to the spec, and so do the paths of its errors: a wrong
-//! schema is at `spec.validation` if all versions have it, and at `spec.versions[0].schema` if not.
+//! Upstream moves what all versions have in common from the versions to the spec, and so do the paths of its errors: a
+//! wrong schema is at `spec.validation` if all versions have it, and at `spec.versions[0].schema` if not.
 
 use std::collections::HashSet;
 

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use setpoint_cel::{Environment, Global};
 use setpoint_schema::{AdditionalProperties, Node};
 
-/// The types of the objects that a policy is checked against; without them, they are known when the policy is evaluated.
+/// The types of the objects that a policy is checked against; without them, they are known when the policy is
+/// evaluated.
 #[derive(Clone, Copy, Default)]
 pub struct Types<'n> {
     /// The type of `object` and `oldObject`.
@@ -14,8 +15,8 @@ pub struct Types<'n> {
     pub params: Option<&'n Node>,
 }
 
-/// Returns the environment of the expressions of a policy. Variables that an expression does not have have no name, so that all
-/// expressions of a policy have one order of values: see `admission::conditions::Inputs`.
+/// Returns the environment of the expressions of a policy. Variables that an expression does not have have no name, so
+/// that all expressions of a policy have one order of values: see `Inputs` of the gateway.
 pub fn of_policy<'n>(has_params: bool, has_authorizer: bool, types: Types<'n>) -> Environment<'n> {
     let object = types.object.map_or(Global::Any, Global::Object);
     let params = types.params.map_or(Global::Any, Global::Object);

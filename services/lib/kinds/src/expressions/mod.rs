@@ -1,6 +1,6 @@
 //! The expressions (CEL) of admission policies and webhooks: their variables and types, and their compilation.
 //!
-//! The kinds report what does not compile; `crate::admission` evaluates the rest.
+//! The kinds report what does not compile; the gateway evaluates the rest.
 
 mod conditions;
 mod environment;

@@ -27,7 +27,8 @@ pub(super) fn of(kind: &Kind) -> Option<Node> {
     Some(node)
 }
 
-/// Returns the schema of a message. `around` has the names of those that contain it: where one contains itself, nothing is known.
+/// Returns the schema of a message. `around` has the names of those that contain it: where one contains itself, nothing
+/// is known.
 fn of_message(message: &MessageDescriptor, around: &mut Vec<String>) -> Node {
     let name = message.full_name();
     if let Some(scalar) = scalar(name) {

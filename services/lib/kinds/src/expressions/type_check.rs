@@ -1,5 +1,5 @@
-//! Checks the expressions of a policy against the types of the objects that it selects. What it finds are warnings: the policy is
-//! evaluated all the same.
+//! Checks the expressions of a policy against the types of the objects that it selects. What it finds are warnings: the
+//! policy is evaluated all the same.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Parts that FlowSchemas and PriorityLevelConfigurations share, and the objects of both that every cluster has (upstream's
-//! mandatory and suggested configuration). They are created when the gateway starts.
+//! Parts that FlowSchemas and PriorityLevelConfigurations share, and the objects of both that every cluster has
+//! (upstream's mandatory and suggested configuration). They are created when the gateway starts.
 
 use serde_json::{Value, json};
 use setpoint_proto::Resource;
@@ -13,8 +13,8 @@ use crate::validation::field_path::FieldPath;
 pub(super) const NO_EFFECT: &str =
     "this object has no effect: the priority levels of the gateway's flow control are fixed";
 
-/// A level with a limit: name, shares, percentage that can be lent, queues and hand size. Without queues, requests beyond the
-/// limit are rejected.
+/// A level with a limit: name, shares, percentage that can be lent, queues and hand size. Without queues, requests
+/// beyond the limit are rejected.
 type Limited = (&'static str, i32, i32, Option<(i32, i32)>);
 
 const LEVELS: [Limited; 7] = [

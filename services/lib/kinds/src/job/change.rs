@@ -77,7 +77,8 @@ fn validate_completions(job: &Job, was: &Job, path: &FieldPath<'_>, errors: &mut
     }
 }
 
-/// Validates a change of the template: of a suspended Job without Pods, resources and where its Pods run can be changed.
+/// Validates a change of the template: of a suspended Job without Pods, resources and where its Pods run can be
+/// changed.
 fn validate_template(job: &Job, was: &Job, path: &FieldPath<'_>, errors: &mut FieldErrors) {
     let (new, old) = (&job.spec.template, &was.spec.template);
     let at = path.field("template");

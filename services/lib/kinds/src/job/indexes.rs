@@ -21,7 +21,8 @@ pub fn count(text: &str, completions: i32) -> Result<i32, String> {
     Ok(total)
 }
 
-/// Returns the first index that both lists contain. Malformed ranges contain none. The ranges of each list must be in order.
+/// Returns the first index that both lists contain. Malformed ranges contain none. The ranges of each list must be in
+/// order.
 pub fn overlap(completed: &str, failed: &str, completions: i32) -> Option<i32> {
     let parse = |text: &str| -> Vec<_> {
         let ranges = text.split(',');

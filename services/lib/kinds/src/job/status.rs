@@ -1,5 +1,5 @@
-//! Validation of the status. Most rules apply only to fields that have changed, so that a status that violates a rule since
-//! the spec was changed can still be written.
+//! Validation of the status. Most rules apply only to fields that have changed, so that a status that violates a rule
+//! since the spec was changed can still be written.
 
 use std::collections::BTreeSet;
 

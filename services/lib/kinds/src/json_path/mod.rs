@@ -6,8 +6,9 @@
 //! list      = "*" | index | slice | "'" name "'" | list "," list
 //! filter    = path | path operator path            ; "@" and "$" stand for the value itself
 //! ```
-//! It is older than RFC 9535 and differs from it: `\` escapes a dot in a name, names may have any other character, and an index
-//! out of range or a comparison of different types fails the whole path. Therefore none of the crates for JSON paths serves.
+//! It is older than RFC 9535 and differs from it: `\` escapes a dot in a name, names may have any other character, and
+//! an index out of range or a comparison of different types fails the whole path. Therefore none of the crates for JSON
+//! paths serves.
 
 mod evaluate;
 mod parse;

@@ -66,7 +66,8 @@ pub fn above_ratio(of: &str, name: &str, ratio: Amount, usage: &Usage) -> Option
     (found > number(ratio)).then(|| format!("{what}, but provided ratio is {found:.6}"))
 }
 
-/// Returns the quotient of two amounts, to the precision that upstream compares at: thousandths, unless they are too large.
+/// Returns the quotient of two amounts, to the precision that upstream compares at: thousandths, unless they are too
+/// large.
 pub(crate) fn quotient(amount: Amount, by: Amount) -> f64 {
     const LARGEST: i64 = i64::MAX / 1000;
     let exact = amount.value() <= LARGEST && by.value() <= LARGEST;

@@ -97,8 +97,8 @@ pub(super) fn has_mount_options(source: &PersistentVolumeSource) -> bool {
         .any(|(field, _)| !without.contains(field))
 }
 
-/// Returns the sources that are set, in upstream's order, each in the form that the volume of a Pod would have. Types that
-/// Pods do not have are empty.
+/// Returns the sources that are set, in upstream's order, each in the form that the volume of a Pod would have. Types
+/// that Pods do not have are empty.
 fn forms(source: &PersistentVolumeSource) -> Vec<(&'static str, VolumeSource)> {
     let mut forms = Vec::new();
     macro_rules! form {

@@ -67,8 +67,8 @@ impl Summary {
         false
     }
 
-    /// Counts the containers. The reason is that of the last one that is not running. Restarts of finished init containers
-    /// are not counted.
+    /// Counts the containers. The reason is that of the last one that is not running. Restarts of finished init
+    /// containers are not counted.
     fn count_containers(&mut self, pod: &Pod) {
         (self.restarts, self.last_restart) = (0, None);
         for status in &pod.status.init_container_statuses {

@@ -1,4 +1,5 @@
-//! The tolerations that every Pod has unless it says otherwise (upstream: the admission plugin DefaultTolerationSeconds).
+//! The tolerations that every Pod has unless it says otherwise (upstream: the admission plugin
+//! DefaultTolerationSeconds).
 
 use setpoint_proto::core::Toleration;
 

@@ -219,8 +219,8 @@ fn validate_terms(
     }
 }
 
-/// Returns whether the term begins with the requirements of the old one. A term without requirements matches no node, so
-/// additions to it would not make it narrower.
+/// Returns whether the term begins with the requirements of the old one. A term without requirements matches no node,
+/// so additions to it would not make it narrower.
 fn is_narrower(new: &NodeSelectorTerm, old: &NodeSelectorTerm) -> bool {
     let asks = |term: &NodeSelectorTerm| {
         !term.match_expressions.is_empty() || !term.match_fields.is_empty()

@@ -1,5 +1,5 @@
-//! Addresses and ports in an update of a Service: allocated ones that the update leaves out are kept, and those that the
-//! new type does not need are dropped, unless the update changes them.
+//! Addresses and ports in an update of a Service: allocated ones that the update leaves out are kept, and those that
+//! the new type does not need are dropped, unless the update changes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -146,7 +146,8 @@ fn mask_trailing_hyphen(prefix: &str) -> String {
     }
 }
 
-/// Validates the fields of the metadata that a user may change. Finalizers of custom objects need no domain, as upstream.
+/// Validates the fields of the metadata that a user may change. Finalizers of custom objects need no domain, as
+/// upstream.
 fn validate_mutable(kind: &Kind, meta: &ObjectMeta, errors: &mut FieldErrors) {
     let path = FieldPath::root("metadata");
     validate_labels(&meta.labels, &path.field("labels"), errors);

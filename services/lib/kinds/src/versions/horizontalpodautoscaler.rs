@@ -1,5 +1,5 @@
-//! The HorizontalPodAutoscaler of autoscaling/v1, whose only metric is the CPU utilization. The other metrics, the behavior and
-//! the conditions of the stored autoscaling/v2 are annotations of it, in the JSON of upstream's types.
+//! The HorizontalPodAutoscaler of autoscaling/v1, whose only metric is the CPU utilization. The other metrics, the
+//! behavior and the conditions of the stored autoscaling/v2 are annotations of it, in the JSON of upstream's types.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};

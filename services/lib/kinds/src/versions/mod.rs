@@ -1,5 +1,5 @@
-//! The other versions of stored kinds. Requests and responses are in the version that is served; everything between them works
-//! on the stored form.
+//! The other versions of stored kinds. Requests and responses are in the version that is served; everything between
+//! them works on the stored form.
 
 mod event;
 mod horizontalpodautoscaler;
@@ -90,8 +90,8 @@ fn find(kind: &Kind) -> Option<&'static dyn Converter> {
     CONVERTERS.get(kind.message.full_name()).copied()
 }
 
-/// Returns an object in the form that requests are processed in: that of the stored kind. Objects of custom kinds are processed in
-/// the version of the request.
+/// Returns an object in the form that requests are processed in: that of the stored kind. Objects of custom kinds are
+/// processed in the version of the request.
 pub fn to_stored(object: Box<dyn Object>) -> Box<dyn Object> {
     match find(object.kind()) {
         Some(converter) => converter.to_stored(object),
@@ -99,8 +99,8 @@ pub fn to_stored(object: Box<dyn Object>) -> Box<dyn Object> {
     }
 }
 
-/// Returns a stored object in the form of `served`, another version of its kind; for any other kind, as it is. A custom object
-/// that a webhook has to convert stays in its version, too.
+/// Returns a stored object in the form of `served`, another version of its kind; for any other kind, as it is. A custom
+/// object that a webhook has to convert stays in its version, too.
 pub fn of_stored(object: Box<dyn Object>, served: &'static Kind) -> Box<dyn Object> {
     match find(served) {
         Some(converter) => converter.of_stored(object),

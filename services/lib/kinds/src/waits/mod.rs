@@ -1,4 +1,5 @@
-//! The reasons for which objects wait: what `StoredKind::waits` derives from a spec, a status and records of reconciles.
+//! The reasons for which objects wait: what `StoredKind::waits` derives from a spec, a status and records of
+//! reconciles.
 
 mod rollout;
 

@@ -251,7 +251,6 @@ fn approval() {
 fn changes() {
     base(tabs())
         .updated(&[
-            ("", "metadata.resourceVersion=null", "Invalid metadata.resourceVersion"),
             ("", r#"spec.scope="Cluster""#, ""),
             ("", r#"spec.names.kind="Sheet""#, ""),
             ("", r#"spec.group="example.org""#, "Invalid spec.group"),

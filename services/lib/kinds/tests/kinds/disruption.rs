@@ -34,14 +34,7 @@ fn budgets() {
         ),
         (r#"metadata.name="Any_Name""#, ""),
     ]);
-    budget.updated(&[
-        ("", "spec.minAvailable=2", ""),
-        (
-            "",
-            "metadata.resourceVersion=null",
-            "Invalid metadata.resourceVersion",
-        ),
-    ]);
+    budget.updated(&[("", "spec.minAvailable=2", "")]);
     let condition =
         r#"status={"conditions":[{"type":"DisruptionAllowed","status":"Maybe","reason":"a b"}]}"#;
     budget

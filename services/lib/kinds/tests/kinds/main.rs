@@ -7,6 +7,7 @@ mod api_services;
 mod apps;
 mod autoscaling;
 mod batch;
+mod cases;
 mod certificates;
 mod containers;
 mod definitions;

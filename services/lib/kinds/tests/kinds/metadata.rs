@@ -217,8 +217,6 @@ fn changes() {
                 "Invalid metadata.finalizers[0]",
             ),
             ("", r#"metadata.name="other""#, "BadRequest"),
-            ("", r#"metadata.uid="other""#, "Conflict"),
-            ("", r#"metadata.resourceVersion="1""#, "Conflict"),
             ("", r#"metadata.resourceVersion=null"#, ""),
             ("", r#"metadata.resourceVersion="0""#, ""),
             ("", r#"metadata.generateName="x-""#, ""),

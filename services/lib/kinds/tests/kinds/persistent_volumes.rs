@@ -343,11 +343,6 @@ fn drivers() {
             r#"spec.volumeLifecycleModes=["Ephemeral"]"#,
             "Invalid spec.volumeLifecycleModes",
         ),
-        (
-            "",
-            "metadata.resourceVersion=null",
-            "Invalid metadata.resourceVersion",
-        ),
     ]);
     let drivers = json!([{"name": "io.kubernetes.storage.csi.driver-1", "nodeID": "node1", "topologyKeys": ["company.com/zone1"]}]);
     let node = base(

@@ -199,31 +199,6 @@ fn gates() {
         ]);
 }
 
-/// Checks K18 and F19: the objects that a Pod names must exist.
-#[test]
-fn named_objects() {
-    pod().created(&[
-        (r#"spec.serviceAccountName="default""#, ""),
-        (r#"spec.serviceAccountName="nobody""#, "Forbidden"),
-        (r#"spec.serviceAccount="nobody""#, "Forbidden"),
-        (
-            r#"spec.priorityClassName="nobody-defined-this""#,
-            "Forbidden",
-        ),
-        (r#"spec.priorityClassName="system-node-critical""#, ""),
-        (
-            r#"spec.priorityClassName="system-node-critical" ; spec.priority=5"#,
-            "Forbidden",
-        ),
-        // Checks U1.
-        ("spec.priority=0", ""),
-        ("spec.priority=1", "Forbidden"),
-        (r#"spec.preemptionPolicy="Never""#, "Forbidden"),
-        (r#"spec.runtimeClassName="gvisor""#, "Forbidden"),
-        (r#"spec.overhead={"cpu":"1"}"#, "Forbidden"),
-    ]);
-}
-
 #[test]
 fn changes() {
     let gated = r#"spec.schedulingGates=[{"name":"a"},{"name":"b"}] ; spec.nodeSelector={"a":"b"}"#;

@@ -1,27 +1,17 @@
-//! Tables of changes to an object, with the errors that validation finds for each.
-//!
-//! A change is a list of assignments such as `spec.ports[0].name="http" ; metadata.labels["a.b"]=null`. Values are JSON;
-//! `null` removes a field, and the index after the last adds an entry. The expected errors are the reasons and fields of the
-//! causes in any order, such as `Invalid spec.ports[0].name, Required spec.selector`; the reason of the error itself if it
-//! has no causes; empty if the object is accepted.
-
-use std::iter::Peekable;
-use std::str::Chars;
+//! Tables of changes of an object, with the errors that validation finds for each: see [`crate::cases`].
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use setpoint_codec::{Object, kinds};
 use setpoint_kinds::validation::metadata;
 use setpoint_kinds::{Identity, Target, create, update};
 use setpoint_model::names;
 use setpoint_proto::ApiError;
 
-const NAMESPACE: &str = "default";
+use crate::cases::{Change, Creation, changed, differs};
 
-/// A change of the base, and the expected errors.
-pub type Creation = (&'static str, &'static str);
-/// A change of the base before it is stored, one of the update, and the expected errors.
-pub type Change = (&'static str, &'static str, &'static str);
+/// The namespace of objects that name none.
+const NAMESPACE: &str = "default";
 
 /// An object to which changes are applied.
 pub struct Base {
@@ -99,7 +89,8 @@ impl Base {
         target.name.clone_from(&meta.name);
         rules.fill_defaults(&mut *object);
         rules.set_requester(&mut *object, &Identity::default());
-        create::complete(&target, &mut *object)?;
+        create::prepare(&target, &mut *object);
+        create::validate(&target, &mut *object)?;
         Ok(stored(&*object))
     }
 
@@ -114,7 +105,12 @@ impl Base {
 
     fn target(&self, name: &str, part: &str) -> Target {
         let kind = kinds().by_resource(self.resource).unwrap();
-        let namespace = if kind.namespaced { NAMESPACE } else { "" };
+        let namespace = match kind.namespaced {
+            true => self.object["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or(NAMESPACE),
+            false => "",
+        };
         Target::new(kind, namespace, name, part).unwrap()
     }
 }
@@ -125,108 +121,4 @@ fn decoded(target: &Target, object: &Value) -> Result<Box<dyn Object>, ApiError>
 
 fn stored(object: &dyn Object) -> Value {
     serde_json::from_slice(&object.to_json()).unwrap()
-}
-
-fn differs(change: &str, outcome: Result<Value, ApiError>, expected: &str) -> Option<String> {
-    let message = outcome.as_ref().err().map(|error| error.message.clone());
-    let found = outcome
-        .err()
-        .map(|error| errors_of(&error))
-        .unwrap_or_default();
-    let mut wanted: Vec<_> = expected.split(", ").filter(|one| !one.is_empty()).collect();
-    wanted.sort_unstable();
-    (found != wanted).then(|| {
-        let message = message.unwrap_or_else(|| "accepted".into());
-        format!(
-            "{change}\n    expected [{expected}]\n    found    [{}]\n    {message}",
-            found.join(", ")
-        )
-    })
-}
-
-fn errors_of(error: &ApiError) -> Vec<String> {
-    let causes = error.causes().iter();
-    let mut errors: Vec<_> = causes
-        .map(|cause| {
-            let reason = cause.reason.trim_start_matches("FieldValue");
-            format!("{reason} {}", cause.field)
-        })
-        .collect();
-    if errors.is_empty() {
-        errors.push(error.reason.name().to_owned());
-    }
-    // The name of a field may contain a comma; the expected errors are split there, too.
-    let mut errors: Vec<_> = errors.join(", ").split(", ").map(str::to_owned).collect();
-    errors.sort_unstable();
-    errors
-}
-
-fn changed(base: &Value, change: &str) -> Value {
-    let mut object = base.clone();
-    for assignment in change.split(" ; ").filter(|one| !one.trim().is_empty()) {
-        assign(&mut object, assignment.trim());
-    }
-    object
-}
-
-fn assign(object: &mut Value, assignment: &str) {
-    let mut rest = assignment.chars().peekable();
-    let mut parts = Vec::new();
-    loop {
-        match rest.next() {
-            Some('=') => break,
-            Some('.') => {}
-            Some('[') => parts.push(bracket(&mut rest)),
-            Some(first) => parts.push(field(first, &mut rest)),
-            None => panic!("{assignment} has no value"),
-        }
-    }
-    let text: String = rest.collect();
-    let value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    put(object, &parts, value);
-}
-
-fn field(first: char, rest: &mut Peekable<Chars<'_>>) -> Value {
-    let mut name = String::from(first);
-    while let Some(letter) = rest.next_if(|letter| !['.', '[', '='].contains(letter)) {
-        name.push(letter);
-    }
-    Value::String(name)
-}
-
-fn bracket(rest: &mut Peekable<Chars<'_>>) -> Value {
-    let inner: String = rest.by_ref().take_while(|letter| *letter != ']').collect();
-    serde_json::from_str(&inner).unwrap()
-}
-
-fn put(object: &mut Value, parts: &[Value], value: Value) {
-    let Some((part, parts)) = parts.split_first() else {
-        *object = value;
-        return;
-    };
-    let below = match part {
-        Value::String(name) => {
-            if parts.is_empty() && value.is_null() {
-                object.as_object_mut().map(|fields| fields.remove(name));
-                return;
-            }
-            &mut object[name.as_str()]
-        }
-        index => {
-            let index = usize::try_from(index.as_u64().unwrap()).unwrap();
-            if object.is_null() {
-                *object = json!([]);
-            }
-            let list = object.as_array_mut().unwrap();
-            if parts.is_empty() && value.is_null() {
-                list.remove(index);
-                return;
-            }
-            if index == list.len() {
-                list.push(Value::Null);
-            }
-            &mut list[index]
-        }
-    };
-    put(below, parts, value);
 }

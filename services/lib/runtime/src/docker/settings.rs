@@ -16,7 +16,8 @@ pub struct Settings {
     pub network: String,
     /// Image of the pause container, which holds a Pod's namespaces.
     pub pause_image: String,
-    /// Runtime if no engine answers: none (the agent ends) or process (containers run with the rights and networks of the agent).
+    /// Runtime if no engine answers: none (the agent ends) or process (containers run with the rights and networks of
+    /// the agent).
     pub fallback: Fallback,
     /// Cluster label of the containers; empty for the Compose project's name, else `setpoint`.
     pub cluster: String,

@@ -163,7 +163,7 @@ fn list_map(node: &Node, path: &Path<'_>, found: &mut Vec<Violation>) {
     }
 }
 
-/// Items that are told apart are there, and so are their keys.
+/// Checks that the items of a set or a list map are declared, and the keys of the latter.
 fn identified_items(node: &Node, items: &Node, path: &Path<'_>, found: &mut Vec<Violation>) {
     let list_type = node.declared_list_type.as_deref().unwrap_or_default();
     if items.nullable {

@@ -14,7 +14,7 @@ const MAX_RECORDS: usize = 64;
 
 /// An update of an object.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct Update {
     /// The version before.
     pub old: Arc<Cached>,
     /// The version after.
@@ -58,7 +58,7 @@ impl Cache {
 
 impl ChangeFeed {
     /// Waits for the next changes; `None` after the cache was closed.
-    pub async fn next(&mut self) -> Option<Vec<Change>> {
+    pub async fn next(&mut self) -> Option<Vec<Update>> {
         loop {
             let wake = self.wake.clone();
             let mut woken = pin!(wake.notified());
@@ -73,7 +73,7 @@ impl ChangeFeed {
     }
 
     /// Reads the next changes; empty if the end of the log is reached.
-    fn read(&mut self) -> Option<Vec<Change>> {
+    fn read(&mut self) -> Option<Vec<Update>> {
         let state = self.shared.state.read();
         if state.is_closed() {
             return None;
@@ -86,7 +86,7 @@ impl ChangeFeed {
             self.next = next;
             let both = records.iter().filter_map(|record| {
                 let (old, new) = (record.old.clone()?, record.new.clone()?);
-                Some(Change { old, new })
+                Some(Update { old, new })
             });
             let changes: Vec<_> = both.collect();
             if !changes.is_empty() || records.is_empty() {

@@ -89,7 +89,7 @@ pub(super) async fn difference(shared: &Shared) {
 /// compared after the other, each at the revision that the cache has reached by then, so that none holds the lock for long.
 ///
 /// # Errors
-/// Those of the store; `Expired` when its history does not have the cache's revision.
+/// The errors of the store; `Expired` when its history does not have the cache's revision.
 async fn is_consistent(shared: &Shared) -> Result<bool, Error> {
     for kind in shared.table.iter() {
         let (at, cached) = {

@@ -40,7 +40,7 @@ impl NewestRevision {
     /// Returns a revision not older than any write that was acknowledged before this call.
     ///
     /// # Errors
-    /// Those of the store; `Unavailable` if the task that asks has panicked.
+    /// The errors of the store; `Unavailable` if the task that asks has panicked.
     pub async fn get(&self) -> Result<Revision, Error> {
         let failed = || Error::Unavailable("its newest revision could not be read".into());
         let (reply, replied) = oneshot::channel();

@@ -13,7 +13,7 @@ use super::{Cached, Filter};
 /// The least revision that a read may be answered at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtLeast {
-    /// That of the cache, whatever it is.
+    /// The cache's own revision.
     Any,
     /// This revision.
     Revision(Revision),

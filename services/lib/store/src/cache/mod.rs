@@ -46,7 +46,7 @@ use decode::Stored;
 use state::State;
 
 pub use cached::Cached;
-pub use change_feed::{Change, ChangeFeed};
+pub use change_feed::{ChangeFeed, Update};
 pub use check::Difference;
 pub use event::{AtLeast, Event, Page, Snapshot, Start, Watch, WatchSpec};
 pub use filter::Filter;

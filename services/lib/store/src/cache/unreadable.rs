@@ -3,7 +3,7 @@
 use setpoint_codec::{Kind, envelope};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::meta::{StatusCause, StatusDetails};
-use setpoint_proto::{ApiError, Reason, Verdict};
+use setpoint_proto::{ApiError, Reason, StatusOverride};
 
 use crate::keys;
 
@@ -78,7 +78,7 @@ pub(super) fn error<'u>(
         causes: causes.chain(too_many).collect(),
         ..Default::default()
     });
-    error.verdict = Some(Box::new(Verdict {
+    error.status_override = Some(Box::new(StatusOverride {
         code: Reason::InternalError.http(),
         reason: "StorageReadError".into(),
     }));

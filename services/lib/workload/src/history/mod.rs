@@ -133,7 +133,7 @@ pub struct History<'a>(Vec<&'a RevisionView>);
 
 /// What makes the revision of the owner's template the newest one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change<'a> {
+pub enum RevisionChange<'a> {
     /// Nothing: it is the newest.
     Unchanged(&'a RevisionView),
     /// The revision of an old template gets this number.
@@ -180,15 +180,17 @@ impl<'a> History<'a> {
     ///
     /// The newest revision is that of the template also if its JSON differs but means the same, as that of other versions
     /// of Kubernetes may: an update of the control plane alone must not restart Pods.
-    pub fn change(&self, template: &Snapshot) -> Change<'a> {
+    pub fn change(&self, template: &Snapshot) -> RevisionChange<'a> {
         let newest = self.0.last().copied();
         match (self.equal(template), newest) {
-            (Some(equal), Some(newest)) if equal.data == newest.data => Change::Unchanged(newest),
-            (Some(equal), _) => Change::Renumber(equal, self.next_number()),
-            (None, Some(newest)) if is_same_template(&newest.data, template) => {
-                Change::Unchanged(newest)
+            (Some(equal), Some(newest)) if equal.data == newest.data => {
+                RevisionChange::Unchanged(newest)
             }
-            _ => Change::Create(self.next_number()),
+            (Some(equal), _) => RevisionChange::Renumber(equal, self.next_number()),
+            (None, Some(newest)) if is_same_template(&newest.data, template) => {
+                RevisionChange::Unchanged(newest)
+            }
+            _ => RevisionChange::Create(self.next_number()),
         }
     }
 
@@ -292,15 +294,21 @@ mod tests {
         let revisions = [revision("b", 5), revision("a", 2)];
         let of = |image: &str| Snapshot::of(&template(image));
         let history = History::of(&owner(), &revisions);
-        assert_eq!(history.change(&of("b")), Change::Unchanged(&revisions[0]));
-        assert_eq!(history.change(&of("a")), Change::Renumber(&revisions[1], 6));
-        assert_eq!(history.change(&of("c")), Change::Create(6));
+        assert_eq!(
+            history.change(&of("b")),
+            RevisionChange::Unchanged(&revisions[0])
+        );
+        assert_eq!(
+            history.change(&of("a")),
+            RevisionChange::Renumber(&revisions[1], 6)
+        );
+        assert_eq!(history.change(&of("c")), RevisionChange::Create(6));
         let other = Meta {
             uid: "u2".into(),
             ..owner()
         };
         let none = History::of(&other, &revisions);
-        assert_eq!(none.change(&of("a")), Change::Create(1));
+        assert_eq!(none.change(&of("a")), RevisionChange::Create(1));
     }
 
     #[test]
@@ -312,7 +320,7 @@ mod tests {
         let revisions = [Arc::new(newest)];
         let history = History::of(&owner(), &revisions);
         let change = history.change(&Snapshot::of(&template("a")));
-        assert_eq!(change, Change::Unchanged(&revisions[0]));
+        assert_eq!(change, RevisionChange::Unchanged(&revisions[0]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use setpoint_proto::apps::ControllerRevision;
 use setpoint_proto::meta::{ObjectMeta, RawExtension};
 use setpoint_proto::{ApiError, Reason, Resource};
 
-use super::{Change, HASH_LABEL, Name, Snapshot};
+use super::{HASH_LABEL, Name, RevisionChange, Snapshot};
 
 /// A write to a revision, as data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Write {
     Delete(Target),
 }
 
-impl Change<'_> {
+impl RevisionChange<'_> {
     /// Returns the write that makes the change, with its reason. `name` is that of a new revision.
     pub fn write(self, name: &Name) -> Option<(Write, &'static str)> {
         match self {

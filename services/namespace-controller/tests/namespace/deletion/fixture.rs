@@ -122,9 +122,9 @@ impl Fixture {
     /// Waits until `found` returns something for the objects of a kind.
     async fn watched<V: View, T>(&self, found: impl Fn(Vec<Arc<V>>) -> Option<T>) -> T {
         let (changed, stop) = (Arc::new(Notify::new()), CancellationToken::new());
-        let told = changed.clone();
+        let wake = changed.clone();
         let informer = self.client.informer::<V>();
-        let informer = informer.on_event(move |_| told.notify_one());
+        let informer = informer.on_event(move |_| wake.notify_one());
         let reader = informer.reader();
         let _stop = stop.clone().drop_guard();
         tokio::spawn(informer.run(stop));

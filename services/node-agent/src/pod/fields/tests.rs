@@ -180,6 +180,6 @@ fn the_readme_has_the_table_of_fields() {
         lines("containers[].securityContext.", &shared),
     ];
     let table = table.concat().join("\n");
-    let readme = include_str!("../../README.md");
+    let readme = include_str!("../../../README.md");
     assert!(readme.contains(&table), "README.md should have:\n{table}");
 }

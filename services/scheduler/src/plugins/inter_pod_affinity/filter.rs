@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::affinity::{Affinity, Namespaces, Term};
 use crate::cluster::Cluster;
-use crate::groups::Group;
+use crate::group::Group;
 use crate::pod::PodView;
 use crate::reason::FilterReason;
 use crate::topology::Domains;
@@ -96,7 +96,7 @@ impl State {
             self.affinity = terms.map(|term| in_domains(term, &all)).collect();
             let pods = self.affinity.iter().flat_map(|counts| &counts.pods);
             self.attracting = pods.fold(0i64, |sum, pods| sum.saturating_add(*pods));
-            self.attracts_itself = all.contains(pod, &cluster.snapshot.namespaces);
+            self.attracts_itself = all.contains(&pod.meta, &cluster.snapshot.namespaces);
         }
         let anti = own.required_anti.iter();
         let anti = anti.map(|term| in_domains(term, &Group::of_term(term)));

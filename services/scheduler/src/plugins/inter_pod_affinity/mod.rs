@@ -7,23 +7,26 @@ pub use filter::State;
 pub use score::score;
 
 use crate::affinity::{Affinity, Term};
-use crate::change::Change;
+use crate::cluster_event::ClusterEvent;
 use crate::node::NodeView;
 use crate::pod::PodView;
 
 /// Returns whether a change may let the Pod fit.
-pub fn hint(pod: &PodView, change: &Change) -> bool {
+pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
-        Change::Pod { old, new } => pod_helps(pod, old.as_deref(), new.as_deref()),
-        Change::Node {
+        ClusterEvent::Pod { old, new } => pod_helps(pod, old.as_deref(), new.as_deref()),
+        ClusterEvent::Node {
             old,
             new: Some(new),
         } => old
             .as_deref()
             .is_none_or(|old| moves_domains(pod, old, new)),
-        Change::Node { new: None, .. } => false,
-        Change::Namespace => true,
-        Change::Claim { .. } | Change::Volume(_) | Change::Class | Change::VolumeLimits => false,
+        ClusterEvent::Node { new: None, .. } => false,
+        ClusterEvent::Namespace => true,
+        ClusterEvent::Claim { .. }
+        | ClusterEvent::Volume(_)
+        | ClusterEvent::Class
+        | ClusterEvent::VolumeLimits => false,
     }
 }
 

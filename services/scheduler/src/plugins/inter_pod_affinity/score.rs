@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::super::score::MAX;
 use crate::cluster::Cluster;
-use crate::groups::Group;
+use crate::group::Group;
+use crate::plugin::MAX_NODE_SCORE;
 use crate::pod::PodView;
 
 /// The sums of weights by topology key and domain.
@@ -74,7 +74,7 @@ fn scale(cluster: &Cluster<'_>, sums: &Sums<'_>, nodes: &[usize]) -> Vec<i64> {
     let most = scores.iter().copied().max().unwrap_or_default();
     let range = most.saturating_sub(least) as f64;
     let share = |score: i64| match range > 0.0 {
-        true => (MAX as f64 * (score.saturating_sub(least) as f64 / range)) as i64,
+        true => (MAX_NODE_SCORE as f64 * (score.saturating_sub(least) as f64 / range)) as i64,
         false => 0,
     };
     scores.into_iter().map(share).collect()

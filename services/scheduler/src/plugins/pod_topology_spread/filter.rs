@@ -64,7 +64,7 @@ impl<'p> State<'p> {
     pub fn add(&mut self, cluster: &Cluster<'_>, (pod, node): (&PodView, usize), number: i64) {
         let namespaces = &cluster.snapshot.namespaces;
         for spread in &mut self.spreads {
-            if spread.constraint.group.contains(pod, namespaces) {
+            if spread.constraint.group.contains(&pod.meta, namespaces) {
                 spread.add(node, number);
             }
         }

@@ -13,9 +13,9 @@ use setpoint_model::Selector;
 
 use super::{node_affinity, taint_toleration};
 use crate::affinity::Scope;
-use crate::change::Change;
 use crate::cluster::Cluster;
-use crate::groups::Group;
+use crate::cluster_event::ClusterEvent;
+use crate::group::Group;
 use crate::node::NodeView;
 use crate::pod::{NodeWants, PodView, Wants};
 use crate::profile::{Pending, SpreadDefaults};
@@ -90,22 +90,27 @@ fn hard_keys<'a>(defaults: &'a SpreadDefaults, wants: &'a Wants) -> Vec<&'a Stri
 }
 
 /// Returns whether a change may let the Pod fit: the number of Pods of a group changes, or the nodes that count.
-pub fn hint(defaults: &SpreadDefaults, pod: &PodView, wants: &Wants, change: &Change) -> bool {
+pub fn hint(
+    defaults: &SpreadDefaults,
+    pod: &PodView,
+    wants: &Wants,
+    change: &ClusterEvent,
+) -> bool {
     let mut hard = wants.spread.iter().filter(|constraint| constraint.is_hard);
     match change {
         // The group of default constraints depends on Services: each Pod of the namespace may be in it.
-        Change::Pod { old, new } if wants.spread.is_empty() => {
+        ClusterEvent::Pod { old, new } if wants.spread.is_empty() => {
             let mut pods = old.iter().chain(new);
             pods.any(|other| other.meta.key.namespace == pod.meta.key.namespace)
         }
-        Change::Pod { old, new } => hard.any(|constraint| {
+        ClusterEvent::Pod { old, new } => hard.any(|constraint| {
             let counts = |pod: &Option<Arc<PodView>>| {
                 let pod = pod.as_deref();
-                pod.is_some_and(|pod| constraint.group.may_contain(pod))
+                pod.is_some_and(|pod| constraint.group.may_contain(&pod.meta))
             };
             counts(old) != counts(new)
         }),
-        Change::Node { old, new } => {
+        ClusterEvent::Node { old, new } => {
             let keys = hard_keys(defaults, wants);
             let has_labels =
                 |node: &NodeView| keys.iter().all(|key| node.labels().contains_key(*key));
@@ -113,10 +118,10 @@ pub fn hint(defaults: &SpreadDefaults, pod: &PodView, wants: &Wants, change: &Ch
             let seen = |node: NodeView| (node.meta.labels, node.taints);
             counts(old.as_deref()).map(seen) != counts(new.as_deref()).map(seen)
         }
-        Change::Namespace
-        | Change::Claim { .. }
-        | Change::Volume(_)
-        | Change::Class
-        | Change::VolumeLimits => false,
+        ClusterEvent::Namespace
+        | ClusterEvent::Claim { .. }
+        | ClusterEvent::Volume(_)
+        | ClusterEvent::Class
+        | ClusterEvent::VolumeLimits => false,
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::score::MAX;
 use super::{constraints, includes};
 use crate::cluster::Cluster;
+use crate::plugin::MAX_NODE_SCORE;
 use crate::pod::Wants;
 use crate::profile::Pending;
 use crate::spread::Constraint;
@@ -102,14 +102,14 @@ pub fn score(cluster: &Cluster<'_>, pending: Pending<'_>, nodes: &[usize]) -> Op
     Some(reverse(&raw.collect::<Vec<_>>()))
 }
 
-/// Scales the scores of nodes so that the lowest becomes [`MAX`]; those that are ignored get 0.
+/// Scales the scores of nodes so that the lowest becomes [`MAX_NODE_SCORE`]; those that are ignored get 0.
 fn reverse(raw: &[Option<i64>]) -> Vec<i64> {
     let counted = || raw.iter().flatten().copied();
     let (least, most) = (counted().min().unwrap_or(0), counted().max().unwrap_or(0));
     let scale = |score: &Option<i64>| match (score, most) {
         (None, _) => 0,
-        (Some(_), 0) => MAX,
-        (Some(score), _) => MAX.saturating_mul(most + least - score) / most,
+        (Some(_), 0) => MAX_NODE_SCORE,
+        (Some(score), _) => MAX_NODE_SCORE.saturating_mul(most + least - score) / most,
     };
     raw.iter().map(scale).collect()
 }

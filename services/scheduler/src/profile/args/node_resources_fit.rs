@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::in_range;
-use crate::plugins::node_resources_fit::{
-    ResourceWeight, Shape, ShapePoint, Strategy, StrategyType,
-};
+use crate::strategy::{ResourceWeight, Shape, ShapePoint, Strategy, StrategyType};
 
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use setpoint_codec::{Object, envelope, kind_of};
+use setpoint_kinds::{Subresource, Target};
 use setpoint_model::amounts::{self, Amounts};
 use setpoint_model::quantity::Amount;
 use setpoint_model::{Revision, quota};
@@ -29,7 +30,6 @@ use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
 use crate::errors;
 use crate::request_context::RequestContext;
-use setpoint_kinds::{Subresource, Target};
 
 /// The timeout of waiting for the other writes to the namespace, as upstream's.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);

@@ -14,7 +14,7 @@ use crate::admission::policy::hook::Hook;
 use crate::admission::policy::invocation::{self, Invocation};
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::request::{Values, Versions};
-use crate::admission::surroundings::Surroundings;
+use crate::admission::request_data::RequestData;
 use crate::admission::{Attributes, Operation, internal, replacement};
 use crate::heavy::heavy;
 
@@ -23,7 +23,7 @@ pub(in crate::admission) struct Pass<'a> {
     pub admission: &'a Admission,
     /// The request; its object is that of the call of `mutate`.
     pub request: Attributes<'a>,
-    pub around: &'a Surroundings,
+    pub data: &'a RequestData,
     pub passes: &'a mut Reinvocation,
 }
 
@@ -42,7 +42,7 @@ pub(in crate::admission) async fn mutate(
     }
     let mut failures = Failures::default();
     let mut invocations = Vec::new();
-    for found in invocation::find(pass.admission, &request, pass.around, hooks).await {
+    for found in invocation::find(pass.admission, &request, pass.data, hooks).await {
         match found {
             Ok(invocation) => invocations.push(invocation),
             Err(misconfigured) => failures.misconfigured(&misconfigured),
@@ -181,9 +181,9 @@ impl Dispatch<'_> {
     ) -> Inputs<'i> {
         Inputs {
             values,
-            namespace: &self.pass.around.namespace_object,
+            namespace: &self.pass.data.namespace_object,
             params: &invocation.params,
-            resource: &self.pass.around.resource,
+            resource: &self.pass.data.resource,
         }
     }
 }

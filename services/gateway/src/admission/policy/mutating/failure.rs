@@ -1,7 +1,7 @@
 //! The errors of mutating policies for one request.
 
 use setpoint_proto::meta::StatusCause;
-use setpoint_proto::{ApiError, Reason, Verdict};
+use setpoint_proto::{ApiError, Reason, StatusOverride};
 
 use crate::admission::Attributes;
 use crate::admission::policy::hook::{Binding, Policy};
@@ -64,7 +64,7 @@ impl Failures {
         let mut error = errors::forbidden(request.target, "", None);
         error.message.clone_from(first);
         if reason != Reason::Forbidden {
-            error.verdict = Some(Box::new(Verdict {
+            error.status_override = Some(Box::new(StatusOverride {
                 code: Reason::Forbidden.http(),
                 reason: reason.name().to_owned(),
             }));

@@ -44,8 +44,8 @@ pub fn fill_pod_defaults(spec: &mut PodSpec) {
     default_own_resources(spec);
 }
 
-/// Sets the resources of a Pod that has some of its own: the limits of huge pages are the sums of its containers', and if it has
-/// limits, the requests of CPU and memory are those sums, and other requests the limits.
+/// Sets the resources of a Pod that has some of its own: the limits of huge pages are the sums of its containers', and
+/// if it has limits, the requests of CPU and memory are those sums, and other requests the limits.
 fn default_own_resources(spec: &mut PodSpec) {
     let requests = amounts::of_containers(spec, |resources| &resources.requests);
     let limits = amounts::of_containers(spec, |resources| &resources.limits);

@@ -1,4 +1,4 @@
-//! What is looked up for a request, besides its attributes.
+//! Data read once per request for all hooks: its namespace and equivalent kinds.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use setpoint_model::Key;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::ObjectMeta;
+use setpoint_store::cache::{AtLeast, Cached};
 
 use super::request::document;
 use super::{Attributes, authorizer};
 use crate::admission::Admission;
 use crate::errors;
-use setpoint_store::cache::{AtLeast, Cached};
 
-/// What policies and webhooks look at in a request, besides its attributes.
-pub(super) struct Surroundings {
+/// What policies and webhooks need besides the attributes of a request.
+pub(super) struct RequestData {
     /// The labels of the namespace of the request; `None` if there is none, or none any more.
     pub namespace: Option<BTreeMap<String, String>>,
     /// The variable `namespaceObject`; null for requests about objects without a namespace.
@@ -30,8 +30,8 @@ pub(super) struct Surroundings {
     pub resource: Question,
 }
 
-impl Surroundings {
-    /// Looks up what is around a request.
+impl RequestData {
+    /// Reads the data of a request.
     ///
     /// # Errors
     /// If the namespace cannot be read.

@@ -4,37 +4,44 @@
 use setpoint_controller::Plan;
 use setpoint_workload::{Phase, PodView};
 
+use crate::nodes::{NodePods, Nodes};
 use crate::plan::{Changes, Found};
-use crate::sites::{Site, Sites};
-use crate::{Action, Verdict};
+use crate::{Action, Placement};
 
-impl<'a> Sites<'a> {
+impl<'a> Nodes<'a> {
     /// Adds the creates and deletes after which each node has the number of Pods that it should have.
-    pub fn manage(&self, plan: &mut Plan<Action>) {
+    pub fn sync(&self, plan: &mut Plan<Action>) {
         let mut changes = Changes::default();
-        for site in self.iter() {
-            match site.verdict {
-                Some(Verdict::Run) if site.pods.is_empty() => {
-                    changes.create(site.node, "the node should run a Pod and has none");
+        for on_node in self.iter() {
+            match on_node.placement {
+                Some(Placement::Run) if on_node.pods.is_empty() => {
+                    changes.create(on_node.node, "the node should run a Pod and has none");
                 }
-                Some(Verdict::Run | Verdict::Stay) => self.keep_one(site, &mut changes, plan),
-                Some(Verdict::Leave) => {
+                Some(Placement::Run | Placement::Stay) => {
+                    self.keep_one(on_node, &mut changes, plan)
+                }
+                Some(Placement::Leave) => {
                     let because = "the node must not run the Pod";
-                    delete_all(site, Found::Alive, because, &mut changes);
+                    delete_all(on_node, Found::Alive, because, &mut changes);
                 }
-                None => delete_all(site, Found::Lost, "its node does not exist", &mut changes),
+                None => delete_all(
+                    on_node,
+                    Found::Lost,
+                    "its node does not exist",
+                    &mut changes,
+                ),
             }
         }
         changes.add_to(plan, self);
     }
 
-    fn keep_one(&self, site: &Site<'a>, changes: &mut Changes<'a>, plan: &mut Plan<Action>) {
+    fn keep_one(&self, on_node: &NodePods<'a>, changes: &mut Changes<'a>, plan: &mut Plan<Action>) {
         let mut running = Vec::new();
-        for pod in site.live() {
+        for pod in on_node.live() {
             match pod.phase {
-                Phase::Failed => self.delete_failed(site, pod, changes, plan),
+                Phase::Failed => self.delete_failed(on_node, pod, changes, plan),
                 Phase::Succeeded => {
-                    changes.delete(site.node, pod, Found::Succeeded, "it has succeeded");
+                    changes.delete(on_node.node, pod, Found::Succeeded, "it has succeeded");
                 }
                 _ => running.push(pod),
             }
@@ -42,27 +49,30 @@ impl<'a> Sites<'a> {
         if !self.world.set.strategy.allows_surge() {
             for pod in running.iter().skip(1) {
                 let because = "the node has an older Pod of the set";
-                changes.delete(site.node, pod, Found::Alive, because);
+                changes.delete(on_node.node, pod, Found::Alive, because);
             }
-        } else if site.should_run() && site.live().next().is_none() {
+        } else if on_node.should_run() && on_node.live().next().is_none() {
             // Unlike upstream, none is created beside a failed Pod whose deletion is delayed: it may fail, too.
-            changes.create(site.node, "the node has only Pods that are being deleted");
+            changes.create(
+                on_node.node,
+                "the node has only Pods that are being deleted",
+            );
         } else {
-            self.keep_old_and_new(site, &running, changes);
+            self.keep_old_and_new(on_node, &running, changes);
         }
     }
 
     fn delete_failed(
         &self,
-        site: &Site<'a>,
+        on_node: &NodePods<'a>,
         pod: &'a PodView,
         changes: &mut Changes<'a>,
         plan: &mut Plan<Action>,
     ) {
-        let (backoff, now) = (self.world.backoffs.get(site.node), self.world.now);
+        let (backoff, now) = (self.world.backoffs.get(on_node.node), self.world.now);
         match backoff.map(|backoff| backoff.wait(now)) {
             Some(wait) if !wait.is_zero() => plan.look_again(wait),
-            _ => changes.delete(site.node, pod, Found::Failed, "it has failed"),
+            _ => changes.delete(on_node.node, pod, Found::Failed, "it has failed"),
         }
     }
 
@@ -70,7 +80,7 @@ impl<'a> Sites<'a> {
     /// ready.
     fn keep_old_and_new(
         &self,
-        site: &Site<'a>,
+        on_node: &NodePods<'a>,
         running: &[&'a PodView],
         changes: &mut Changes<'a>,
     ) {
@@ -84,23 +94,28 @@ impl<'a> Sites<'a> {
                 .any(|kept| kept.meta.uid == pod.meta.uid)
         }) {
             let because = "the node has an older Pod of this template";
-            changes.delete(site.node, pod, Found::Alive, because);
+            changes.delete(on_node.node, pod, Found::Alive, because);
         }
         let (Some(new), Some(old)) = (new.first(), old.first()) else {
             return;
         };
         if old.ready_since.is_none() {
             let because = "it is not ready, and the node has a Pod of the current template";
-            changes.delete(site.node, old, Found::Alive, because);
+            changes.delete(on_node.node, old, Found::Alive, because);
         } else if self.world.is_available(new) {
             let because = "the Pod of the current template is available";
-            changes.delete(site.node, old, Found::Alive, because);
+            changes.delete(on_node.node, old, Found::Alive, because);
         }
     }
 }
 
-fn delete_all<'a>(site: &Site<'a>, found: Found, because: &'static str, changes: &mut Changes<'a>) {
-    for pod in site.live() {
-        changes.delete(site.node, pod, found, because);
+fn delete_all<'a>(
+    on_node: &NodePods<'a>,
+    found: Found,
+    because: &'static str,
+    changes: &mut Changes<'a>,
+) {
+    for pod in on_node.live() {
+        changes.delete(on_node.node, pod, found, because);
     }
 }

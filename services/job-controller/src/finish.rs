@@ -1,4 +1,4 @@
-//! Verdict: whether a Job ends, and why. Upstream's order of the reasons.
+//! Finish: whether a Job ends, and why. Upstream's order of the reasons.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
@@ -12,15 +12,15 @@ use crate::{Ending, Indexes, JobView, World};
 
 /// How and why a Job ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct Finish {
     pub ending: Ending,
     pub reason: String,
     pub message: String,
 }
 
-/// Returns the stored verdict, otherwise a new one; `None` if the Job does not end.
-pub(crate) fn verdict(world: &World, tally: &Tally<'_>) -> Option<Verdict> {
-    let stored = world.job.ending().map(|(ending, condition)| Verdict {
+/// Returns the stored finish, otherwise a new one; `None` if the Job does not end.
+pub(crate) fn finish(world: &World, tally: &Tally<'_>) -> Option<Finish> {
+    let stored = world.job.ending().map(|(ending, condition)| Finish {
         ending,
         reason: condition.reason.clone(),
         message: condition.message.clone(),
@@ -35,18 +35,18 @@ pub(crate) fn verdict(world: &World, tally: &Tally<'_>) -> Option<Verdict> {
     stored.or_else(|| checks.iter().find_map(|check| check(world, tally)))
 }
 
-fn failure(reason: &str, message: impl Into<String>) -> Option<Verdict> {
+fn failure(reason: &str, message: impl Into<String>) -> Option<Finish> {
     let (reason, message) = (reason.to_owned(), message.into());
-    Some(Verdict {
+    Some(Finish {
         ending: Ending::Failure,
         reason,
         message,
     })
 }
 
-fn success(reason: &str, message: impl Into<String>) -> Option<Verdict> {
+fn success(reason: &str, message: impl Into<String>) -> Option<Finish> {
     let (reason, message) = (reason.to_owned(), message.into());
-    Some(Verdict {
+    Some(Finish {
         ending: Ending::Success,
         reason,
         message,
@@ -54,7 +54,7 @@ fn success(reason: &str, message: impl Into<String>) -> Option<Verdict> {
 }
 
 /// Of several failures, the message tells the one of the first Pod by name.
-fn policy_failure(world: &World, _: &Tally<'_>) -> Option<Verdict> {
+fn policy_failure(world: &World, _: &Tally<'_>) -> Option<Finish> {
     if world.job.failure_rules.is_empty() {
         return None;
     }
@@ -66,7 +66,7 @@ fn policy_failure(world: &World, _: &Tally<'_>) -> Option<Verdict> {
     failure("PodFailurePolicy", messages.min()?.1)
 }
 
-fn limit_failure(world: &World, tally: &Tally<'_>) -> Option<Verdict> {
+fn limit_failure(world: &World, tally: &Tally<'_>) -> Option<Finish> {
     if tally.failed > world.job.backoff_limit || exceeds_restarts(world) {
         let message = "Job has reached the specified backoff limit";
         return failure("BackoffLimitExceeded", message);
@@ -101,7 +101,7 @@ pub(crate) fn deadline_in(world: &World) -> Option<Duration> {
     Some(Duration::try_from(deadline.duration_since(world.now)).unwrap_or_default())
 }
 
-fn index_failure(world: &World, tally: &Tally<'_>) -> Option<Verdict> {
+fn index_failure(world: &World, tally: &Tally<'_>) -> Option<Finish> {
     let (job, failed) = (&world.job, tally.failed_indexes.count());
     if job.max_failed_indexes.is_some_and(|most| failed > most) {
         let message = "Job has exceeded the specified maximal number of failed indexes";
@@ -114,7 +114,7 @@ fn index_failure(world: &World, tally: &Tally<'_>) -> Option<Verdict> {
     }
 }
 
-fn policy_success(world: &World, tally: &Tally<'_>) -> Option<Verdict> {
+fn policy_success(world: &World, tally: &Tally<'_>) -> Option<Finish> {
     let job = &world.job;
     let met = |rule: &SuccessPolicyRule| meets(rule, job, &tally.completed_indexes);
     let some = job.indexed && tally.succeeded > 0;
@@ -139,7 +139,7 @@ fn meets(rule: &SuccessPolicyRule, job: &JobView, completed: &Indexes) -> bool {
 }
 
 /// A Job without completions ends when one Pod has succeeded and no other is active.
-fn completion(world: &World, tally: &Tally<'_>) -> Option<Verdict> {
+fn completion(world: &World, tally: &Tally<'_>) -> Option<Finish> {
     let wanted = world.job.completions.unwrap_or(1);
     match tally.succeeded >= wanted && world.active().next().is_none() {
         true => success(

@@ -8,7 +8,7 @@ use crate::storage::{ClaimView, VolumeView};
 
 /// A change that was observed, or that follows from the scheduler's own writes.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum ClusterEvent {
     /// A Pod on a node appeared, changed or left it, by ending or otherwise.
     Pod {
         /// The Pod before; `None` if it was on no node.
@@ -40,7 +40,7 @@ pub enum Change {
     VolumeLimits,
 }
 
-impl Change {
+impl ClusterEvent {
     /// Returns the change that a Pod leaves room: its own, or what was reserved for it.
     pub const fn left(pod: Arc<PodView>) -> Self {
         Self::Pod {
@@ -159,9 +159,9 @@ mod tests {
         for (old, new, expected) in cases {
             let arc = |pod: &PodView| Arc::new(pod.clone());
             let (old, new) = (old.map(arc), new.map(arc));
-            let changes = Change::of_pod(old.as_ref(), new.as_ref());
+            let changes = ClusterEvent::of_pod(old.as_ref(), new.as_ref());
             let sides = changes.iter().map(|change| match change {
-                Change::Pod { old, new } => (old.is_some(), new.is_some()),
+                ClusterEvent::Pod { old, new } => (old.is_some(), new.is_some()),
                 other => panic!("unexpected: {other:?}"),
             });
             assert_eq!(sides.collect::<Vec<_>>(), expected, "{old:?} {new:?}");

@@ -1,4 +1,4 @@
-//! Sites: the nodes with the Pods of a DaemonSet.
+//! Nodes: the nodes with the Pods of a DaemonSet.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::BTreeMap;
@@ -6,72 +6,73 @@ use std::collections::BTreeMap;
 use setpoint_workload::PodView;
 
 use crate::revisions::Revisions;
-use crate::{Verdict, World};
+use crate::{Placement, World};
 
 /// A node and the Pods on it or meant for it.
 #[derive(Default)]
-pub(crate) struct Site<'a> {
+pub(crate) struct NodePods<'a> {
     /// The name of the node.
     pub node: &'a str,
     /// Whether the set runs on the node; `None` if the node does not exist.
-    pub verdict: Option<Verdict>,
+    pub placement: Option<Placement>,
     /// The Pods, the terminating ones among them, in upstream's order: those with a node first, then the oldest. Without
     /// those that have ended and are being deleted, which no longer run.
     pub pods: Vec<&'a PodView>,
 }
 
-/// A DaemonSet's revisions and sites.
-pub(crate) struct Sites<'a> {
+/// A DaemonSet's revisions and nodes.
+pub(crate) struct Nodes<'a> {
     pub world: &'a World,
     pub revisions: Revisions<'a>,
     /// By name: all nodes, and those that Pods are left of.
-    all: Vec<Site<'a>>,
+    all: Vec<NodePods<'a>>,
 }
 
-impl<'a> Sites<'a> {
+impl<'a> Nodes<'a> {
     pub fn of(world: &'a World) -> Self {
         Self {
             world,
             revisions: Revisions::of(world),
-            all: sites(world),
+            all: nodes(world),
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Site<'a>> {
+    pub fn iter(&self) -> impl Iterator<Item = &NodePods<'a>> {
         self.all.iter()
     }
 
     /// Returns the number of nodes that should run the set.
     pub fn desired(&self) -> usize {
-        self.iter().filter(|site| site.should_run()).count()
+        self.iter().filter(|on_node| on_node.should_run()).count()
     }
 }
 
-fn sites(world: &World) -> Vec<Site<'_>> {
-    let mut sites: BTreeMap<_, Site<'_>> = BTreeMap::new();
+fn nodes(world: &World) -> Vec<NodePods<'_>> {
+    let mut nodes: BTreeMap<_, NodePods<'_>> = BTreeMap::new();
     for node in &world.nodes {
-        let site = sites.entry(node.name()).or_default();
-        site.verdict = Some(world.set.verdict(node));
+        let on_node = nodes.entry(node.name()).or_default();
+        on_node.placement = Some(world.set.placement(node));
     }
     for pod in world.claimed() {
         let ended = pod.phase.has_ended() && pod.meta.deleting;
         if let Some(node) = pod.target_node().filter(|_| !ended) {
-            sites.entry(node).or_default().pods.push(pod);
+            nodes.entry(node).or_default().pods.push(pod);
         }
     }
-    let sites = sites.into_iter().map(|(node, mut site)| {
-        site.node = node;
-        site.pods
+    let nodes = nodes.into_iter().map(|(node, mut on_node)| {
+        on_node.node = node;
+        on_node
+            .pods
             .sort_by_key(|pod| (pod.node.is_none(), pod.meta.created, &pod.meta.key.name));
-        site
+        on_node
     });
-    sites.collect()
+    nodes.collect()
 }
 
-impl<'a> Site<'a> {
+impl<'a> NodePods<'a> {
     /// Returns whether the set should run on the node.
     pub fn should_run(&self) -> bool {
-        self.verdict == Some(Verdict::Run)
+        self.placement == Some(Placement::Run)
     }
 
     /// Returns the Pods that are not being deleted.

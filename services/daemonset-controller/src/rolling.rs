@@ -4,11 +4,11 @@
 use setpoint_controller::Plan;
 use setpoint_workload::PodView;
 
+use crate::nodes::{NodePods, Nodes};
 use crate::plan::{Changes, Found};
-use crate::sites::{Site, Sites};
 use crate::{Action, Strategy};
 
-impl<'a> Sites<'a> {
+impl<'a> Nodes<'a> {
     /// Adds the Pods that a rolling update may delete or create now.
     pub fn roll(&self, plan: &mut Plan<Action>) {
         let strategy = &self.world.set.strategy;
@@ -22,10 +22,10 @@ impl<'a> Sites<'a> {
         changes.add_to(plan, self);
     }
 
-    /// Returns the sites that count: those of existing nodes that have Pods or should have one.
-    fn counted(&self) -> impl Iterator<Item = &Site<'a>> {
-        let counted = |site: &&Site<'_>| {
-            site.verdict.is_some() && (site.should_run() || !site.pods.is_empty())
+    /// Returns the nodes that count: existing ones that have Pods or should have one.
+    fn counted(&self) -> impl Iterator<Item = &NodePods<'a>> {
+        let counted = |on_node: &&NodePods<'_>| {
+            on_node.placement.is_some() && (on_node.should_run() || !on_node.pods.is_empty())
         };
         self.iter().filter(counted)
     }
@@ -35,16 +35,16 @@ impl<'a> Sites<'a> {
     fn delete_old(&self, limit: usize) -> Changes<'a> {
         let (mut changes, mut candidates) = (Changes::default(), Vec::new());
         let mut unavailable: usize = 0;
-        for site in self.counted() {
-            let available = match site.old_and_new(&self.revisions) {
+        for on_node in self.counted() {
+            let available = match on_node.old_and_new(&self.revisions) {
                 Some((None, Some(new))) => self.world.is_available(new),
                 Some((Some(old), None)) if self.world.is_available(old) => {
-                    candidates.push((site.node, old));
+                    candidates.push((on_node.node, old));
                     true
                 }
                 Some((Some(old), None)) => {
                     let because = "it has an old template and is not available";
-                    changes.delete(site.node, old, Found::Alive, because);
+                    changes.delete(on_node.node, old, Found::Alive, because);
                     false
                 }
                 // No Pod, or so many that some are about to be deleted.
@@ -68,8 +68,8 @@ impl<'a> Sites<'a> {
         let (mut changes, mut candidates, mut leaving) =
             (Changes::default(), Vec::new(), Vec::new());
         let (mut surging, mut available): (usize, usize) = (0, 0);
-        for site in self.counted() {
-            let Some((old, new)) = site.old_and_new(&self.revisions) else {
+        for on_node in self.counted() {
+            let Some((old, new)) = on_node.old_and_new(&self.revisions) else {
                 surging = surging.saturating_add(1);
                 continue;
             };
@@ -78,18 +78,18 @@ impl<'a> Sites<'a> {
             available = available.saturating_add(usize::from(one_available));
             match (old, new) {
                 (None, _) => {}
-                // The new one is not available: otherwise `manage` deletes the old one first.
+                // The new one is not available: otherwise `sync` deletes the old one first.
                 (Some(_), Some(_)) => surging = surging.saturating_add(1),
-                (Some(old), None) if !site.should_run() && !is_available(old) => {
+                (Some(old), None) if !on_node.should_run() && !is_available(old) => {
                     let because = "it is not available, and the node would get no new Pod";
-                    changes.delete(site.node, old, Found::Alive, because);
+                    changes.delete(on_node.node, old, Found::Alive, because);
                 }
-                (Some(old), None) if !site.should_run() => leaving.push((site.node, old)),
+                (Some(old), None) if !on_node.should_run() => leaving.push((on_node.node, old)),
                 (Some(old), None) if !is_available(old) => {
                     let because = "the Pod of an old template is not available";
-                    changes.create(site.node, because);
+                    changes.create(on_node.node, because);
                 }
-                (Some(_), None) => candidates.push(site.node),
+                (Some(_), None) => candidates.push(on_node.node),
             }
         }
         for (node, old) in leaving
