@@ -1,8 +1,9 @@
 //! The plane as text: scripts of commands, and what the plane does in answer, as the expected text.
 //!
-//! Each script is a story in `tests/scripts/<name>.txt`. It runs on the gateway over a store in memory, with the real controllers and
-//! the real scheduler, and with a kubelet of a few lines; in one thread, in paused time, and with repeatable random numbers. So
-//! the text is the same in each run. With `UPDATE_EXPECT=1` the expected text is replaced by what happened.
+//! Each script is a story in `tests/scripts/<name>.txt`. It runs on the gateway over a store in memory, with the real
+//! controllers and the real scheduler, and with a kubelet of a few lines; in one thread, in paused time, and with
+//! repeatable random numbers. So the text is the same in each run. With `UPDATE_EXPECT=1` the expected text is replaced
+//! by what happened.
 //!
 //! ```text
 //! # A comment, which tells the story.
@@ -10,7 +11,7 @@
 //!   write  user: create deployment web
 //!
 //! > stabilize
-//!   plan   deployment-controller, deployment default/web, woken by user: Create web-… because …
+//!   plan   deployment-controller for deployment web (after user): Create web-… because …
 //!   write  deployment-controller: create replicaset web-…
 //! ```
 //! `tests/README.md` lists the commands.

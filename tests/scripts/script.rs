@@ -111,7 +111,8 @@ fn parsed(name: &str, line: usize, text: &str) -> Command {
         .unwrap_or_else(|error| panic!("{name}:{line}: {error}: {text}"))
 }
 
-/// Splits a script into its parts. All commands are parsed, so that the last one's mistake is found before the first one runs.
+/// Splits a script into its parts. All commands are parsed, so that a mistake in the last one is found before the first
+/// one runs.
 fn parse(name: &str, text: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     for (at, line) in text.lines().enumerate() {

@@ -75,7 +75,8 @@ impl Simulation {
         })
     }
 
-    /// Breaks the watches of a process. They resume after the last event unless they have `expired`: then the objects are listed anew.
+    /// Breaks the watches of a process. They resume after the last event unless they have `expired`: then the objects are
+    /// listed anew. Returns whether the process exists.
     pub async fn break_watches(&mut self, process: &str, expired: bool) -> bool {
         let now = self.store.revision().await.unwrap();
         self.set_faults(process, |faults| {
@@ -98,7 +99,8 @@ impl Simulation {
         stepped
     }
 
-    /// Carries out writes until there was none for `quiet`, and at most `limit` of them. Returns whether it became quiet.
+    /// Carries out writes until there was none for `quiet`, and at most `limit` of them. Returns whether it became
+    /// quiet.
     pub async fn settle(&mut self, quiet: Duration, limit: usize) -> bool {
         for _ in 0..limit {
             if !self.step(quiet).await {

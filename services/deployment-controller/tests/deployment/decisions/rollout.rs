@@ -7,7 +7,7 @@ use setpoint_deployment_controller::Action;
 
 use crate::decisions::cluster::Cluster;
 
-/// Reconciles until nothing is left to do. Returns each plan, and the number of Pods of the old and of the new template.
+/// Reconciles until nothing is left to do. Returns each plan, and the number of Pods after it.
 fn rolled_out(cluster: &mut Cluster) -> String {
     let mut text = String::new();
     for _ in 0..20 {
