@@ -73,7 +73,9 @@ pub use watch::{EventType, WatchEvent};
 
 /// The options of fields and kinds in [`DESCRIPTORS`].
 pub mod options {
-    pub use super::messages::setpoint::{Column, FieldRules, GroupRules, KindRules, List, Patch, Scope};
+    pub use super::messages::setpoint::{
+        Column, FieldRules, GroupRules, KindRules, List, Patch, Scope,
+    };
 }
 
 /// The compiled `.proto` files with their options, as an encoded `FileDescriptorSet`.

@@ -12,7 +12,9 @@ use setpoint_horizontalpodautoscaler_controller::{
 };
 use setpoint_proto::{ApiError, Reason};
 
-use crate::decisions::fixture::{autoscaler, cpu_spec, now, pod_metrics, pod_of_one_cpu, scale, settings};
+use crate::decisions::fixture::{
+    autoscaler, cpu_spec, now, pod_metrics, pod_of_one_cpu, scale, settings,
+};
 
 /// What happens before a tick.
 #[derive(Clone, Debug)]

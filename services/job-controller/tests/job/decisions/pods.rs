@@ -74,7 +74,10 @@ fn malformed_annotations_are_read_as_upstream_reads_them() {
         ("9999999999", Some(9_999_999_999), 0),
     ] {
         let mut pod = Pod::default();
-        for name in [crate::decisions::cluster::INDEX, crate::decisions::cluster::FAILURES] {
+        for name in [
+            crate::decisions::cluster::INDEX,
+            crate::decisions::cluster::FAILURES,
+        ] {
             pod.metadata.annotations.insert(name.into(), text.into());
         }
         let view = JobPodView::of(pod);

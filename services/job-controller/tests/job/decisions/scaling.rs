@@ -63,7 +63,10 @@ fn created_pods_are_active_in_the_status_at_once() {
         (status.active, status.ready, status.terminating),
         (3, Some(0), Some(0))
     );
-    assert_eq!(status.start_time, Some(crate::decisions::cluster::at(1_000).into()));
+    assert_eq!(
+        status.start_time,
+        Some(crate::decisions::cluster::at(1_000).into())
+    );
 }
 
 #[test]
@@ -243,7 +246,10 @@ fn a_resumed_job_starts_again() {
     cluster.edit(|job| job.spec.suspend = Some(false));
     cluster.reconcile();
     let status = &cluster.job.status;
-    assert_eq!(status.start_time, Some(crate::decisions::cluster::at(1_100).into()));
+    assert_eq!(
+        status.start_time,
+        Some(crate::decisions::cluster::at(1_100).into())
+    );
     assert_eq!(
         (&*status.conditions[0].status, &*status.conditions[0].reason),
         ("False", "JobResumed")

@@ -9,8 +9,8 @@ mod container;
 
 use setpoint_model::pod::{is_ready, is_terminal};
 use setpoint_proto::core::{
-    Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, Pod, PodIp, PodSpec,
-    PodStatus,
+    Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, Pod, PodIp,
+    PodSpec, PodStatus,
 };
 
 use crate::pod::ephemeral;
