@@ -172,7 +172,38 @@ const PURE: &[(&str, &[&str])] = &[
 
 /// Crates with rooms: modules of their root, each of which may name only those before it. The modules that are not listed
 /// put the rooms together, and are named by none of them.
-const ROOMS: &[(&str, &[&str])] = &[("services/node-agent", &["pod", "node", "serve"])];
+const ROOMS: &[(&str, &[&str])] = &[
+    ("services/node-agent", &["pod", "node", "serve"]),
+    (
+        "services/gateway",
+        &[
+            "metrics",
+            "offload",
+            "server_info",
+            "dial_policy",
+            "errors",
+            "request",
+            "request_context",
+            "agents",
+            "outbound",
+            "webhook",
+            "converter",
+            "admission",
+            "aggregation",
+            "prometheus_adapter",
+            "usage",
+            "registry",
+            "computed",
+            "reviews",
+            "write",
+            "verbs",
+            "explain",
+            "grpc",
+            "http",
+            "background",
+        ],
+    ),
+];
 
 /// Crates of `PURE` whose tests are pure, too.
 const PURE_TESTS: &[&str] = &["kinds"];
