@@ -1,17 +1,12 @@
-//! Admission by policies and webhooks, as upstream's plugins.
+//! Admission: the order of a write ([`pipeline`]), and what a write passes on its way: the built-in plugins
+//! ([`plugins`]), then policies and webhooks.
 //!
-//! ```text
-//! object with defaults ─▶ mutating policies, in order                                       (`policy::mutating`)
-//!   ─▶ mutating webhooks, in order; both again if others have changed it later               (`webhook::mutating`)
-//!   ─▶ defaults, validation
-//!   ─▶ validating policies                                                                    (`policy`)
-//!   ─▶ validating webhooks, at the same time                                                  (`webhook::validating`)
-//!   ─▶ commit
-//! ```
-//!
-//! [`Chain`] is the way of one request through it. Both kinds of hooks select requests by [`constraints`] and match [`conditions`].
-//! Expressions are compiled once for each version of a policy or configuration (`hooks`). Without any, a write costs one look into
-//! the cache. Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again. There is no audit log.
+//! [`Chain`] runs a request through policies and webhooks. Those that mutate are called in order, policies before
+//! webhooks, and both once more if others have changed the object after them (`reinvocationPolicy`); validating webhooks
+//! are called at the same time. Hooks select requests by [`constraints`] and match [`conditions`]. Expressions are
+//! compiled once for each version of a policy or configuration ([`hooks`]); without any, a write costs one look into the
+//! cache. Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again. There is no
+//! audit log.
 
 mod attributes;
 mod authorizer;

@@ -1,8 +1,8 @@
-//! The registry: the verbs of the API over the store and its cache.
+//! The registry: reads over the store and its cache, and what writes share with them.
 //!
-//! A write passes access → defaults → mutating webhooks → preparation → validation → policies and validating webhooks → one transaction. The current object is read from the
-//! cache, which may be stale; the transaction detects that, and the write is repeated with the stored object. Reads are
-//! served by the cache, except for later pages of a list.
+//! Reads are served by the cache, except for later pages of a list. A write is made by [`crate::verbs`]; its order is that of
+//! [`crate::admission::pipeline`]. The current object of an update is read from the cache, which may be stale; the
+//! transaction detects that, and the write is repeated with the stored object.
 
 pub(crate) mod conversion;
 mod response;
@@ -166,7 +166,8 @@ impl Registry {
     }
 }
 
-/// Returns the object of a request in the form that it is processed in. If it is not of the kind that the URL names, returns `BadRequest`.
+/// Returns the object of a request in the form that it is processed in. If it is not of the kind that the URL names,
+/// returns `BadRequest`.
 pub(crate) fn expect_kind(
     object: Box<dyn Object>,
     target: &Target,
