@@ -61,7 +61,8 @@ fn a_rollout_without_surge_replaces_one_pod_at_a_time() {
         scale from 2 to 3 because there is room for more
           3 Pods, 3 available
           3 Pods, 3 available
-    "#]].assert_eq(&rolled_out(&mut cluster));
+    "#]]
+    .assert_eq(&rolled_out(&mut cluster));
 }
 
 #[test]
@@ -82,5 +83,6 @@ fn a_rollout_with_surge_adds_a_pod_before_it_takes_one() {
         scale from 1 to 0 because enough Pods are available without it
           3 Pods, 3 available
           3 Pods, 3 available
-    "#]].assert_eq(&rolled_out(&mut cluster));
+    "#]]
+    .assert_eq(&rolled_out(&mut cluster));
 }
