@@ -19,7 +19,7 @@ pub enum Command {
     Apply(String, String, String, Fields),
     /// `patch [as MANAGER] KIND NAME FIELD=VALUE …`: a strategic merge patch.
     Patch(String, String, String, Fields),
-    /// `replace KIND NAME resourceVersion=N FIELD=VALUE …`: replaces what was read at an earlier revision.
+    /// `replace KIND NAME FIELD=VALUE …`: replaces the version that was remembered, changed.
     Replace(String, String, Fields),
     /// `remember KIND NAME`: reads an object for a later `replace`.
     Remember(String, String),

@@ -51,7 +51,11 @@ fn plan(planned: Planned) -> String {
         because,
         woken_by,
     } = planned;
-    let object = object.replace(" default/", " ");
+    let object = match object.split_once(' ') {
+        // The garbage collector reconciles uids; its actions name the object.
+        Some((kind, key)) if is_uid(key) => kind.to_owned(),
+        _ => object.replace(" default/", " "),
+    };
     let woken = match woken_by.as_str() {
         "" => String::new(),
         writers => format!(" (after {writers})"),

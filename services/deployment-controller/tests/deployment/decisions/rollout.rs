@@ -45,12 +45,44 @@ fn rolled_out(cluster: &mut Cluster) -> String {
 fn a_rollout_without_surge_replaces_one_pod_at_a_time() {
     let mut cluster = Cluster::settled(3, 0, 1);
     cluster.set_image("next");
-    expect![[""]].assert_eq(&rolled_out(&mut cluster));
+    expect![[r#"
+        create a set of 0 because no ReplicaSet has this template
+          3 Pods, 3 available
+        scale from 3 to 2 because enough Pods are available without it
+          2 Pods, 2 available
+        scale from 0 to 1 because there is room for more
+          3 Pods, 3 available
+        scale from 2 to 1 because enough Pods are available without it
+          2 Pods, 2 available
+        scale from 1 to 2 because there is room for more
+          3 Pods, 3 available
+        scale from 1 to 0 because enough Pods are available without it
+          2 Pods, 2 available
+        scale from 2 to 3 because there is room for more
+          3 Pods, 3 available
+          3 Pods, 3 available
+    "#]]
+    .assert_eq(&rolled_out(&mut cluster));
 }
 
 #[test]
 fn a_rollout_with_surge_adds_a_pod_before_it_takes_one() {
     let mut cluster = Cluster::settled(3, 1, 0);
     cluster.set_image("next");
-    expect![[""]].assert_eq(&rolled_out(&mut cluster));
+    expect![[r#"
+        create a set of 1 because no ReplicaSet has this template
+          4 Pods, 4 available
+        scale from 3 to 2 because enough Pods are available without it
+          3 Pods, 3 available
+        scale from 1 to 2 because there is room for more
+          4 Pods, 4 available
+        scale from 2 to 1 because enough Pods are available without it
+          3 Pods, 3 available
+        scale from 2 to 3 because there is room for more
+          4 Pods, 4 available
+        scale from 1 to 0 because enough Pods are available without it
+          3 Pods, 3 available
+          3 Pods, 3 available
+    "#]]
+    .assert_eq(&rolled_out(&mut cluster));
 }

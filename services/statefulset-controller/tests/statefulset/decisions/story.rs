@@ -35,21 +35,62 @@ fn pods(cluster: &Cluster) -> String {
     let pods: Vec<_> = names
         .map(|name| format!("{name} of {}", cluster.image_of(name)))
         .collect();
-    pods.join(", ")
+    match pods.is_empty() {
+        true => "no Pods".to_owned(),
+        false => pods.join(", "),
+    }
 }
 
 #[test]
 fn pods_start_in_order_and_are_updated_in_reverse() {
     let mut cluster = Cluster::new(3);
     cluster.image("a");
-    expect![[""]].assert_eq(&settled(&mut cluster));
+    expect![[r#"
+        revision 1 because no revision has this template
+          no Pods
+        create web-0 because no Pod has this ordinal
+          web-0 of a
+        create web-1 because no Pod has this ordinal
+          web-0 of a, web-1 of a
+        create web-2 because no Pod has this ordinal
+          web-0 of a, web-1 of a, web-2 of a
+    "#]]
+    .assert_eq(&settled(&mut cluster));
     cluster.image("b");
-    expect![[""]].assert_eq(&settled(&mut cluster));
+    expect![[r#"
+        revision 2 because no revision has this template
+          web-0 of a, web-1 of a, web-2 of a
+        delete web-2 because its template is that of an old revision
+          web-0 of a, web-1 of a
+        create web-2 because no Pod has this ordinal
+          web-0 of a, web-1 of a, web-2 of b
+        delete web-1 because its template is that of an old revision
+          web-0 of a, web-2 of b
+        create web-1 because no Pod has this ordinal
+          web-0 of a, web-1 of b, web-2 of b
+        delete web-0 because its template is that of an old revision
+          web-1 of b, web-2 of b
+        create web-0 because no Pod has this ordinal
+          web-0 of b, web-1 of b, web-2 of b
+    "#]]
+    .assert_eq(&settled(&mut cluster));
 }
 
 #[test]
 fn claims_come_before_their_pods() {
     let mut cluster = Cluster::new(2).with_claims();
     cluster.image("a");
-    expect![[""]].assert_eq(&settled(&mut cluster));
+    expect![[r#"
+        revision 1 because no revision has this template
+          no Pods
+        claim data-web-0 because its Pod needs this claim
+          no Pods
+        create web-0 because no Pod has this ordinal
+          web-0 of a
+        claim data-web-1 because its Pod needs this claim
+          web-0 of a
+        create web-1 because no Pod has this ordinal
+          web-0 of a, web-1 of a
+    "#]]
+    .assert_eq(&settled(&mut cluster));
 }
