@@ -373,7 +373,7 @@ mod tests {
         /// A Pod gets a node, which matters to none.
         Bound,
         /// This Pod is changed.
-        ClusterEvent(usize),
+        Change(usize),
         /// A number of milliseconds passes.
         Pass(u64),
     }
@@ -385,7 +385,7 @@ mod tests {
             Just(Event::Fail),
             Just(Event::Wake),
             Just(Event::Bound),
-            (0..PODS).prop_map(Event::ClusterEvent),
+            (0..PODS).prop_map(Event::Change),
             (0u64..3000).prop_map(Event::Pass),
         ]
     }
@@ -430,7 +430,7 @@ mod tests {
                     self.due = [true; PODS];
                 }
                 Event::Bound => self.pods.wake(&no_room(), &self.handle),
-                Event::ClusterEvent(pod) => {
+                Event::Change(pod) => {
                     self.queue.add(key(*pod), None);
                     self.due[*pod] = true;
                 }

@@ -76,7 +76,7 @@ fn costs(t: &str, source: &str) -> (u64, u64) {
     });
     let mut slots = vec![Ok(Val::Null); program.slots];
     slots[0] = Val::read(&object, &schema, false);
-    let mut meter = Meter::new();
+    let mut meter = Meter::default();
     let mut frame = Frame {
         slots,
         meter: &mut meter,

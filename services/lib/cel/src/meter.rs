@@ -63,12 +63,14 @@ pub struct Meter {
     object_steps: u64,
 }
 
-impl Meter {
+impl Default for Meter {
     /// Returns a meter for the rules of one object.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self::with_budget(PER_OBJECT)
     }
+}
 
+impl Meter {
     /// Returns a meter for expressions that may cost `budget` together.
     pub(super) fn with_budget(budget: u64) -> Self {
         Self {

@@ -22,7 +22,7 @@ pub(crate) struct Budget(Meter);
 
 impl Budget {
     pub(crate) fn new() -> Self {
-        Self(Meter::new())
+        Self(Meter::default())
     }
 }
 
