@@ -255,7 +255,8 @@ fn crates_depend_on_allowed_crates_only() {
             assert!(TESTS.contains(&name.as_str()), "{name} is not in ARROWS");
             continue;
         };
-        for used in uses.intersection(&ours) {
+        // The parser `cel` has the name of our crate that uses it.
+        for used in uses.intersection(&ours).filter(|used| *used != name) {
             assert!(
                 allowed.contains(&used.as_str()),
                 "{name} must not know {used}"

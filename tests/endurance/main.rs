@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn help_txt_is_the_help_of_this_program() {
-        let help = Options::command().render_long_help().to_string();
+        let help = Options::command().render_help().to_string();
         let advice = "write it anew with the program's --help";
         assert_eq!(include_str!("help.txt"), help, "{advice}");
     }

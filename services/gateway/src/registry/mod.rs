@@ -1,6 +1,6 @@
 //! The registry: reads over the store and its cache, and what writes share with them.
 //!
-//! Reads are served by the cache, except for later pages of a list. A write is made by [`crate::verbs`]; its order is that of
+//! Reads are served by the cache, except for later pages of a list. A write is made by a verb; its order is that of
 //! [`crate::admission::pipeline`]. The current object of an update is read from the cache, which may be stale; the
 //! transaction detects that, and the write is repeated with the stored object.
 

@@ -176,7 +176,9 @@ impl Gateway {
                 self.registry.patch(&context, &applied, &patch).await
             }
         };
-        let steps = std::mem::take(&mut *self.recorder.0.lock());
+        let mut steps = std::mem::take(&mut *self.recorder.0.lock());
+        // A new object that a policy has changed is admitted once more.
+        steps.dedup();
         (steps, written.err())
     }
 }

@@ -19,7 +19,8 @@ const SOURCES: [&str; 4] = [
 /// Plurals with another meaning that these files may contain.
 const ALLOWED: &[(&str, &str)] = &[
     // A segment of the path of every namespaced object.
-    ("http/route.rs", "namespaces"),
+    ("request/attributes.rs", "namespaces"),
+    ("request/route.rs", "namespaces"),
     // The name of a task.
     ("background/mod.rs", "namespaces"),
     // A field of a volume of GlusterFS.

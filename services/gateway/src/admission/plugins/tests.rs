@@ -90,6 +90,7 @@ async fn an_object_that_is_complete_is_not_changed_again() {
     let mut pod = pod();
     let (request, plugins) = (creation.request(), &creation.plugins);
     plugins.admit(request, &mut *pod).await.unwrap();
+    setpoint_kinds::of(pod.kind()).fill_defaults(&mut *pod);
     let spec = pod.downcast_ref::<Pod>().unwrap().spec.clone();
     assert_eq!(spec.priority, Some(7));
     assert_eq!(spec.priority_class_name, "normal");

@@ -273,7 +273,7 @@ fn an_extension_has_a_table_of_its_own_in_every_layer() {
     let variable = "SETPOINT__TIMES__LEASE_DURATION";
     assert_eq!(load_times(&[(variable, "9s")], text), Ok(times(9)));
     for (env, text, words) in [
-        ("9", "", ["times.lease_duration", variable]),
+        ("9", "", ["times.lease_duration", "duration"]),
         ("0s", "", ["invalid settings", "it must be positive"]),
         (
             "1s",
