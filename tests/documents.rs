@@ -1,4 +1,4 @@
-//! What the documents name has to exist.
+//! Tests that the paths and tests that documents name exist.
 
 use std::collections::BTreeSet;
 use std::fs;

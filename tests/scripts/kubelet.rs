@@ -80,7 +80,7 @@ struct Kubelet {
     off: PoweredOff,
 }
 
-/// What the kubelet does to a Pod.
+/// An action of the kubelet on a Pod.
 #[derive(Debug)]
 enum Action {
     Run,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 
-/// How the certificatesigningrequest-controller signs certificates; the default duration is upstream's.
+/// Signing by the certificatesigningrequest-controller; the default duration is upstream's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Signing {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 
-/// How the horizontalpodautoscaler-controller computes replicas; the defaults are upstream's.
+/// Computation of replicas by the horizontalpodautoscaler-controller; the defaults are upstream's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Autoscaling {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 
-/// Which Pods the podgc-controller deletes; the defaults are upstream's.
+/// Thresholds of the podgc-controller's deletions; the defaults are upstream's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Collection {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 
-/// How often the resourcequota-controller counts without a change; the default is upstream's.
+/// The interval of the resourcequota-controller's counts without a change; the default is upstream's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Counting {

@@ -45,7 +45,7 @@ use crate::dial_policy::DialPolicy;
 use crate::webhook::Clients;
 use reader::StoreReader;
 
-/// What every write of a gateway passes: the built-in plugins, policies and webhooks.
+/// The admission of every write of a gateway: the built-in plugins, policies and webhooks.
 pub(crate) struct Admission {
     plugins: Plugins,
     hooks: Hooks,

@@ -31,7 +31,7 @@ use super::{Attributes, Chain, Plugins, Reservation};
 use crate::admission::Admission;
 use setpoint_kinds::Target;
 
-/// What the commit of a draft does to the stored object.
+/// The effect of a commit on the stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// It is written.

@@ -18,7 +18,7 @@ use super::{Attributes, authorizer};
 use crate::admission::Admission;
 use crate::errors;
 
-/// What policies and webhooks need besides the attributes of a request.
+/// Data that policies and webhooks need besides the attributes of a request.
 pub(super) struct RequestData {
     /// The labels of the namespace of the request; `None` if there is none, or none any more.
     pub namespace: Option<BTreeMap<String, String>>,

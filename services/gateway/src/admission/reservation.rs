@@ -1,4 +1,4 @@
-//! What admission plugins add to the transaction of a write.
+//! Reservations: parts of the transaction of a write that admission plugins add.
 //!
 //! 2026-11: we chose conditions of the write's own transaction over reservations before it (kube-apiserver's quota and
 //! addresses), because nothing is left reserved by a write that fails, and any number of gateways agree. Wrong if
@@ -9,7 +9,7 @@ use setpoint_proto::Cause;
 use setpoint_store::{Precondition, Term, Write};
 use tokio::sync::OwnedMutexGuard;
 
-/// What a plugin reserves for a write: conditions of its transaction, some of which write further keys, and locks.
+/// The reservation of a plugin for a write: conditions of its transaction, some of which write further keys, and locks.
 ///
 /// Upstream reserves by writes of their own before that of the object, and what is reserved for a write that fails is leaked
 /// until something repairs it. Here a plugin writes nothing: the reservation and the object are committed by one transaction, or

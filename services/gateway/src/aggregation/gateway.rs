@@ -1,4 +1,4 @@
-//! What the aggregator needs of its gateway.
+//! The port through which the aggregator uses its gateway.
 
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Secret;

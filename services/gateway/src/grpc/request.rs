@@ -13,7 +13,7 @@ use crate::registry::{AtLeast, Filter, RequestContext, Target, errors};
 /// The caller of a method.
 pub(super) struct Caller {
     pub(super) context: RequestContext,
-    /// What is known of its connection.
+    /// The properties of its connection.
     pub(super) extensions: Extensions,
 }
 

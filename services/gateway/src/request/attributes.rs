@@ -1,4 +1,4 @@
-//! What a request asks for, as the rules of authorization name it (upstream: the part of `RequestInfo` that becomes
+//! The attributes of a request that the rules of authorization name (upstream: the part of `RequestInfo` that becomes
 //! `authorizer.Attributes`).
 
 use std::borrow::Cow;

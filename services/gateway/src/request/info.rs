@@ -1,4 +1,4 @@
-//! What an HTTP request asks for, parsed once from its head (upstream: `RequestInfo`).
+//! The route, verb, query and deadline of an HTTP request, parsed once from its head (upstream: `RequestInfo`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use setpoint_proto::ApiError;
 
 use super::{Attributes, Query, Route, timeout};
 
-/// What a request asks for. A clone is cheap.
+/// The parsed head of a request. A clone is cheap.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
     /// The object or collection of a served kind that the path names.

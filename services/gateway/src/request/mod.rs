@@ -1,5 +1,4 @@
-//! What precedes the work of a request, over HTTP and gRPC: what it asks for, who its user is, whether that user may,
-//! and when there is room for it.
+//! The steps before the work of a request, over HTTP and gRPC: parsing, authentication, authorization and flow control.
 //!
 //! ```text
 //! head ─▶ RequestInfo (`info`): route, verb, query, timeout ─▶ metrics, flow control, handler

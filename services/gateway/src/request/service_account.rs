@@ -90,7 +90,7 @@ impl Tokens {
     /// is the least revision at which it must have existed.
     ///
     /// # Errors
-    /// Why it is not valid.
+    /// The reason why it is not valid.
     pub(crate) async fn verify(
         &self,
         token: &str,

@@ -90,10 +90,7 @@ impl<V: ValidateBody> Draft for Body<'_, V> {
     }
 
     fn request(&self) -> Attributes<'_> {
-        Attributes {
-            operation: self.operation,
-            ..Attributes::of_create(&self.context, self.target)
-        }
+        attributes(&self.context, self.target, self.operation)
     }
 
     fn object(&self) -> &dyn Object {
@@ -101,18 +98,12 @@ impl<V: ValidateBody> Draft for Body<'_, V> {
     }
 
     fn parts(&mut self) -> (Attributes<'_>, &mut dyn Object) {
-        let request = Attributes {
-            operation: self.operation,
-            ..Attributes::of_create(&self.context, self.target)
-        };
+        let request = attributes(&self.context, self.target, self.operation);
         (request, &mut *self.object)
     }
 
     async fn mutate(&mut self, chain: &mut Chain<'_>) -> Result<(), ApiError> {
-        let request = Attributes {
-            operation: self.operation,
-            ..Attributes::of_create(&self.context, self.target)
-        };
+        let request = attributes(&self.context, self.target, self.operation);
         chain.mutate(&request, Some(&mut self.object)).await?;
         Ok(())
     }
@@ -137,5 +128,17 @@ impl<V: ValidateBody> Draft for Body<'_, V> {
 
     async fn commit(self, _reservation: Reservation) -> Committed<Self> {
         Committed::Ended(self)
+    }
+}
+
+/// Returns the request as plugins and hooks see it, without the body.
+fn attributes<'a>(
+    context: &'a RequestContext,
+    target: &'a Target,
+    operation: Operation,
+) -> Attributes<'a> {
+    Attributes {
+        operation,
+        ..Attributes::of_create(context, target)
     }
 }

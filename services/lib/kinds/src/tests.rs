@@ -79,7 +79,6 @@ fn a_kind_has_the_hooks_of_its_subresources() {
 
 /// A special case of a kind has to be an item of `StoredKind` or an option of its message.
 #[test]
-#[ignore = "its expectations are not verified yet"]
 fn only_its_own_file_names_a_kind() {
     let mut files = Vec::new();
     for folder in SOURCES {

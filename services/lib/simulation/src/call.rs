@@ -15,7 +15,7 @@ use setpoint_proto::setpoint::{
 const PREFIX: usize = 5;
 const LEASES: &str = "leases.coordination.k8s.io";
 
-/// What a call does, and to which object.
+/// The verb and the object of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
     /// The kind, as the plural with its group.

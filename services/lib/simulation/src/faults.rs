@@ -48,7 +48,7 @@ impl Faults {
     }
 }
 
-/// What becomes of the answer to a write.
+/// The delivery of the answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     Prompt,

@@ -1,4 +1,4 @@
-//! What the agent decides about a Pod, seen from outside of the crate, and its program.
+//! Tests of the agent's decisions about a Pod from outside of the crate, and of its program.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 

@@ -85,7 +85,6 @@ impl Creation {
 
 /// Otherwise an object that a webhook has changed would be completed twice.
 #[tokio::test]
-#[ignore = "its expectations are not verified yet"]
 async fn an_object_that_is_complete_is_not_changed_again() {
     let creation = Creation::over(shop());
     let mut pod = pod();

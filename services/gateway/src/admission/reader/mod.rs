@@ -1,4 +1,4 @@
-//! What admission plugins read: other objects, through a port of three methods.
+//! The port through which admission plugins read other objects: three methods.
 
 #[cfg(test)]
 pub(super) mod map;

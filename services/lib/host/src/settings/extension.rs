@@ -33,7 +33,7 @@ use super::layers::{Layers, Merged};
 /// }
 /// ```
 pub trait Extension {
-    /// What is read.
+    /// The type of the settings.
     type Settings;
 
     /// Adds the settings with their defaults.

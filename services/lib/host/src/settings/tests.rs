@@ -262,7 +262,6 @@ fn load_times(env: &[(&str, &str)], text: &str) -> Result<Election, String> {
 }
 
 #[test]
-#[ignore = "its expectations are not verified yet"]
 fn an_extension_has_a_table_of_its_own_in_every_layer() {
     let times = |seconds| Election {
         lease_duration: Duration::from_secs(seconds),

@@ -25,7 +25,7 @@ pub struct Mutations {
 /// An expression that makes a patch.
 #[derive(Debug)]
 pub struct Patch {
-    /// What the expression makes.
+    /// The type of the expression's result.
     pub r#type: PatchType,
     /// The compiled expression.
     pub expression: Compiled,

@@ -10,7 +10,7 @@ use super::{not_observed, wait};
 pub(crate) struct Rollout {
     pub observed_generation: i64,
     pub paused: bool,
-    /// What its conditions and numbers report, apart from the Pods that are not ready.
+    /// The waits that its conditions and numbers report, apart from the Pods that are not ready.
     pub reported: Vec<Wait>,
     /// The number of wanted Pods.
     pub wanted: i32,
