@@ -144,8 +144,8 @@ fn field_rules(pool: &DescriptorPool, field: &FieldDescriptor) -> DynamicMessage
     rules(&field.options(), &extension)
 }
 
-/// Labels `value` fields as required, which proto3 does not have but prost supports: they become plain structs, which are
-/// always written and may be missing when decoded, as in Kubernetes' Go types.
+/// Labels `value` fields as required, which proto3 does not have but prost supports: they become plain structs, which
+/// are always written and may be missing when decoded, as in Kubernetes' Go types.
 fn require_values(
     files: &mut FileDescriptorSet,
     pool: &DescriptorPool,
@@ -232,7 +232,8 @@ fn reader(field: &FieldDescriptor, optional: bool) -> Option<&'static str> {
     }
 }
 
-/// Returns whether the JSON of the objects in the field has their kind and version, as if they were objects of their own.
+/// Returns whether the JSON of the objects in the field has their kind and version, as if they were objects of their
+/// own.
 fn has_type(field: &FieldDescriptor) -> bool {
     field.full_name() == "k8s.apps.v1.StatefulSetSpec.volume_claim_templates"
 }

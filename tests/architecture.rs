@@ -170,8 +170,8 @@ const PURE: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates with rooms: modules of their root, each of which may name only those before it. The modules that are not listed
-/// put the rooms together, and are named by none of them.
+/// Crates with rooms: modules of their root, each of which may name only those before it. The modules that are not
+/// listed put the rooms together, and are named by none of them.
 const ROOMS: &[(&str, &[&str])] = &[
     ("services/node-agent", &["pod", "node", "serve"]),
     (
@@ -429,8 +429,8 @@ fn depth(src: &Path, file: &Path) -> usize {
     path.components().count() - 1 + own
 }
 
-/// Returns the names that follow the root of the crate in paths of a source: after `crate::`, or after as many `super::` as
-/// there are modules around it.
+/// Returns the names that follow the root of the crate in paths of a source: after `crate::`, or after as many
+/// `super::` as there are modules around it.
 fn named_from(text: &str, depth: usize) -> BTreeSet<String> {
     let up = "super::".repeat(depth);
     let roots = ["crate::", up.as_str()];

@@ -140,7 +140,6 @@ fn opens_literal(line: &str) -> bool {
 }
 
 #[test]
-#[ignore = "until all comments are wrapped"]
 fn lines_end_at_120_columns() {
     let mut wide = Vec::new();
     for path in files() {

@@ -70,7 +70,8 @@ pub struct ApiError {
     pub message: String,
     /// The object and the fields that caused the error.
     pub details: Option<Box<StatusDetails>>,
-    /// `metadata.continue` of the `Status`: the token with which an expired list can be continued at the newest revision.
+    /// `metadata.continue` of the `Status`: the token with which an expired list can be continued at the newest
+    /// revision.
     pub continue_token: Option<Box<str>>,
     /// The code and the reason of the `Status` where they are not those of `reason`: a webhook chooses them freely.
     pub status_override: Option<Box<StatusOverride>>,
@@ -123,7 +124,8 @@ impl ApiError {
         self.causes().iter().any(|cause| cause.reason == FENCED)
     }
 
-    /// Returns whether a create was rejected because the namespace is being deleted. Later creates will be rejected, too.
+    /// Returns whether a create was rejected because the namespace is being deleted. Later creates will be rejected,
+    /// too.
     pub fn is_namespace_terminating(&self) -> bool {
         self.causes()
             .iter()

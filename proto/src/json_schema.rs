@@ -1,8 +1,8 @@
-//! The parts of a JSON schema that have several forms in JSON: a schema, or else a boolean, a list of schemas, or a list of
-//! strings.
+//! The parts of a JSON schema that have several forms in JSON: a schema, or else a boolean, a list of schemas, or a
+//! list of strings.
 //!
-//! Schemas contain schemas, so the depth of what is read is bounded: JSON by serde_json, to 128 values, and protobuf by prost, to
-//! 100 messages.
+//! Schemas contain schemas, so the depth of what is read is bounded: JSON by serde_json, to 128 values, and protobuf by
+//! prost, to 100 messages.
 
 use std::fmt;
 use std::marker::PhantomData;

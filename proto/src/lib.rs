@@ -1,7 +1,7 @@
 //! The contract between Setpoint's services, and with Kubernetes' tools: messages, services and errors.
 //!
-//! Messages have the field numbers of Kubernetes and serialize to its JSON. They are generated from the `.proto` files of
-//! this crate, whose options also have all rules that are not types (see [`DESCRIPTORS`]).
+//! Messages have the field numbers of Kubernetes and serialize to its JSON. They are generated from the `.proto` files
+//! of this crate, whose options also have all rules that are not types (see [`DESCRIPTORS`]).
 
 mod any;
 mod duration;
@@ -81,8 +81,8 @@ pub mod options {
 /// The compiled `.proto` files with their options, as an encoded `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// [`DESCRIPTORS`] with the comments of the files. Decoded, they are three times as large, so that what reads comments should
-/// keep only those.
+/// [`DESCRIPTORS`] with the comments of the files. Decoded, they are three times as large, so that what reads comments
+/// should keep only those.
 pub const COMMENTED_DESCRIPTORS: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/commented_descriptors.bin"));
 

@@ -1,5 +1,5 @@
-//! Links the program at a fixed address. Its seventy thousand pointers would otherwise be relocated at the start of each process, of
-//! which a container's shim is one, in a megabyte of memory of its own.
+//! Links the program at a fixed address. Its seventy thousand pointers would otherwise be relocated at the start of
+//! each process, of which a container's shim is one, in a megabyte of memory of its own.
 
 use std::env;
 

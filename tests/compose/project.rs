@@ -23,8 +23,8 @@ pub struct Project {
 }
 
 impl Project {
-    /// Prepares the images and a project that is not up yet. Returns `None`, with a message, without this Compose version or
-    /// without an engine.
+    /// Prepares the images and a project that is not up yet. Returns `None`, with a message, without this Compose
+    /// version or without an engine.
     pub fn new(compose: &'static [&'static str]) -> Option<Self> {
         for (command, what) in [
             (&["docker", "info"][..], "container engine"),
@@ -82,8 +82,8 @@ impl Project {
 
     /// Runs Compose's `down`.
     ///
-    /// Once in some dozens of runs an engine keeps a network with the endpoint of a removed container until the engine is
-    /// restarted (moby issue 43286). A project cannot avoid this, so such a network is reported and ignored.
+    /// Once in some dozens of runs an engine keeps a network with the endpoint of a removed container until the engine
+    /// is restarted (moby issue 43286). A project cannot avoid this, so such a network is reported and ignored.
     ///
     /// # Panics
     /// If it fails for another reason.

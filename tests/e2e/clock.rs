@@ -1,4 +1,5 @@
-//! Jumps of wall clocks by an hour: those of replicas do not change the leader, that of a node does not change its Pods.
+//! Jumps of wall clocks by an hour: those of replicas do not change the leader, that of a node does not change its
+//! Pods.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

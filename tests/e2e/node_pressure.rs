@@ -1,5 +1,5 @@
-//! A node that is short of memory evicts Pods, as it does those that hold too much of its disk; one that shuts down ends them; one
-//! with a full disk loses none.
+//! A node that is short of memory evicts Pods, as it does those that hold too much of its disk; one that shuts down
+//! ends them; one with a full disk loses none.
 
 use std::time::Duration;
 
@@ -242,8 +242,8 @@ fn pods_go_on_when_the_agent_of_a_node_without_a_grace_period_is_stopped() {
     });
 }
 
-/// A container that runs keeps its result, even if the agent is killed meanwhile. One that cannot be created says why, and is created
-/// once there is space.
+/// A container that runs keeps its result, even if the agent is killed meanwhile. One that cannot be created says why,
+/// and is created once there is space.
 #[test]
 fn no_pod_is_lost_while_the_disk_of_its_node_is_full() {
     let Some(disk) = SmallDisk::mount() else {

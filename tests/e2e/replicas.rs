@@ -139,7 +139,8 @@ async fn freeze(pause: Duration) {
     assert_complete(&cluster, &watchers, start, end).await;
 }
 
-/// Checks S7 and DG10 with real gateways: a gateway whose watch lags does not return an older state than another has acknowledged.
+/// Checks S7 and DG10 with real gateways: a gateway whose watch lags does not return an older state than another has
+/// acknowledged.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_whose_watch_lags_does_not_return_an_object_that_another_gateway_deleted() {
     let mut cluster = Cluster::without_etcd();

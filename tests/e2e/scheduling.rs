@@ -91,8 +91,8 @@ fn a_pod_with_an_unmet_or_unsupported_hard_constraint_is_pending_with_a_reason()
 
 const CONTAINERS: &str = "containers: [{name: main, image: busybox}]";
 
-/// Checks F5 and C6: of three Pods that repel each other, two have a node each, and the third one gets that of the first that
-/// is deleted.
+/// Checks F5 and C6: of three Pods that repel each other, two have a node each, and the third one gets that of the
+/// first that is deleted.
 #[test]
 fn anti_affinity_keeps_pods_apart() {
     let cluster = Cluster::start(Size {
@@ -118,7 +118,8 @@ fn anti_affinity_keeps_pods_apart() {
     until_bound(&kubectl, "third");
 }
 
-/// Checks C7 and F5: on a full node, a Pod of low priority is marked and deleted, and one of high priority gets its room.
+/// Checks C7 and F5: on a full node, a Pod of low priority is marked and deleted, and one of high priority gets its
+/// room.
 #[test]
 fn a_pod_of_high_priority_preempts_on_a_full_node() {
     let cluster = Cluster::start(Size {

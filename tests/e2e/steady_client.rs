@@ -131,8 +131,8 @@ impl Client {
         }
     }
 
-    /// Waits for enough further requests; asserts that none has failed. Returns the number of requests that were sent to a
-    /// second Pod.
+    /// Waits for enough further requests; asserts that none has failed. Returns the number of requests that were sent
+    /// to a second Pod.
     fn check(&self, phase: &str) -> usize {
         let before = self.tally.sent.load(Ordering::Relaxed);
         eventually("requests are sent", || {
@@ -248,8 +248,8 @@ async fn no_request_fails_through_scaling_a_rollout_and_a_killed_container() {
     until_settled(&kubectl, 4);
     assert_eq!(client.check("a rollout"), 0);
 
-    // Its readiness probe fails before its liveness probe, and it serves until its preStop hook has ended. It stays sick until
-    // then, or it would be ready once more.
+    // Its readiness probe fails before its liveness probe, and it serves until its preStop hook has ended. It stays
+    // sick until then, or it would be ready once more.
     let sick = text(&pods(&kubectl)[0], "/metadata/name").to_owned();
     let file = directory.join(format!("sick-{sick}"));
     std::fs::write(&file, "").expect("it is writable");

@@ -29,8 +29,8 @@ fn wait<'a>(why: &'a Value, reason: &str) -> Option<&'a Value> {
         .find(|wait| wait["reason"] == reason)
 }
 
-/// Returns the response of a gateway once it is as expected. Replicas record their decisions at different times, and slow
-/// ones are missing in a response.
+/// Returns the response of a gateway once it is as expected. Replicas record their decisions at different times, and
+/// slow ones are missing in a response.
 fn until(cluster: &Cluster, gateway: usize, object: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     eventually(&format!("the explanation of {object} is complete"), || {
         let why = cluster.setpoint_json(gateway, &format!("why {object} -n production"))?;

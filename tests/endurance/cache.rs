@@ -18,7 +18,8 @@ type Revisions = BTreeMap<String, i64>;
 const ATTEMPTS: usize = 10;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Returns the differences between the caches of the gateways and etcd, in all resources that rest when the cluster does.
+/// Returns the differences between the caches of the gateways and etcd, in all resources that rest when the cluster
+/// does.
 ///
 /// # Errors
 /// A gateway or etcd does not answer.

@@ -1,5 +1,5 @@
-//! A soak: all controllers at once on simulated nodes, with random actions of a user and faults of all processes. At the
-//! end all conditions are met, nothing is doubled or left over, caches equal etcd, and memory is flat.
+//! A soak: all controllers at once on simulated nodes, with random actions of a user and faults of all processes. At
+//! the end all conditions are met, nothing is doubled or left over, caches equal etcd, and memory is flat.
 
 #![allow(missing_docs, reason = "a program has no users of its items")]
 

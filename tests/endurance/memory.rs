@@ -121,8 +121,8 @@ impl Series {
 }
 
 impl Figures {
-    /// Returns what is wrong with the memory of a process, if it can be judged. etcd keeps its history in memory, and is
-    /// not ours.
+    /// Returns what is wrong with the memory of a process, if it can be judged. etcd keeps its history in memory, and
+    /// is not ours.
     fn problem(&self) -> Option<String> {
         let limit = self.at_quarter * (1.0 + GROWTH) + SLACK;
         let grew = self.survived && self.process != "etcd-0" && self.at_end > limit;

@@ -177,8 +177,8 @@ impl Soak {
         }
     }
 
-    /// Breaks and observes the cluster until the user has finished. After a fifth of the time, the first replicas are not
-    /// killed any more, so that they run from one quarter to the end, and their memory can be compared.
+    /// Breaks and observes the cluster until the user has finished. After a fifth of the time, the first replicas are
+    /// not killed any more, so that they run from one quarter to the end, and their memory can be compared.
     async fn watch(&mut self, acting: &JoinHandle<Done>, total: Duration, faults: bool) {
         let start = Instant::now();
         let mut sampled = start;

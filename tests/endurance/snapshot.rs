@@ -27,7 +27,8 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Reads all objects through a gateway. The lists are of different revisions; nothing changes once the cluster rests.
+    /// Reads all objects through a gateway. The lists are of different revisions; nothing changes once the cluster
+    /// rests.
     pub async fn read(api: &Api) -> anyhow::Result<Self> {
         let mut lists = BTreeMap::new();
         for (group, plural) in RESOURCES {

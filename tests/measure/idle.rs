@@ -16,8 +16,8 @@ const HOUSEKEEPER: &str = "controller-manager-9";
 /// The time between the start and the measurement.
 const SETTLING: Duration = Duration::from_secs(10);
 
-/// Reports the memory of one process of each service, with all controllers, and the CPU of all together over `seconds`. Pages that
-/// several of them have, such as the code of one program, are counted once.
+/// Reports the memory of one process of each service, with all controllers, and the CPU of all together over `seconds`.
+/// Pages that several of them have, such as the code of one program, are counted once.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let size = Size {
         replicas: 1,

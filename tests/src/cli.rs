@@ -29,8 +29,8 @@ pub struct Output {
 }
 
 impl Kubectl {
-    /// Uses the `kubeconfig` in `directory`, and a cache there. The environment variable `SETPOINT_KUBECTL` names another
-    /// program than `kubectl`.
+    /// Uses the `kubeconfig` in `directory`, and a cache there. The environment variable `SETPOINT_KUBECTL` names
+    /// another program than `kubectl`.
     pub fn new(directory: PathBuf) -> Self {
         let program = std::env::var_os("SETPOINT_KUBECTL").unwrap_or_else(|| "kubectl".into());
         Self {

@@ -7,7 +7,8 @@ use tempfile::TempDir;
 
 use crate::{Cluster, eventually};
 
-/// Prefixes of files that libfaketime leaves behind when its process is killed; a new process with the same id would fail.
+/// Prefixes of files that libfaketime leaves behind when its process is killed; a new process with the same id would
+/// fail.
 const LEFTOVERS: [&str; 2] = ["faketime_shm_", "sem.faketime_sem_"];
 
 /// Replaces CLOCK_REALTIME only: monotonic clocks and timers are not affected.

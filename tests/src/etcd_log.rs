@@ -45,7 +45,8 @@ pub struct Entry {
     pub value: Bytes,
 }
 
-/// Follows etcd's log from the first revision until it is dropped. It has a runtime of its own, so that tests need none.
+/// Follows etcd's log from the first revision until it is dropped. It has a runtime of its own, so that tests need
+/// none.
 pub struct EtcdLog {
     entries: Arc<Mutex<Vec<Entry>>>,
     etcd: String,
@@ -97,8 +98,8 @@ impl EtcdLog {
         self.entries.lock().clone()
     }
 
-    /// Returns the entries delivered so far and forgets all but the newest, after which the watch resumes, so that a long
-    /// history takes no memory. The newest is returned again by the next call.
+    /// Returns the entries delivered so far and forgets all but the newest, after which the watch resumes, so that a
+    /// long history takes no memory. The newest is returned again by the next call.
     pub fn drain(&self) -> Vec<Entry> {
         let mut entries = self.entries.lock();
         let newest = entries.last().cloned();

@@ -30,8 +30,8 @@ pub struct Rollouts {
 }
 
 impl Rollouts {
-    /// Follows a change. Returns a violation of D1: a ReplicaSet was scaled up so far that all sets of its Deployment have more
-    /// Pods than its replicas and its surge.
+    /// Follows a change. Returns a violation of D1: a ReplicaSet was scaled up so far that all sets of its Deployment
+    /// have more Pods than its replicas and its surge.
     pub fn apply(&mut self, entry: &Entry) -> Option<String> {
         if entry.key.starts_with("/registry/deployments/") {
             let deployment = Deployment::decode(entry.object.clone()?).ok()?;

@@ -70,8 +70,8 @@ impl Trace {
             .collect()
     }
 
-    /// Returns the last spans of all paths from a root, parent to child, that match `path`: a service and a span name for
-    /// each step. A name that ends with `…` matches all names with that prefix.
+    /// Returns the last spans of all paths from a root, parent to child, that match `path`: a service and a span name
+    /// for each step. A name that ends with `…` matches all names with that prefix.
     pub fn follow(&self, path: &[(&str, &str)]) -> Vec<&Span> {
         let mut reached: Vec<&Span> = Vec::new();
         for (depth, step) in path.iter().enumerate() {

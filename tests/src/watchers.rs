@@ -52,8 +52,8 @@ impl Watchers {
         watchers
     }
 
-    /// Waits until every watcher has reached this revision. It polls, because waiting on a reader would make its watcher
-    /// list again after a short time without events.
+    /// Waits until every watcher has reached this revision. It polls, because waiting on a reader would make its
+    /// watcher list again after a short time without events.
     pub async fn wait_for(&self, revision: Revision) {
         for (_, reader) in &self.watchers {
             let reached = async {

@@ -52,8 +52,8 @@ impl Writers {
         }
     }
 
-    /// Stops the writers and verifies that all objects have their acknowledged state. Returns the number of objects with
-    /// a known state.
+    /// Stops the writers and verifies that all objects have their acknowledged state. Returns the number of objects
+    /// with a known state.
     ///
     /// # Panics
     /// If an acknowledged write was lost.

@@ -1,4 +1,5 @@
-//! Approves, signs and removes CertificateSigningRequests (upstream: the controllers csrapproving, csrsigning and csrcleaner).
+//! Approves, signs and removes CertificateSigningRequests (upstream: the controllers csrapproving, csrsigning and
+//! csrcleaner).
 //!
 //! ```text
 //!          ┌─ of a kubelet's client, and allowed ─▶ Approved ┐
@@ -6,8 +7,8 @@
 //!          └─ kubectl certificate approve ──────────▶ Approved ┘
 //!          └─ kubectl certificate deny ─▶ Denied ─▶ removed after 1 h              (pending for 24 h: removed)
 //! ```
-//! A request that its signer does not allow gets the condition `Failed`. Certificates for `kubernetes.io/legacy-unknown` are signed
-//! if somebody approves them, and never approved here.
+//! A request that its signer does not allow gets the condition `Failed`. Certificates for
+//! `kubernetes.io/legacy-unknown` are signed if somebody approves them, and never approved here.
 
 mod act;
 mod authority;

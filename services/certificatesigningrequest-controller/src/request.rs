@@ -15,7 +15,8 @@ use crate::pem;
 pub(crate) const COMMON_NAME: &[u64] = &[2, 5, 4, 3];
 /// The object identifier of organizations.
 pub(crate) const ORGANIZATION: &[u64] = &[2, 5, 4, 10];
-/// The other attributes that a subject may have: serial number, country, locality, province, street, organizational unit, postal code.
+/// The other attributes that a subject may have: serial number, country, locality, province, street, organizational
+/// unit, postal code.
 const OTHERS: [&[u64]; 7] = [
     &[2, 5, 4, 5],
     &[2, 5, 4, 6],
@@ -26,7 +27,8 @@ const OTHERS: [&[u64]; 7] = [
     &[2, 5, 4, 17],
 ];
 
-/// The parts of a PKCS #10 request. A certificate is made of these alone: what is not here was neither checked nor is it signed.
+/// The parts of a PKCS #10 request. A certificate is made of these alone: what is not here was neither checked nor is
+/// it signed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The common name of the subject.
@@ -51,7 +53,8 @@ impl Request {
     /// Parses a request in PEM, and verifies its signature.
     ///
     /// # Errors
-    /// If it is malformed, not signed with the key that it asks a certificate for, or asks for names that no signer knows how to check.
+    /// If it is malformed, not signed with the key that it asks a certificate for, or asks for names that no signer
+    /// knows how to check.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let der = pem::read("CERTIFICATE REQUEST", text);
         let der = der.ok_or("PEM block type must be CERTIFICATE REQUEST")?;

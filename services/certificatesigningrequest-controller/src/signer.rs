@@ -105,7 +105,8 @@ fn check_client_usages(usages: &[String]) -> Result<(), String> {
     refuse(missing, problem)
 }
 
-/// Checks that the usages are exactly those of a node, with or without key encipherment, which only RSA keys are used for.
+/// Checks that the usages are exactly those of a node, with or without key encipherment, which only RSA keys are used
+/// for.
 fn check_node_usages(usages: &[String], purpose: &str) -> Result<(), String> {
     let mut rest: Vec<_> = usages.iter().map(String::as_str).collect();
     rest.sort_unstable();

@@ -1,7 +1,8 @@
 //! The CronJob controller: creates a Job for each scheduled time, and deletes old Jobs.
 //!
-//! The name of a Job is made of the CronJob's name and its scheduled minute, so that a time has at most one Job, however often
-//! its creation is tried. Jobs are known by their owner reference; `status.active` has those that are not finished.
+//! The name of a Job is made of the CronJob's name and its scheduled minute, so that a time has at most one Job,
+//! however often its creation is tried. Jobs are known by their owner reference; `status.active` has those that are not
+//! finished.
 
 mod act;
 mod cronjob;

@@ -42,7 +42,8 @@ impl Action {
     }
 }
 
-/// Returns the Events to record, and the actions of the first of these stages that has any: replace, create, delete old Jobs.
+/// Returns the Events to record, and the actions of the first of these stages that has any: replace, create, delete old
+/// Jobs.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     tell_of_jobs(world, &mut plan);

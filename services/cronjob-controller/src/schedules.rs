@@ -1,8 +1,8 @@
-//! When schedules were changed. A new schedule is followed from its next time, as by upstream: a time that has passed was
-//! none of the old schedule, so that its Job is not missed.
+//! When schedules were changed. A new schedule is followed from its next time, as by upstream: a time that has passed
+//! was none of the old schedule, so that its Job is not missed.
 //!
-//! A CronJob does not have the time of the change, so it is kept in memory. A new leader follows each schedule as if it had
-//! always been the same, as upstream does after a restart.
+//! A CronJob does not have the time of the change, so it is kept in memory. A new leader follows each schedule as if it
+//! had always been the same, as upstream does after a restart.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
 //! The scheduled times of a CronJob: the one that a Job is due for, and the next.
 //!
-//! The last time before now is estimated as upstream does it: from the interval between the first two times that have passed.
-//! It finds no time if the schedule is irregular and now is far from a time, as in `30 10-12 * * 1-5` on a Saturday.
+//! The last time before now is estimated as upstream does it: from the interval between the first two times that have
+//! passed. It finds no time if the schedule is irregular and now is far from a time, as in `30 10-12 * * 1-5` on a
+//! Saturday.
 #![warn(clippy::arithmetic_side_effects)]
 
 use jiff::Timestamp;
@@ -18,8 +19,8 @@ const MANY: i64 = 100;
 pub struct Ticks {
     /// The time that has come and has no Job.
     pub due: Option<Timestamp>,
-    /// The time that has come and had no Job when its deadline passed. An Event reports it; upstream's condition for that
-    /// Event never holds, since it looks only for times within the deadline.
+    /// The time that has come and had no Job when its deadline passed. An Event reports it; upstream's condition for
+    /// that Event never holds, since it looks only for times within the deadline.
     pub late: Option<Timestamp>,
     /// The first time after now.
     pub next: Option<Timestamp>,

@@ -42,8 +42,8 @@ impl World {
         })
     }
 
-    /// Returns the Jobs that run for a scheduled time, which the concurrency policy applies to: those in the status, and those
-    /// whose creation is not in the status yet. A Job that is being replaced is none of them.
+    /// Returns the Jobs that run for a scheduled time, which the concurrency policy applies to: those in the status,
+    /// and those whose creation is not in the status yet. A Job that is being replaced is none of them.
     pub fn active(&self) -> impl Iterator<Item = &Arc<JobView>> {
         let replaces = self.cronjob.policy == Policy::Replace;
         self.jobs.iter().filter(move |job| {
@@ -58,7 +58,8 @@ impl World {
         self.cronjob.active(&job.meta.uid).is_some()
     }
 
-    /// Returns whether this controller has created a Job. One that a user has created from the CronJob has another name.
+    /// Returns whether this controller has created a Job. One that a user has created from the CronJob has another
+    /// name.
     pub fn is_scheduled(&self, job: &JobView) -> bool {
         let name = job.scheduled.map(|time| self.cronjob.job_name(time));
         name.as_ref() == Some(&job.meta.key.name)

@@ -1,5 +1,5 @@
-//! Changes the running processes to the wanted ones: starts missing processes, restarts those with outdated arguments, and
-//! stops those that are not wanted.
+//! Changes the running processes to the wanted ones: starts missing processes, restarts those with outdated arguments,
+//! and stops those that are not wanted.
 use anyhow::bail;
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use tokio::signal::unix::{SignalKind, signal};
@@ -55,7 +55,8 @@ impl Plan {
     /// Executes the plan.
     ///
     /// # Errors
-    /// A process did not become ready, or a signal interrupted the command; all processes that were started are stopped.
+    /// A process did not become ready, or a signal interrupted the command; all processes that were started are
+    /// stopped.
     pub async fn execute(&self, state_dir: &StateDir) -> anyhow::Result<()> {
         let (mut interrupt, mut terminate) = (
             signal(SignalKind::interrupt())?,

@@ -1,8 +1,8 @@
 //! The `setpoint` command: local clusters, and views of a cluster that kubectl does not have.
 //!
-//! `setpoint up` starts a cluster as background processes of this machine and exits. Their records are files of the state
-//! directory: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`, and, while the
-//! cluster runs, its size and ports in `cluster.json`.
+//! `setpoint up` starts a cluster as background processes of this machine and exits. Their records are files of the
+//! state directory: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`, and,
+//! while the cluster runs, its size and ports in `cluster.json`.
 
 #[macro_use]
 mod output;

@@ -1,7 +1,7 @@
 //! `setpoint relay`: forwards TCP connections of one process to the gateways, to simulate network faults between them.
 //!
-//! A fault is injected from outside by freezing the relay (SIGSTOP): bytes stop arriving and neither side gets an error, as
-//! in a network partition. After SIGCONT the bytes held back arrive late, like TCP retransmissions.
+//! A fault is injected from outside by freezing the relay (SIGSTOP): bytes stop arriving and neither side gets an
+//! error, as in a network partition. After SIGCONT the bytes held back arrive late, like TCP retransmissions.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

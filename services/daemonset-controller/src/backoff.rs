@@ -1,8 +1,8 @@
 //! Backoff: delays the deletion of failed Pods, so that a node that rejects Pods does not get them without a pause.
 //!
-//! As upstream: the first failure on a node is repaired at once, then the delay doubles from 1 s to 15 min, counted from
-//! the deletion before, and a node without failures for twice that time begins anew. Failed Pods are deleted and leave no
-//! record, so the delays are kept in memory; a new leader begins anew, too.
+//! As upstream: the first failure on a node is repaired at once, then the delay doubles from 1 s to 15 min, counted
+//! from the deletion before, and a node without failures for twice that time begins anew. Failed Pods are deleted and
+//! leave no record, so the delays are kept in memory; a new leader begins anew, too.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! The DaemonSet controller: keeps one Pod of each DaemonSet on every node that should run it.
 //!
-//! A Pod is created for its node by an affinity to the node's name, and the scheduler binds it. The templates of the past
-//! are ControllerRevisions; a rollout replaces the Pods of old ones node by node.
+//! A Pod is created for its node by an affinity to the node's name, and the scheduler binds it. The templates of the
+//! past are ControllerRevisions; a rollout replaces the Pods of old ones node by node.
 
 mod act;
 mod backoff;

@@ -15,8 +15,8 @@ pub(crate) struct NodePods<'a> {
     pub node: &'a str,
     /// Whether the set runs on the node; `None` if the node does not exist.
     pub placement: Option<Placement>,
-    /// The Pods, the terminating ones among them, in upstream's order: those with a node first, then the oldest. Without
-    /// those that have ended and are being deleted, which no longer run.
+    /// The Pods, the terminating ones among them, in upstream's order: those with a node first, then the oldest.
+    /// Without those that have ended and are being deleted, which no longer run.
     pub pods: Vec<&'a PodView>,
 }
 
@@ -80,8 +80,8 @@ impl<'a> NodePods<'a> {
         self.pods.iter().copied().filter(|pod| !pod.meta.deleting)
     }
 
-    /// Returns the only Pod of an old template and the only one of the current template; `None` if there are several of one
-    /// kind.
+    /// Returns the only Pod of an old template and the only one of the current template; `None` if there are several of
+    /// one kind.
     pub fn old_and_new(&self, revisions: &Revisions<'_>) -> Option<Pair<'a>> {
         let (new, old): (Vec<_>, Vec<_>) = self.live().partition(|pod| revisions.is_updated(pod));
         let pair = || (old.first().copied(), new.first().copied());

@@ -30,8 +30,8 @@ impl<'a> Nodes<'a> {
         self.iter().filter(counted)
     }
 
-    /// Deletes old Pods that are not available, and others as long as no more than `limit` nodes are without an available
-    /// Pod. The new Pods are created once the old ones are gone.
+    /// Deletes old Pods that are not available, and others as long as no more than `limit` nodes are without an
+    /// available Pod. The new Pods are created once the old ones are gone.
     fn delete_old(&self, limit: usize) -> Changes<'a> {
         let (mut changes, mut candidates) = (Changes::default(), Vec::new());
         let mut unavailable: usize = 0;
@@ -62,8 +62,8 @@ impl<'a> Nodes<'a> {
         changes
     }
 
-    /// Creates new Pods beside old ones that are not available, and beside up to `limit` others. An old Pod is deleted once
-    /// the new one is available.
+    /// Creates new Pods beside old ones that are not available, and beside up to `limit` others. An old Pod is deleted
+    /// once the new one is available.
     fn surge(&self, limit: usize) -> Changes<'a> {
         let (mut changes, mut candidates, mut leaving) =
             (Changes::default(), Vec::new(), Vec::new());

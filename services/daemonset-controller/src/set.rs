@@ -153,8 +153,8 @@ impl DaemonSetView {
         self.meta.annotation(TEMPLATE_GENERATION)?.parse().ok()
     }
 
-    /// Returns the name of a revision of the template. It is taken by a revision of other data or of another owner; orphans
-    /// that the selector matches are adopted. `named` returns the revision with a name.
+    /// Returns the name of a revision of the template. It is taken by a revision of other data or of another owner;
+    /// orphans that the selector matches are adopted. `named` returns the revision with a name.
     pub fn revision_name(&self, named: impl Fn(&str) -> Option<Arc<RevisionView>>) -> Name {
         let usable = |revision: &RevisionView| {
             let orphan = || revision.meta.owner.is_none() && self.selects(revision);
@@ -195,7 +195,8 @@ impl Owns<RevisionView> for DaemonSetView {
     }
 }
 
-/// Adds the tolerations of every Pod of a DaemonSet. One that the user has written for a limited time becomes unlimited.
+/// Adds the tolerations of every Pod of a DaemonSet. One that the user has written for a limited time becomes
+/// unlimited.
 fn add_tolerations(spec: &mut PodSpec) {
     let on_host = spec.host_network.then_some(TOLERATED_ON_HOST_NETWORK);
     for (key, effect) in TOLERATED.into_iter().chain(on_host) {

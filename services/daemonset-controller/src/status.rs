@@ -10,8 +10,8 @@ use crate::{Action, World};
 
 /// Returns the status that must be written; `None` if it has not changed.
 ///
-/// After actions that succeeded, `observedGeneration` alone is not written: the next reconcile, which sees the outcome of
-/// the actions, writes it together with the new counts.
+/// After actions that succeeded, `observedGeneration` alone is not written: the next reconcile, which sees the outcome
+/// of the actions, writes it together with the new counts.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<DaemonSetStatus> {
     let set = &world.set;
     if set.meta.deleting || set.selector.is_empty() {
@@ -45,7 +45,8 @@ fn without_progress(status: &DaemonSetStatus) -> DaemonSetStatus {
     }
 }
 
-/// Returns the counts. Of each node that should run the set, the Pod that counts is the first: the old one during a surge.
+/// Returns the counts. Of each node that should run the set, the Pod that counts is the first: the old one during a
+/// surge.
 fn counts(nodes: &Nodes<'_>) -> DaemonSetStatus {
     let Nodes {
         world, revisions, ..

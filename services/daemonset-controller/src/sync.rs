@@ -76,8 +76,8 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Keeps the oldest Pod of the current template and, until that one is available, the oldest of an old template if it is
-    /// ready.
+    /// Keeps the oldest Pod of the current template and, until that one is available, the oldest of an old template if
+    /// it is ready.
     fn keep_old_and_new(
         &self,
         on_node: &NodePods<'a>,

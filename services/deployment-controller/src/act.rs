@@ -134,7 +134,8 @@ async fn annotate_stored_template(
     patch(client, &set, &annotations, json!({})).await
 }
 
-/// Sends a merge patch without a resourceVersion: status updates would conflict with it, and no one else scales the set.
+/// Sends a merge patch without a resourceVersion: status updates would conflict with it, and no one else scales the
+/// set.
 async fn patch(
     client: &Client,
     set: &Target,

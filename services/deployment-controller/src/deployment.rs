@@ -45,7 +45,8 @@ pub struct DeploymentView {
 pub enum Strategy {
     /// All old Pods end before the first new one is created.
     Recreate,
-    /// Old Pods are replaced by new ones step by step. One of the two numbers is positive, or no step would be possible.
+    /// Old Pods are replaced by new ones step by step. One of the two numbers is positive, or no step would be
+    /// possible.
     Rolling {
         /// The number of Pods allowed above the desired number.
         surge: i32,

@@ -1,7 +1,7 @@
 //! The Deployment controller: rolls Pods out by creating and scaling ReplicaSets.
 //!
-//! A Deployment owns one ReplicaSet for each revision of its Pod template. A rollout scales the new ReplicaSet up within
-//! `maxSurge`, and the old ones down within `maxUnavailable`.
+//! A Deployment owns one ReplicaSet for each revision of its Pod template. A rollout scales the new ReplicaSet up
+//! within `maxSurge`, and the old ones down within `maxUnavailable`.
 
 mod act;
 mod action;

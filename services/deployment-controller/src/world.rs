@@ -15,7 +15,8 @@ pub struct World {
     pub deployment: Arc<DeploymentView>,
     /// The ReplicaSets that it owns, and orphans of its namespace, in any order.
     pub sets: Vec<Arc<ReplicaSetView>>,
-    /// The ReplicaSet with the name that the set of the current template has or would get; it may belong to another owner.
+    /// The ReplicaSet with the name that the set of the current template has or would get; it may belong to another
+    /// owner.
     pub name_conflict: Option<Arc<ReplicaSetView>>,
     /// The current time.
     pub now: Timestamp,

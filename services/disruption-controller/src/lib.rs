@@ -4,8 +4,8 @@
 //! fetch:    the scales of the controllers of the selected Pods, if the budget is relative to them
 //! status:   Pods, scales ─▶ expected, desired and current healthy Pods ─▶ allowed disruptions
 //! ```
-//! It writes the status of budgets and nothing else. An eviction uses up a disruption and records its Pod in the status,
-//! in one write; the Pod does not count as healthy from then on, even before its deletion is seen here.
+//! It writes the status of budgets and nothing else. An eviction uses up a disruption and records its Pod in the
+//! status, in one write; the Pod does not count as healthy from then on, even before its deletion is seen here.
 
 mod budget;
 mod reconciler;

@@ -21,8 +21,8 @@ const RETRY: Duration = Duration::from_secs(15);
 const ALLOWED: &str = "DisruptionAllowed";
 const UNMANAGED: &str = "Pods selected by this PodDisruptionBudget were found to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.";
 
-/// Returns when to look again: nothing else reports that the deletion of an evicted Pod is overdue, or that a scale can be
-/// read again.
+/// Returns when to look again: nothing else reports that the deletion of an evicted Pod is overdue, or that a scale can
+/// be read again.
 pub fn plan(world: &World) -> Plan<Infallible> {
     let mut plan = Plan::default();
     let overdue = disrupted(world)

@@ -51,7 +51,8 @@ pub(crate) fn of_endpoints(service: &Service) -> Labels {
     labels
 }
 
-/// Returns whether Endpoints of a Service without a selector are mirrored: not those that a controller wrote while it had one.
+/// Returns whether Endpoints of a Service without a selector are mirrored: not those that a controller wrote while it
+/// had one.
 pub(crate) fn is_mirrored(labels: &Labels, annotations: &Labels) -> bool {
     labels.get(SKIP_MIRROR).is_none_or(|skip| skip != "true")
         && !labels.contains_key(ENDPOINTS_MANAGED_BY)

@@ -4,8 +4,8 @@
 //! Service with a selector:     Pods ──────▶ groups (`pods`) ─▶ EndpointSlices (`slices`), Endpoints (`subsets`)
 //! Service without a selector:  Endpoints ─▶ groups (`mirror`) ─▶ EndpointSlices (`slices`)
 //! ```
-//! It does the work of three controllers of upstream: endpointslice, endpoints and endpointslicemirroring. All objects that it
-//! writes are owned by the Service, so the garbage collector deletes them with it. Zones and hints are not set.
+//! It does the work of three controllers of upstream: endpointslice, endpoints and endpointslicemirroring. All objects
+//! that it writes are owned by the Service, so the garbage collector deletes them with it. Zones and hints are not set.
 
 mod act;
 mod action;

@@ -14,8 +14,8 @@ use crate::{Action, World, mirror, pods};
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const LAST_CHANGE: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
-/// Computes the writes. A Service of the type `ExternalName` has no endpoints, and one without a selector keeps what was written
-/// while it had one.
+/// Computes the writes. A Service of the type `ExternalName` has no endpoints, and one without a selector keeps what
+/// was written while it had one.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     let service = &world.service;

@@ -90,7 +90,8 @@ fn named_ports(spec: &core::PodSpec) -> Box<[NamedPort]> {
     ports.filter_map(named).collect()
 }
 
-/// Returns the problem of the first address to which no Service may forward: validation would refuse a slice that has it.
+/// Returns the problem of the first address to which no Service may forward: validation would refuse a slice that has
+/// it.
 pub(crate) fn refused<'p>(pods: impl IntoIterator<Item = &'p PodView>) -> Option<String> {
     pods.into_iter().find_map(|pod| {
         let mut ips = pod.ips.iter().map(|ip| &**ip);
@@ -105,9 +106,9 @@ fn problems(ip: &str) -> Vec<String> {
     address.map_or_else(|_| Vec::new(), |address| endpoint_problems(ip, address))
 }
 
-/// Returns the groups of the Pods that a Service selects, for each family that it has. A Pod that is being deleted is an endpoint
-/// until it has ended; one that lacks a named port is none of that port, and one with an address to which no Service may forward
-/// is none.
+/// Returns the groups of the Pods that a Service selects, for each family that it has. A Pod that is being deleted is
+/// an endpoint until it has ended; one that lacks a named port is none of that port, and one with an address to which
+/// no Service may forward is none.
 pub fn groups<'p>(
     service: &Service,
     pods: impl IntoIterator<Item = &'p PodView>,

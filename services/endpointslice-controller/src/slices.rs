@@ -160,8 +160,8 @@ fn is_of(slice: &Slice, group: &Group) -> bool {
     slice.object.address_type == group.family.name() && slice.object.ports == group.ports
 }
 
-/// Returns the endpoints that each of the slices should have, in their order, and then those of new slices. An endpoint stays
-/// where it is; new ones are added to slices that change anyway, then to others with room.
+/// Returns the endpoints that each of the slices should have, in their order, and then those of new slices. An endpoint
+/// stays where it is; new ones are added to slices that change anyway, then to others with room.
 fn distribute(slices: &[&[Endpoint]], wanted: &[Endpoint]) -> Vec<Vec<Endpoint>> {
     let mut left: HashMap<_, _> = wanted.iter().map(|one| (identity(one), one)).collect();
     let mut filled: Vec<Vec<Endpoint>> = Vec::with_capacity(slices.len());

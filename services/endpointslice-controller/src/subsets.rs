@@ -10,8 +10,8 @@ const MAX: usize = 1_000;
 /// The annotation of Endpoints that lack addresses because of the maximum.
 pub(crate) const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 
-/// Returns the subsets of the first family of a Service, and whether endpoints were left out because there are too many. Pods that
-/// are being deleted are left out, unless the Service publishes addresses that are not ready.
+/// Returns the subsets of the first family of a Service, and whether endpoints were left out because there are too
+/// many. Pods that are being deleted are left out, unless the Service publishes addresses that are not ready.
 pub(crate) fn of(service: &Service, groups: &[Group]) -> (Vec<EndpointSubset>, bool) {
     let families = &service.spec.ip_families;
     let first = families.first().map_or("IPv4", String::as_str);

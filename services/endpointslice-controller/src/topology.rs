@@ -38,8 +38,8 @@ impl View for NodeView {
     }
 }
 
-/// Sets the zone of an endpoint, and the hints that the Service's `trafficDistribution` asks for. An endpoint that is not ready
-/// has none, nor has one of a node without a zone for its zone.
+/// Sets the zone of an endpoint, and the hints that the Service's `trafficDistribution` asks for. An endpoint that is
+/// not ready has none, nor has one of a node without a zone for its zone.
 pub(crate) fn complete(endpoint: &mut Endpoint, service: &Service, zones: &Zones) {
     let node = endpoint.node_name.clone();
     endpoint.zone = node.as_ref().and_then(|node| zones.get(node)).cloned();

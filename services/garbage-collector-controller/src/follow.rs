@@ -38,7 +38,8 @@ pub struct Follower {
 
 enum Phase {
     Empty,
-    /// The graph of the objects that have arrived, and the causes of the last writes of those that may have to be looked at.
+    /// The graph of the objects that have arrived, and the causes of the last writes of those that may have to be
+    /// looked at.
     Filling(Graph, HashMap<Uid, Cause>),
     /// Every change up to this revision has arrived.
     Following(Revision),

@@ -203,8 +203,8 @@ impl Graph {
         false
     }
 
-    /// Returns whether an object that is not being deleted may have to be deleted or changed: an owner is not known, waits for
-    /// its dependants, or is another than the reference names.
+    /// Returns whether an object that is not being deleted may have to be deleted or changed: an owner is not known,
+    /// waits for its dependants, or is another than the reference names.
     fn is_suspect(&self, uid: &str) -> bool {
         let Some(node) = self.nodes.get(uid).filter(|node| !node.deleting) else {
             return false;

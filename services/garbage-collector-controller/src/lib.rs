@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The graph only says which objects to look at: each decision is made of the object, its owners and, before they are
-//! orphaned or said to be gone, its dependants as the gateway has them then. A leader builds the graph when its term begins,
-//! so that standbys cost nothing.
+//! orphaned or said to be gone, its dependants as the gateway has them then. A leader builds the graph when its term
+//! begins, so that standbys cost nothing.
 //!
 //! The leader follows one stream, `Metadata.Watch`: the owners, finalizers and deletions of the objects of all kinds
 //! but Events, custom ones included, in the order of the store's log. Changes of anything else are not sent. A decision

@@ -176,8 +176,8 @@ fn finish(
     if !item.has_finalizer(FOREGROUND) {
         return;
     }
-    // Upstream assumes a cycle if a dependant waits too, before it deletes the object between. The graph has the cycle itself,
-    // also one whose objects were all deleted in the foreground by users.
+    // Upstream assumes a cycle if a dependant waits too, before it deletes the object between. The graph has the cycle
+    // itself, also one whose objects were all deleted in the foreground by users.
     if standing.in_cycle && item.owners.iter().any(is_blocking) {
         let because = "objects that wait for each other form a cycle";
         plan.step(Action::Unblock(item.clone()), because);

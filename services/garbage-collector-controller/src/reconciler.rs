@@ -18,8 +18,8 @@ use crate::graph::Graph;
 use crate::item::ORPHAN;
 use crate::{Action, Item, Live, Owner, OwnerState, Standing, World, act, plan};
 
-/// The largest number of reported references that are remembered; then all are forgotten, and reported again if they are
-/// looked at.
+/// The largest number of reported references that are remembered; then all are forgotten, and reported again if they
+/// are looked at.
 const MAX_REPORTED: usize = 10_000;
 
 /// The reconciler of objects with owners or dependants, of all kinds. A key has the uid of the object as its name.

@@ -27,8 +27,8 @@ const OPEN_PAGES: [&str; 4] = ["/healthz", "/livez", "/metrics", "/readyz"];
 /// The prefixes of pages with a single health check.
 const CHECKS: [&str; 3] = ["/healthz/", "/livez/", "/readyz/"];
 
-/// Returns whether the gateway passes on requests for a path of an agent. Others, such as those for debugging, are none of the
-/// gateway's clients.
+/// Returns whether the gateway passes on requests for a path of an agent. Others, such as those for debugging, are none
+/// of the gateway's clients.
 pub(crate) fn is_page(path: &str) -> bool {
     let is_check = CHECKS.iter().any(|prefix| path.starts_with(prefix));
     is_check || AGENT_PAGES.contains(&path) || OPEN_PAGES.contains(&path)

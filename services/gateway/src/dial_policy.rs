@@ -1,7 +1,7 @@
 //! Decides what the gateway connects to.
 //!
-//! Any connection that an object of the API asks for is made here, by a [`Rule`] that allows it. Ports of Pods are not among them:
-//! the agent of a Pod's node connects to the Pod's own address.
+//! Any connection that an object of the API asks for is made here, by a [`Rule`] that allows it. Ports of Pods are not
+//! among them: the agent of a Pod's node connects to the Pod's own address.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -19,8 +19,8 @@ const REPLICA_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout of connecting to an address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The addresses at which clouds serve credentials to their machines, beside the link-local ones: those of Alibaba, Azure, Oracle,
-/// AWS and Google.
+/// The addresses at which clouds serve credentials to their machines, beside the link-local ones: those of Alibaba,
+/// Azure, Oracle, AWS and Google.
 const METADATA: [IpAddr; 5] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
@@ -72,7 +72,8 @@ impl DialPolicy {
         self
     }
 
-    /// Reads the key of agents. It is read for each use: the first agent may make the file after the gateway has started.
+    /// Reads the key of agents. It is read for each use: the first agent may make the file after the gateway has
+    /// started.
     ///
     /// # Errors
     /// If there is none.

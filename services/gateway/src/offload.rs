@@ -13,7 +13,8 @@ const LIGHT_MAX: usize = 128 << 10;
 static PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)));
 
-/// Runs `work` on `bytes` of data. Heavy work waits for a permit, and runs where it does not block the tasks of its thread.
+/// Runs `work` on `bytes` of data. Heavy work waits for a permit, and runs where it does not block the tasks of its
+/// thread.
 pub(crate) async fn offload<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes <= LIGHT_MAX {
         return work();

@@ -32,9 +32,9 @@ impl Default for ServerInfo {
     }
 }
 
-/// Returns the address of `advertised`, a host and a port, that can be an endpoint of a Service. Upstream refuses loopback
-/// addresses there, which mean another host to each client. Without a certain address, it is that of the route to other
-/// networks.
+/// Returns the address of `advertised`, a host and a port, that can be an endpoint of a Service. Upstream refuses
+/// loopback addresses there, which mean another host to each client. Without a certain address, it is that of the route
+/// to other networks.
 pub(crate) async fn endpoint_address(advertised: &str) -> Option<IpAddr> {
     let resolved = timeout(RESOLVE_TIMEOUT, lookup_host(advertised)).await;
     let addresses: Vec<_> = resolved.ok()?.ok()?.map(|address| address.ip()).collect();

@@ -32,7 +32,8 @@ fn reference(autoscaler: &AutoscalerView, scale: &ScaleView) -> ObjectRef {
     key.in_resource(scale.resource.as_str())
 }
 
-/// Records the result of a change. That the target has changed meanwhile is not recorded: the next reconcile reads it again.
+/// Records the result of a change. That the target has changed meanwhile is not recorded: the next reconcile reads it
+/// again.
 pub(crate) fn record(
     events: &Recorder,
     autoscaler: &AutoscalerView,

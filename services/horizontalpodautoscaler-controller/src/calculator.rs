@@ -1,7 +1,8 @@
 //! The calculator: the replicas that bring a metric to its target.
 //!
-//! Pods whose metrics are missing or mean nothing yet are treated conservatively: as if they used nothing where the others ask
-//! for more replicas, and as if they were at the target where the others ask for fewer. They damp a change but never turn it.
+//! Pods whose metrics are missing or mean nothing yet are treated conservatively: as if they used nothing where the
+//! others ask for more replicas, and as if they were at the target where the others ask for fewer. They damp a change
+//! but never turn it.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,7 +111,8 @@ impl Calculator<'_> {
         self.of_samples(samples, resource, requests)
     }
 
-    /// Returns the replicas that bring the average of a metric of Pods to its target. `resource` is empty for a custom metric.
+    /// Returns the replicas that bring the average of a metric of Pods to its target. `resource` is empty for a custom
+    /// metric.
     ///
     /// # Errors
     /// If there are no Pods or samples.
@@ -278,8 +280,8 @@ impl Measure<'_> {
         }
     }
 
-    /// Returns the usage that a Pod without a sample is assumed to have where there are too many replicas: the target, and at
-    /// least all of its request.
+    /// Returns the usage that a Pod without a sample is assumed to have where there are too many replicas: the target,
+    /// and at least all of its request.
     fn at_target(&self, pod: &str) -> i64 {
         match self {
             Self::Percent { target, requests } => {

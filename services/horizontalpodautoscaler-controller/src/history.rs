@@ -1,7 +1,7 @@
 //! The history of an autoscaler: what was recommended, and what was changed.
 //!
-//! It is in the memory of the leader, as upstream's. A new leader begins with the current replicas as first recommendation, so
-//! that it does not remove replicas before a window has passed.
+//! It is in the memory of the leader, as upstream's. A new leader begins with the current replicas as first
+//! recommendation, so that it does not remove replicas before a window has passed.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;

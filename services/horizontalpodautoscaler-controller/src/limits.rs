@@ -99,8 +99,8 @@ impl Limits<'_> {
         (up, behavior.down.window.unwrap_or(self.window))
     }
 
-    /// Applies the stabilization windows to a recommendation: fewer replicas than were recommended within the window of fewer are
-    /// not set, nor more than were recommended within the window of more.
+    /// Applies the stabilization windows to a recommendation: fewer replicas than were recommended within the window of
+    /// fewer are not set, nor more than were recommended within the window of more.
     pub fn stabilize(&self, desired: i32) -> Stabilized {
         let (replicas, (reason, message)) = match self.behavior {
             None => (self.largest_recent(desired), STABILIZED_DOWN),

@@ -92,8 +92,8 @@ pub fn pods_samples(list: &MetricValueList) -> Samples {
     list.items.iter().map(sample).collect()
 }
 
-/// Returns the samples of a resource: of whole Pods, or of the containers of a name. A Pod has none if the usage of one of its
-/// containers is not known.
+/// Returns the samples of a resource: of whole Pods, or of the containers of a name. A Pod has none if the usage of one
+/// of its containers is not known.
 pub fn resource_samples(pods: &[PodMetrics], resource: &str, container: Option<&str>) -> Samples {
     let sample = |pod: &PodMetrics| {
         let value = match container {

@@ -165,7 +165,8 @@ fn containers(spec: &core::PodSpec) -> Box<[ContainerRequests]> {
         .collect()
 }
 
-/// Returns the requests of a Pod whose spec sets any for the whole Pod. Of other resources, those of its containers count.
+/// Returns the requests of a Pod whose spec sets any for the whole Pod. Of other resources, those of its containers
+/// count.
 fn whole(spec: &core::PodSpec) -> Option<Millis> {
     let of_pod = &spec.resources.as_ref()?.requests;
     let is_supported = |name: &String| {

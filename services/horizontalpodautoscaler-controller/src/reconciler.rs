@@ -99,7 +99,8 @@ async fn run(
     }
 }
 
-/// Returns whether an autoscaler has appeared, gone, or wants something else. Its own status is no reason to look again.
+/// Returns whether an autoscaler has appeared, gone, or wants something else. Its own status is no reason to look
+/// again.
 fn spec_changed(delta: &Delta<AutoscalerView>) -> bool {
     match (&delta.old, &delta.new) {
         (Some(old), Some(new)) => old.spec != new.spec || old.meta.uid != new.meta.uid,

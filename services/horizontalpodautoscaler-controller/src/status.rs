@@ -11,8 +11,8 @@ use crate::act::is_overtaken;
 use crate::decision::{ABLE_TO_SCALE, SCALED_TO_ZERO};
 use crate::{Action, Decision, World, decide};
 
-/// Returns the status that must be written; `None` if it has not changed, or if the next reconcile knows it better because the
-/// target has changed.
+/// Returns the status that must be written; `None` if it has not changed, or if the next reconcile knows it better
+/// because the target has changed.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<HorizontalPodAutoscalerStatus> {
     if world.autoscaler.meta.deleting || outcome.failed.as_ref().is_some_and(is_overtaken) {
         return None;

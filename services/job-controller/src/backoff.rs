@@ -7,8 +7,8 @@
 //! next create = last failure + min(10 s · 2^(failures − 1), 10 min)
 //! ```
 //!
-//! Upstream keeps the number of failures in memory, and so also counts Pods that were deleted while they ran. Here such a
-//! Pod counts until its finalizer is removed: then it cannot be told from one that the controller itself has deleted.
+//! Upstream keeps the number of failures in memory, and so also counts Pods that were deleted while they ran. Here such
+//! a Pod counts until its finalizer is removed: then it cannot be told from one that the controller itself has deleted.
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;

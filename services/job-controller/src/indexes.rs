@@ -143,7 +143,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn intervals_behave_as_sets(left in prop::collection::btree_set(0..20_usize, 0..20), right in prop::collection::btree_set(0..20_usize, 0..20), completions in 0..25_usize) {
+        fn intervals_behave_as_sets(
+            left in prop::collection::btree_set(0..20_usize, 0..20),
+            right in prop::collection::btree_set(0..20_usize, 0..20),
+            completions in 0..25_usize,
+        ) {
             let (one, other): (Indexes, Indexes) = (left.iter().copied().collect(), right.iter().copied().collect());
             let union: Indexes = left.union(&right).copied().collect();
             prop_assert_eq!(one.union(&other), union);

@@ -93,7 +93,8 @@ impl From<Claim> for Action {
 
 /// Returns the actions of the next step towards the end of the Job.
 ///
-/// A Job that ends says so in its status before its Pods are deleted, so that it ends in the same way if its spec changes.
+/// A Job that ends says so in its status before its Pods are deleted, so that it ends in the same way if its spec
+/// changes.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     for pod in world.strays.iter().take(BURST) {

@@ -46,8 +46,8 @@ pub(crate) struct Tally<'w> {
     pub completed_indexes: Indexes,
     /// The failed indexes.
     pub failed_indexes: Indexes,
-    /// The last failed Pod of each index that has no later Pod. It stays tracked until there is one, since its annotations
-    /// hold the failures of the index.
+    /// The last failed Pod of each index that has no later Pod. It stays tracked until there is one, since its
+    /// annotations hold the failures of the index.
     last_failed: HashMap<usize, &'w Arc<JobPodView>>,
 }
 

@@ -16,8 +16,8 @@ pub struct World {
     pub job: Arc<JobView>,
     /// The Pods that it controls, and orphans that it selects, in any order. None if it is not managed.
     pub pods: Vec<Arc<JobPodView>>,
-    /// Pods with the tracking finalizer that no Job counts: those of a former Job of this name, or of this one if it has
-    /// finished, and orphans with its name in their labels.
+    /// Pods with the tracking finalizer that no Job counts: those of a former Job of this name, or of this one if it
+    /// has finished, and orphans with its name in their labels.
     pub strays: Vec<Arc<JobPodView>>,
     /// The current time.
     pub now: Timestamp,
@@ -88,8 +88,8 @@ impl World {
     }
 }
 
-/// Returns the keys of the Jobs that a Pod concerns: its controller, or, for an orphan, all that would adopt it. If none
-/// would adopt a tracked orphan, the Job in its labels is responsible for its finalizer.
+/// Returns the keys of the Jobs that a Pod concerns: its controller, or, for an orphan, all that would adopt it. If
+/// none would adopt a tracked orphan, the Job in its labels is responsible for its finalizer.
 pub fn keys_of(jobs: &Reader<JobView>, pod: &JobPodView) -> Vec<Key> {
     let meta = &pod.base.meta;
     match &meta.owner {

@@ -1,11 +1,11 @@
 //! All services and the `setpoint` command in one program: it is the one under whose name it is called, as BusyBox.
 //!
-//! Processes of one program have its code in memory once, and what the services have in common is optimised and linked once.
-//! `multicall install <folder>` makes the names, which are hard links to the program.
+//! Processes of one program have its code in memory once, and what the services have in common is optimised and linked
+//! once. `multicall install <folder>` makes the names, which are hard links to the program.
 //!
-//! 2026-11: we chose one program over a binary for each service, because `deploy/up` and the images link one instead of seven,
-//! and processes of one machine share its pages. Wrong if services are to be updated one at a time, as with images of
-//! different builds.
+//! 2026-11: we chose one program over a binary for each service, because `deploy/up` and the images link one instead of
+//! seven, and processes of one machine share its pages. Wrong if services are to be updated one at a time, as with
+//! images of different builds.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,8 @@ const PROGRAMS: [(&str, Main); 7] = [
     ("setpoint", setpoint_ctl::main),
 ];
 
-/// The name of the file counts first: a process can show any text as its argument 0, as a placeholder shows the name of an image.
+/// The name of the file counts first: a process can show any text as its argument 0, as a placeholder shows the name of
+/// an image.
 fn main() -> ExitCode {
     match named(env::current_exe().ok()).or_else(|| named(env::args_os().next().map(PathBuf::from)))
     {

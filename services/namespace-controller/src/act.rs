@@ -40,8 +40,8 @@ async fn delete(client: &Client, item: &Item) -> Result<Receipt, ApiError> {
     Ok(Receipt::none())
 }
 
-/// Deletes an object that cannot be read; the gateway refuses this for any other. As nothing can be created in the namespace, it is the
-/// only one of its name.
+/// Deletes an object that cannot be read; the gateway refuses this for any other. As nothing can be created in the
+/// namespace, it is the only one of its name.
 async fn delete_unreadable(client: &Client, item: &Item) -> Result<Revision, ApiError> {
     let options = DeleteOptions {
         ignore_store_read_error_with_cluster_breaking_potential: Some(true),
@@ -50,8 +50,8 @@ async fn delete_unreadable(client: &Client, item: &Item) -> Result<Revision, Api
     client.delete_object(&item.reference(), options).await
 }
 
-/// Removes the finalizer of the content from the version of the namespace that was observed. Those of others hold it until they
-/// remove them.
+/// Removes the finalizer of the content from the version of the namespace that was observed. Those of others hold it
+/// until they remove them.
 async fn finalize(client: &Client, world: &World) -> Result<Receipt, ApiError> {
     let mut namespace = world.namespace.object.clone();
     namespace.spec.finalizers.retain(|held| held != CONTENT);

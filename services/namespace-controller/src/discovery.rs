@@ -6,7 +6,8 @@ use setpoint_model::condition::is_true;
 use setpoint_proto::ApiError;
 use setpoint_proto::apiregistration::ApiService;
 
-/// Returns the API groups with versions whose servers do not answer, in their order. The gateway itself serves those without a Service.
+/// Returns the API groups with versions whose servers do not answer, in their order. The gateway itself serves those
+/// without a Service.
 ///
 /// # Errors
 /// If the APIServices cannot be read.

@@ -30,8 +30,8 @@ pub struct World {
     pub namespace: Arc<Whole<Namespace>>,
     /// Its content.
     pub content: Content,
-    /// The API groups with versions of other API servers that do not answer, for example `metrics.k8s.io/v1beta1`, in their order: they
-    /// may have further content.
+    /// The API groups with versions of other API servers that do not answer, for example `metrics.k8s.io/v1beta1`, in
+    /// their order: they may have further content.
     pub undiscovered: Vec<String>,
     /// The kinds whose objects could not be deleted, by resource.
     pub failures: BTreeMap<String, Failure>,

@@ -13,7 +13,8 @@ const CONTENT_FAILURE: &str = "NamespaceDeletionContentFailure";
 const CONTENT_REMAINING: &str = "NamespaceContentRemaining";
 const FINALIZERS_REMAINING: &str = "NamespaceFinalizersRemaining";
 
-/// Each type with its reason and message for the status `False`. The gateway lists all kinds in one read, so the second never holds.
+/// Each type with its reason and message for the status `False`. The gateway lists all kinds in one read, so the second
+/// never holds.
 const CONDITIONS: [(&str, &str, &str); 5] = [
     (
         DISCOVERY_FAILURE,
@@ -42,7 +43,8 @@ const CONDITIONS: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// Returns the status that the namespace should have; `None` if it has it, or if the content was changed since it was read.
+/// Returns the status that the namespace should have; `None` if it has it, or if the content was changed since it was
+/// read.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<NamespaceStatus> {
     match &outcome.failed {
         None if !outcome.plan.is_empty() => None,

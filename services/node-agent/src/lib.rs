@@ -7,8 +7,8 @@
 //! The runtime holds the actual state and the gateway the desired state. The agent keeps nothing else that must survive
 //! a restart.
 //!
-//! Its code has three rooms, each of which uses only those after it, which `tests/architecture.rs` asserts:
-//! `serve` (the gRPC service and the pages of statistics) ─▶ `node` (the Node, admission, eviction, usage) ─▶ `pod` (one Pod)
+//! Its code has three rooms, each of which uses only those after it, which `tests/architecture.rs` asserts: `serve`
+//! (the gRPC service and the pages of statistics) ─▶ `node` (the Node, admission, eviction, usage) ─▶ `pod` (one Pod)
 //! ─▶ the crate `setpoint-runtime`.
 
 mod agent;
@@ -32,8 +32,8 @@ pub use pod::status::status;
 pub use pod::world::{AssignedPod, AttemptHistory, LastAttempt, Runs, WaitingReason, World};
 pub use settings::{Settings, Switch};
 
-/// Runs the agent's process, or the subcommand that the arguments name: the same program is also the shim that supervises one
-/// container.
+/// Runs the agent's process, or the subcommand that the arguments name: the same program is also the shim that
+/// supervises one container.
 pub fn main() -> std::process::ExitCode {
     // Checked before any thread exists: a shim must stay one small process without an async runtime.
     subcommand::subcommand(std::env::args_os().skip(1)).unwrap_or_else(agent)

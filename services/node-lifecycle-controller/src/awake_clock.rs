@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// A monotonic clock that advances by at most `step` between two readings, so that the time in which its process could not look
-/// at anything does not pass. Something must read it more often than that.
+/// A monotonic clock that advances by at most `step` between two readings, so that the time in which its process could
+/// not look at anything does not pass. Something must read it more often than that.
 #[derive(Debug)]
 pub struct AwakeClock {
     step: Duration,

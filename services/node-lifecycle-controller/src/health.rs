@@ -55,8 +55,8 @@ pub struct Health {
 }
 
 impl Health {
-    /// Notes the signs of life of a node. They are new if they differ from the last ones, or if there are none: a node that
-    /// appears, or that a new leader sees first, has the full grace period.
+    /// Notes the signs of life of a node. They are new if they differ from the last ones, or if there are none: a node
+    /// that appears, or that a new leader sees first, has the full grace period.
     pub fn observe(&mut self, node: &NodeView, lease: Option<&LeaseView>, now: Duration) {
         let signs = Signs {
             uid: node.meta.uid.clone(),

@@ -65,7 +65,8 @@ pub fn plan(world: &World) -> Plan<Action> {
     plan
 }
 
-/// Returns the conditions of a node whose agent has been silent for too long; `None` if it has not, or the node has them.
+/// Returns the conditions of a node whose agent has been silent for too long; `None` if it has not, or the node has
+/// them.
 fn unknown(world: &World) -> Option<Conditions> {
     if !world.is_silent() {
         return None;
@@ -137,8 +138,8 @@ fn taint(world: &World, plan: &mut Plan<Action>) {
     }
 }
 
-/// Returns whether a node is to be tainted NoExecute as soon as the rate of its zone allows. One that has such a taint already
-/// does not wait: it is replaced at once if the condition changes.
+/// Returns whether a node is to be tainted NoExecute as soon as the rate of its zone allows. One that has such a taint
+/// already does not wait: it is replaced at once if the condition changes.
 pub fn wants_turn(world: &World) -> bool {
     let unhealthy = match world.node.ready() {
         Ready::No => true,

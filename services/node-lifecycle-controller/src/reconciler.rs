@@ -49,8 +49,8 @@ struct Memory {
     limits: EvictionLimits,
     /// Whether no node was ready when the nodes were judged last.
     outage: bool,
-    /// The Pods that were marked as not ready, by the node whose agent does not answer. Each is marked once, so that there is no
-    /// contest with an agent that answers again.
+    /// The Pods that were marked as not ready, by the node whose agent does not answer. Each is marked once, so that
+    /// there is no contest with an agent that answers again.
     marked: HashMap<String, HashSet<String>>,
     registered: Registered,
 }
@@ -103,8 +103,8 @@ fn unheard(nodes: &Reader<NodeView>, pod: &PodView) -> Option<Key> {
     nodes.get(&key).is_some_and(unknown).then_some(key)
 }
 
-/// Judges all nodes once in a period, and adds those that need a decision, without a cause: each is the root of a trace of its
-/// own.
+/// Judges all nodes once in a period, and adds those that need a decision, without a cause: each is the root of a trace
+/// of its own.
 async fn monitor_forever(nodes: &Nodes, queue: &QueueHandle, period: Duration) {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -163,7 +163,8 @@ impl Nodes {
         self.leases.get(&Key::new(NAMESPACE, node))
     }
 
-    /// Returns the Pods of a node that are ready although its agent does not answer, without those that were marked already.
+    /// Returns the Pods of a node that are ready although its agent does not answer, without those that were marked
+    /// already.
     fn ready_pods(&self, node: &NodeView, memory: &Memory) -> Vec<Target> {
         if node.ready() != Ready::Unknown {
             return Vec::new();

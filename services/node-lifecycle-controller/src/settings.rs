@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 
-/// Checks of nodes by the node-lifecycle-controller. The grace period must be several times as long as `heartbeat` of the
-/// node agents. The defaults are upstream's.
+/// Checks of nodes by the node-lifecycle-controller. The grace period must be several times as long as `heartbeat` of
+/// the node agents. The defaults are upstream's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Lifecycle {

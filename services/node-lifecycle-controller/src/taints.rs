@@ -60,7 +60,8 @@ impl TaintChange {
         kept.chain(self.add.iter().cloned()).collect()
     }
 
-    /// Adds the differences between the taints of a node with `effect` and one of these keys, and those that it should have.
+    /// Adds the differences between the taints of a node with `effect` and one of these keys, and those that it should
+    /// have.
     fn toward(
         &mut self,
         node: &NodeView,
@@ -93,8 +94,8 @@ fn is_same(one: &Taint, other: &Taint) -> bool {
     one.key == other.key && one.effect == other.effect
 }
 
-/// Returns the change after which a node has the taints with the effect NoSchedule that its conditions call for. Other taints are
-/// left alone.
+/// Returns the change after which a node has the taints with the effect NoSchedule that its conditions call for. Other
+/// taints are left alone.
 pub fn no_schedule(node: &NodeView, now: Timestamp) -> TaintChange {
     let holds = |kind: &&(&str, &str)| condition::is_true(&node.conditions, kind.0);
     let mut wanted: Vec<_> = PROBLEMS
@@ -113,8 +114,8 @@ pub fn no_schedule(node: &NodeView, now: Timestamp) -> TaintChange {
     change
 }
 
-/// Returns the change after which a node has the taint with the effect NoExecute that its condition `Ready` calls for; none if
-/// `executes` is false.
+/// Returns the change after which a node has the taint with the effect NoExecute that its condition `Ready` calls for;
+/// none if `executes` is false.
 pub fn no_execute(node: &NodeView, executes: bool, now: Timestamp) -> TaintChange {
     let wanted = of_ready(node.ready()).filter(|_| executes);
     let mut change = TaintChange::default();

@@ -1,8 +1,8 @@
 //! The controllers of ReplicaSets and ReplicationControllers: keep each at its desired number of Pods.
 //!
 //! A Pod belongs to a set by its owner reference. Orphans that the selector matches are adopted, Pods that it no longer
-//! matches are released; then Pods are created or deleted. A ReplicationController is treated as the ReplicaSet of the same
-//! spec, as upstream does.
+//! matches are released; then Pods are created or deleted. A ReplicationController is treated as the ReplicaSet of the
+//! same spec, as upstream does.
 
 mod act;
 mod backoff;

@@ -13,7 +13,8 @@ use crate::World;
 /// Returns the active Pods in the order in which they are deleted, by upstream's criteria (`ActivePodsWithRanks`).
 ///
 /// Times are compared by the logarithm of their age, so that the uid decides between Pods of about the same age.
-/// Upstream does not compare the restarts of Pods whose times differ within one power of two; that is not a total order.
+/// Upstream does not compare the restarts of Pods whose times differ within one power of two; that is not a total
+/// order.
 pub(crate) fn ranked(world: &World) -> Vec<&Arc<PodView>> {
     let per_node = pods_per_node(world);
     let on_same_node = |pod: &PodView| {

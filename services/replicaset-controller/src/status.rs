@@ -13,8 +13,8 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Returns the status that must be written; `None` if it has not changed.
 ///
-/// After actions that succeeded, `observedGeneration` alone is not written: the next reconcile, which sees the outcome of
-/// the actions, writes it together with the new counts.
+/// After actions that succeeded, `observedGeneration` alone is not written: the next reconcile, which sees the outcome
+/// of the actions, writes it together with the new counts.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<ReplicaSetStatus> {
     let set = &world.set;
     let full = Selector::from_labels(&set.template.metadata.labels);
@@ -47,7 +47,8 @@ fn without_progress(status: &ReplicaSetStatus) -> ReplicaSetStatus {
     }
 }
 
-/// Returns the conditions: `ReplicaFailure` is set by the first failure and removed by the next reconcile that succeeds.
+/// Returns the conditions: `ReplicaFailure` is set by the first failure and removed by the next reconcile that
+/// succeeds.
 fn conditions(world: &World, outcome: &Outcome<Action>) -> Vec<ReplicaSetCondition> {
     let mut conditions = world.set.status.conditions.clone();
     let failed = outcome

@@ -19,7 +19,8 @@ pub struct World {
     pub set: Arc<ReplicaSetView>,
     /// The Pods that it owns, and orphans of its namespace, in any order.
     pub pods: Vec<Arc<PodView>>,
-    /// The number of active Pods of other sets with the same owner, per node. Pods on nodes with many are deleted first.
+    /// The number of active Pods of other sets with the same owner, per node. Pods on nodes with many are deleted
+    /// first.
     pub neighbours: HashMap<Box<str>, usize>,
     /// The current time.
     pub now: Timestamp,

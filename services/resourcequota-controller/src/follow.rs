@@ -1,8 +1,8 @@
 //! Follows what changes in the namespaces that have quotas.
 //!
-//! One stream of metadata is open while there are quotas. It begins anew, where it was, when a namespace gets its first quota
-//! or loses its last one. The quotas of a namespace are counted once the stream includes it: what has changed before is in
-//! that count, and what changes later is in the stream.
+//! One stream of metadata is open while there are quotas. It begins anew, where it was, when a namespace gets its first
+//! quota or loses its last one. The quotas of a namespace are counted once the stream includes it: what has changed
+//! before is in that count, and what changes later is in the stream.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

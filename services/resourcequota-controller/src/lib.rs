@@ -5,13 +5,13 @@
 //! stream of changes in namespaces with quotas ─▶ pause ─▶│
 //! ```
 //!
-//! The gateway charges a write that uses more to `status.used`, in the transaction of the write. This controller returns what is
-//! no longer used, and counts for a limit that is new. A count is written only to the version of the quota that was read before
-//! the objects were: whatever is charged in between makes the write a conflict, after which it is counted again. So no charge
-//! is lost, and `status.used` is never less than what is used.
+//! The gateway charges a write that uses more to `status.used`, in the transaction of the write. This controller
+//! returns what is no longer used, and counts for a limit that is new. A count is written only to the version of the
+//! quota that was read before the objects were: whatever is charged in between makes the write a conflict, after which
+//! it is counted again. So no charge is lost, and `status.used` is never less than what is used.
 //!
-//! Nothing is cached but the quotas: objects that only count are counted by the gateway, and of the others never more than a
-//! page is held. Without quotas nothing is watched.
+//! Nothing is cached but the quotas: objects that only count are counted by the gateway, and of the others never more
+//! than a page is held. Without quotas nothing is watched.
 //!
 //! The gateway's plugin and this controller use `lib/model/src/quota`, upstream's evaluators of Pods, Services, claims,
 //! ResourceClaims and numbers of objects.
@@ -29,8 +29,8 @@
 //!
 //! # Decisions
 //!
-//! * 2026-11: we chose one controller with a Lease over a count in each gateway, because every gateway would read what all
-//!   of them write. Wrong if quota had to be returned where no controller-manager runs.
+//! * 2026-11: we chose one controller with a Lease over a count in each gateway, because every gateway would read what
+//!   all of them write. Wrong if quota had to be returned where no controller-manager runs.
 
 mod follow;
 mod pace;

@@ -9,7 +9,8 @@ use setpoint_model::Key;
 use setpoint_proto::Cause;
 use tokio::time::Instant;
 
-/// The least time between two counts for changes of objects. Each count also waits for ten times as long as the last one took.
+/// The least time between two counts for changes of objects. Each count also waits for ten times as long as the last
+/// one took.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const PAUSE: u32 = 10;

@@ -82,9 +82,11 @@ pub fn controller(
         .depends_on(definitions, move |delta| counting(&known, delta))
 }
 
-/// Returns whether the quota is new or deleted, has another limit than its last count, or lacks a count. Charges do not matter.
+/// Returns whether the quota is new or deleted, has another limit than its last count, or lacks a count. Charges do not
+/// matter.
 ///
-/// The write of a new limit is itself a change: what was created before it is not charged, and is found by the next count.
+/// The write of a new limit is itself a change: what was created before it is not charged, and is found by the next
+/// count.
 fn needs_count(delta: &Delta<Whole<ResourceQuota>>) -> bool {
     let (Some(old), Some(new)) = (&delta.old, &delta.new) else {
         return true;

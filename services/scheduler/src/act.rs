@@ -62,7 +62,8 @@ impl Actor<'_> {
         Ok(receipt)
     }
 
-    /// Nominates the node, so that its room is reserved; then reserves volumes, and selects the node for claims without any.
+    /// Nominates the node, so that its room is reserved; then reserves volumes, and selects the node for claims without
+    /// any.
     async fn bind_volumes(
         &self,
         pod: &PodView,

@@ -139,8 +139,8 @@ impl Scope {
     }
 }
 
-/// Adds requirements for keys whose values are those of the Pod itself, or differ from them; keys that it does not have are
-/// ignored. Upstream's apiserver does so when a Pod is created.
+/// Adds requirements for keys whose values are those of the Pod itself, or differ from them; keys that it does not have
+/// are ignored. Upstream's apiserver does so when a Pod is created.
 pub fn with_keys(
     labels: &LabelSelector,
     (same, other): (&[String], &[String]),

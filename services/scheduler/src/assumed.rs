@@ -9,8 +9,8 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::pod::PodView;
 
-/// The bindings without a response. They may still be committed, so each counts until a later binding of the Pod succeeds,
-/// or the Pod is bound or deleted in the cache.
+/// The bindings without a response. They may still be committed, so each counts until a later binding of the Pod
+/// succeeds, or the Pod is bound or deleted in the cache.
 #[derive(Debug, Default)]
 pub struct Assumed {
     bindings: Mutex<HashMap<Key, Binding>>,

@@ -127,7 +127,8 @@ impl<'a> Cluster<'a> {
         counts.of(group, &self.pods, namespaces)
     }
 
-    /// Returns the size of an image on each node, scaled by the share of the nodes that have it; `None` if no node has it.
+    /// Returns the size of an image on each node, scaled by the share of the nodes that have it; `None` if no node has
+    /// it.
     pub fn image(&self, name: &str) -> Option<Arc<Vec<i64>>> {
         if let Some(known) = self.images.borrow().get(name) {
             return known.clone();

@@ -1,9 +1,9 @@
 //! Finds a node for every Pod: filter, score, bind, and preempt.
 //!
-//! One leader decides on all waiting Pods in one pure plan; each decision includes those before it. The next cycle starts
-//! when the cache has the bindings of the last one, so that only bindings without a response are assumed. A Pod that no
-//! node fits is unschedulable until a change that its rejecting plugins say may help; if Pods of lower priority can make room
-//! for it, they are deleted and the node is reserved for it meanwhile.
+//! One leader decides on all waiting Pods in one pure plan; each decision includes those before it. The next cycle
+//! starts when the cache has the bindings of the last one, so that only bindings without a response are assumed. A Pod
+//! that no node fits is unschedulable until a change that its rejecting plugins say may help; if Pods of lower priority
+//! can make room for it, they are deleted and the node is reserved for it meanwhile.
 //!
 //! A cycle takes one snapshot of the caches and makes one plan for up to 256 Pods, those of the highest priority first.
 //!

@@ -7,7 +7,8 @@ use setpoint_model::volume::local_folder;
 use setpoint_model::{Meta, Resources, condition, quantity::Amount};
 use setpoint_proto::core::{Node, NodeStatus, Taint};
 
-/// The taint that upstream's node-lifecycle controller sets on nodes that do not report; derived from the Ready condition.
+/// The taint that upstream's node-lifecycle controller sets on nodes that do not report; derived from the Ready
+/// condition.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// The fields of a node that the scheduler reads.

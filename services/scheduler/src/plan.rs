@@ -1,4 +1,5 @@
-//! Plan: the best node for each Pod in order, or the Pods that make room for it; each decision includes those before it. Pure.
+//! Plan: the best node for each Pod in order, or the Pods that make room for it; each decision includes those before
+//! it. Pure.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ pub enum Action {
         /// The claims that wait for their first Pod, and their volumes.
         choices: Vec<Choice>,
     },
-    /// Writes the reason why no node fits into the condition of the Pod, and the node on which victims make room for it.
+    /// Writes the reason why no node fits into the condition of the Pod, and the node on which victims make room for
+    /// it.
     MarkUnschedulable {
         /// The Pod, which has no node.
         pod: Arc<PodView>,
@@ -86,11 +88,11 @@ impl Action {
     }
 }
 
-/// Decides on every pending Pod by its profile. One that is being deleted, is gated, has a node or is another scheduler's gets
-/// no decision, nor does one whose decision panics.
+/// Decides on every pending Pod by its profile. One that is being deleted, is gated, has a node or is another
+/// scheduler's gets no decision, nor does one whose decision panics.
 ///
-/// The first step of a Pod that preempts others nominates the node; the next ones, which do not depend on each other, are
-/// started once it has succeeded.
+/// The first step of a Pod that preempts others nominates the node; the next ones, which do not depend on each other,
+/// are started once it has succeeded.
 pub fn plan(snapshot: &Snapshot, profiles: &Profiles) -> Plan<Action> {
     plan_by(snapshot, profiles, decide)
 }
@@ -119,8 +121,8 @@ fn plan_by(snapshot: &Snapshot, profiles: &Profiles, decide: Decide) -> Plan<Act
     plan
 }
 
-/// Binds a Pod with an assumed binding to the same node again, so that the outcome of the first binding does not matter. If
-/// the node no longer fits, its resources stay reserved.
+/// Binds a Pod with an assumed binding to the same node again, so that the outcome of the first binding does not
+/// matter. If the node no longer fits, its resources stay reserved.
 fn retry(cluster: &mut Cluster<'_>, pending: Pending<'_>) -> Option<Step<Action>> {
     let pod = pending.pod;
     let assumed = cluster.snapshot.assumed.get(&pod.meta.key)?;

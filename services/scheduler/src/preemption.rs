@@ -13,8 +13,8 @@ use crate::reason::{FilterReason, Tally};
 use crate::snapshot::NodeInfo;
 use crate::tie::tie_break;
 
-/// The number of candidates after which no more nodes are tried: this percentage of the nodes that may help, and at least this
-/// many (upstream: `minCandidateNodesPercentage` and `minCandidateNodesAbsolute`).
+/// The number of candidates after which no more nodes are tried: this percentage of the nodes that may help, and at
+/// least this many (upstream: `minCandidateNodesPercentage` and `minCandidateNodesAbsolute`).
 const CANDIDATES_PERCENT: usize = 10;
 const CANDIDATES: usize = 100;
 
@@ -129,8 +129,8 @@ fn search(
     }
 }
 
-/// Selects the victims on a node: all Pods of lower priority are removed, and each is spared that the Pod fits beside, those
-/// whose PodDisruptionBudget would be violated before others, and the most important first.
+/// Selects the victims on a node: all Pods of lower priority are removed, and each is spared that the Pod fits beside,
+/// those whose PodDisruptionBudget would be violated before others, and the most important first.
 fn select_victims(
     cluster: &Cluster<'_>,
     filters: &mut Filters<'_>,
@@ -240,8 +240,9 @@ fn by_budgets<'p>(
     })
 }
 
-/// Returns the best candidate, as upstream: the fewest violated budgets, then the lowest of the highest priorities of victims,
-/// then the lowest sum of priorities, then the fewest victims, then the victims of the highest priority that started last.
+/// Returns the best candidate, as upstream: the fewest violated budgets, then the lowest of the highest priorities of
+/// victims, then the lowest sum of priorities, then the fewest victims, then the victims of the highest priority that
+/// started last.
 fn best(candidates: Vec<Candidate>, tie: u64) -> Option<Candidate> {
     let rank = |candidate: &Candidate| {
         let victims = &candidate.victims;

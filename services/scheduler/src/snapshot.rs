@@ -130,8 +130,8 @@ impl Snapshot {
         snapshot
     }
 
-    /// Takes a snapshot of the caches. A Pod with an assumed binding counts as bound, unless it is pending. Room is reserved
-    /// for the nominated Pods among `ours`.
+    /// Takes a snapshot of the caches. A Pod with an assumed binding counts as bound, unless it is pending. Room is
+    /// reserved for the nominated Pods among `ours`.
     pub fn take(
         caches: &Caches,
         assumed: &Assumed,

@@ -18,8 +18,8 @@ pub enum Nomination {
     Node(String),
 }
 
-/// Returns the status with the condition of this generation of the Pod and the nominated node, or `None` if it has those
-/// already. As upstream, another generation alone is no change.
+/// Returns the status with the condition of this generation of the Pod and the nominated node, or `None` if it has
+/// those already. As upstream, another generation alone is no change.
 pub fn unschedulable(
     status: &PodStatus,
     generation: i64,

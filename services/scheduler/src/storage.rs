@@ -239,7 +239,8 @@ impl StorageCaches {
         limits
     }
 
-    /// Returns the CSI volume of a claim. One that is not bound yet will get a volume of the driver that its class names.
+    /// Returns the CSI volume of a claim. One that is not bound yet will get a volume of the driver that its class
+    /// names.
     fn csi_volume(&self, key: &Key) -> Option<CsiVolume> {
         let claim = &self.claims.get(key)?.claim;
         if let Some(view) = self.volumes.get(&Key::new("", &claim.volume)) {

@@ -69,8 +69,8 @@ impl ResourceWeight {
         }
     }
 
-    /// Returns the amount that the node has, and the amount that is used with the Pod; `None` if it does not count there: the
-    /// node has nothing of it, or the Pod does not request it, which may always use CPU and memory.
+    /// Returns the amount that the node has, and the amount that is used with the Pod; `None` if it does not count
+    /// there: the node has nothing of it, or the Pod does not request it, which may always use CPU and memory.
     fn amounts(&self, pod: &PodView, node: &NodeInfo) -> Option<(i64, i64)> {
         let (has, used, wants) = (&node.view.allocatable, &node.nonzero, &pod.nonzero);
         let (has, used, wants) = match self.name.as_str() {

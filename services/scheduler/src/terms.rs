@@ -35,7 +35,8 @@ impl PlacedTerms {
         }
     }
 
-    /// Returns the terms of required anti-affinity that are about a Pod: the topology key, and the number of Pods by node.
+    /// Returns the terms of required anti-affinity that are about a Pod: the topology key, and the number of Pods by
+    /// node.
     pub fn against<'a>(
         &'a self,
         pod: &'a Meta,

@@ -119,7 +119,8 @@ impl Unschedulable {
         }
     }
 
-    /// Adds a Pod that no node fits. If a relevant change came since the observation, it is tried again after its backoff.
+    /// Adds a Pod that no node fits. If a relevant change came since the observation, it is tried again after its
+    /// backoff.
     pub fn add(&self, mut refusal: Refusal, observed: &Observed, queue: &QueueHandle) {
         let key = refusal.pod.meta.key.clone();
         let state = &mut *self.state.lock();

@@ -1,5 +1,5 @@
-//! Keeps the objects that every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. Each has a
-//! controller of its own, as upstream: the serviceaccount-controller and the root-ca-certificate-publisher.
+//! Keeps the objects that every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. Each
+//! has a controller of its own, as upstream: the serviceaccount-controller and the root-ca-certificate-publisher.
 
 pub mod account;
 pub mod root_ca;

@@ -60,8 +60,8 @@ async fn create_claim(
     Ok(client.create(&claim).await?.receipt())
 }
 
-/// Repairs a Pod, which must be the version that was seen. The gateway rejects changes of volumes, which upstream tries, too:
-/// the user gets to know why the Pod blocks.
+/// Repairs a Pod, which must be the version that was seen. The gateway rejects changes of volumes, which upstream
+/// tries, too: the user gets to know why the Pod blocks.
 async fn repair(
     client: &Client,
     world: &World,

@@ -71,7 +71,8 @@ fn truncate_history(world: &World, rollout: &Rollout<'_>, plan: &mut Plan<Action
     }
 }
 
-/// Plans the steps for Pods and their claims. `Break` ends the plan, or, for a single Pod, says that others wait for it.
+/// Plans the steps for Pods and their claims. `Break` ends the plan, or, for a single Pod, says that others wait for
+/// it.
 struct Pods<'a> {
     world: &'a World,
     rollout: &'a Rollout<'a>,
@@ -110,8 +111,8 @@ impl<'a> Pods<'a> {
         Continue(())
     }
 
-    /// Plans the steps for an ordinal without a Pod. Claims are created first, so that a Pod never waits for a claim that
-    /// could not be created.
+    /// Plans the steps for an ordinal without a Pod. Claims are created first, so that a Pod never waits for a claim
+    /// that could not be created.
     fn create(&mut self, ordinal: i64) -> ControlFlow<()> {
         let owners = Owners::new(&self.world.set, ordinal, None);
         let mut claims = self.world.claims_of(ordinal);

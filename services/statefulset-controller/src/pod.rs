@@ -85,8 +85,8 @@ fn set_storage(set: &StatefulSetView, pod: &mut Pod, ordinal: i64) {
     pod.spec.volumes.splice(..0, claims);
 }
 
-/// Returns the claim with this name for an ordinal, with the labels that the set's selector requires; `None` if no template
-/// has this name.
+/// Returns the claim with this name for an ordinal, with the labels that the set's selector requires; `None` if no
+/// template has this name.
 pub fn new_claim(set: &StatefulSetView, name: &str, ordinal: i64) -> Option<PersistentVolumeClaim> {
     let mut templates = set.claim_templates.iter();
     let template = templates.find(|template| set.claim_name(template, ordinal) == name);

@@ -50,8 +50,8 @@ impl<'a> Rollout<'a> {
             || pods.any(|pod| revision_of(pod) == name)
     }
 
-    /// Returns the revision of a Pod to be created. Without a partition, as many of the lowest ordinals as there are Pods
-    /// of the current revision keep it.
+    /// Returns the revision of a Pod to be created. Without a partition, as many of the lowest ordinals as there are
+    /// Pods of the current revision keep it.
     pub fn revision_of_new_pod(&self, ordinal: i64) -> &'a RevisionView {
         let kept = match self.world.set.strategy {
             Strategy::OnDelete => 0,
@@ -88,7 +88,8 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Returns the first Pod of an old revision, if those of higher ordinals are available. It may itself be unavailable.
+    /// Returns the first Pod of an old revision, if those of higher ordinals are available. It may itself be
+    /// unavailable.
     fn next_replaced(&self, first: i64) -> Option<&'a PodView> {
         let (pods, end) = (self.world.members(), self.world.set.ordinals.end);
         for ordinal in (first..end).rev() {
@@ -103,8 +104,8 @@ impl<'a> Rollout<'a> {
         None
     }
 
-    /// Returns as many Pods of old revisions as may become unavailable. Every Pod that is not available counts, also those
-    /// below the partition.
+    /// Returns as many Pods of old revisions as may become unavailable. Every Pod that is not available counts, also
+    /// those below the partition.
     fn replaced_within(&self, first: i64, max_unavailable: usize) -> Vec<&'a PodView> {
         let (pods, ordinals) = (self.world.members(), &self.world.set.ordinals);
         let in_range = pods.iter().filter(|(it, _)| ordinals.contains(it));

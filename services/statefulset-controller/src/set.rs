@@ -64,8 +64,8 @@ pub enum Strategy {
     Rolling {
         /// The number of Pods with the lowest ordinals that keep the old template; `None` without `rollingUpdate`.
         partition: Option<i64>,
-        /// The maximum number of Pods that are unavailable during an update; `None` if unset. Upstream has it behind the gate
-        /// `MaxUnavailableStatefulSet`, which is off by default.
+        /// The maximum number of Pods that are unavailable during an update; `None` if unset. Upstream has it behind
+        /// the gate `MaxUnavailableStatefulSet`, which is off by default.
         max_unavailable: Option<usize>,
     },
 }

@@ -9,8 +9,9 @@ use crate::rollout::Rollout;
 use crate::world::is_ready;
 use crate::{Action, Strategy, World};
 
-/// Returns the status that must be written; `None` if it has not changed, or while the revision of the template is not the
-/// newest one: a status of the new generation with the revisions of the old one would say that the update is complete.
+/// Returns the status that must be written; `None` if it has not changed, or while the revision of the template is not
+/// the newest one: a status of the new generation with the revisions of the old one would say that the update is
+/// complete.
 pub fn status(world: &World, _: &Outcome<Action>) -> Option<StatefulSetStatus> {
     let rollout = Rollout::of(world)?;
     let set = &world.set;

@@ -1,9 +1,9 @@
 //! Repeatable random numbers and a simulated wall clock for the thread of a test.
 //!
-//! A program that links this crate calls the functions below instead of the C library's `getrandom` and `clock_gettime`.
-//! On a thread that called [`simulate`], they return repeatable bytes and a time of the caller's; on all other threads,
-//! those of the kernel. So names, uids, jitter, the order of hash maps and the choice among ready branches of
-//! `tokio::select!` are the same in each run, and no crate needs a parameter for it.
+//! A program that links this crate calls the functions below instead of the C library's `getrandom` and
+//! `clock_gettime`. On a thread that called [`simulate`], they return repeatable bytes and a time of the caller's; on
+//! all other threads, those of the kernel. So names, uids, jitter, the order of hash maps and the choice among ready
+//! branches of `tokio::select!` are the same in each run, and no crate needs a parameter for it.
 //!
 //! We chose this over a source of randomness and a clock handed through all crates because dependencies draw random
 //! numbers, too. It would be wrong if the standard library or `getrandom` stopped calling the C library: the test below

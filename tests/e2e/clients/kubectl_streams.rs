@@ -1,4 +1,5 @@
-//! kubectl's commands that connect with containers: `exec`, `attach`, `cp`, `port-forward` and `proxy`, over WebSocket and over SPDY.
+//! kubectl's commands that connect with containers: `exec`, `attach`, `cp`, `port-forward` and `proxy`, over WebSocket
+//! and over SPDY.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,8 +12,8 @@ use super::{client, succeed};
 /// The protocols: by default kubectl tries WebSocket first.
 const PROTOCOLS: [&str; 2] = ["true", "false"];
 
-/// A cluster with the Pod `web`, which serves HTTP at a port, and `talker`, which writes lines. Pods of processes have no addresses of their
-/// own, so that the Service has endpoints by hand.
+/// A cluster with the Pod `web`, which serves HTTP at a port, and `talker`, which writes lines. Pods of processes have
+/// no addresses of their own, so that the Service has endpoints by hand.
 struct Plane {
     cluster: Cluster,
     kubectl: Kubectl,

@@ -1,4 +1,5 @@
-//! Operators that know nothing of Setpoint, each written with an unmodified library, and servers that the gateway calls.
+//! Operators that know nothing of Setpoint, each written with an unmodified library, and servers that the gateway
+//! calls.
 
 mod conversion_webhook;
 mod extension_server;

@@ -20,7 +20,8 @@ pub const CASCADE: [&str; 5] = [
     "node-agent",
 ];
 
-/// From the ReplicaSet's reconcile to the status of a new Pod. Later reconciles may have several causes and are left out.
+/// From the ReplicaSet's reconcile to the status of a new Pod. Later reconciles may have several causes and are left
+/// out.
 pub const POD: Path<'_> = &[
     ("replicaset-controller", "reconcile"),
     ("replicaset-controller", "Create"),
@@ -53,8 +54,8 @@ impl Watched {
         }
     }
 
-    /// Returns the trace of the last write of the Deployment, once all services of a rollout have spans in it, each path is in it at
-    /// least as often as given, and `lacks` returns `None`.
+    /// Returns the trace of the last write of the Deployment, once all services of a rollout have spans in it, each
+    /// path is in it at least as often as given, and `lacks` returns `None`.
     pub fn cascade(
         &self,
         paths: &[(Path<'_>, usize)],

@@ -1,4 +1,5 @@
-//! A Job and its Pods are one trace, and so is the tick of a HorizontalPodAutoscaler that scales, with what follows from it.
+//! A Job and its Pods are one trace, and so is the tick of a HorizontalPodAutoscaler that scales, with what follows
+//! from it.
 
 use setpoint_tests::Size;
 use setpoint_tests::trace::Trace;

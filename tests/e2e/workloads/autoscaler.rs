@@ -22,7 +22,8 @@ spec:
 /// The object in the version that has metrics of every kind.
 const HPA: &str = "horizontalpodautoscalers.v2.autoscaling/web";
 
-/// Checks H1: 3 Pods at 140 % of their request, against a target of 70 %, become 6. Checks H2: only the scale is written.
+/// Checks H1: 3 Pods at 140 % of their request, against a target of 70 %, become 6. Checks H2: only the scale is
+/// written.
 #[test]
 fn a_deployment_is_scaled_to_its_load() {
     let cluster = cluster(3);

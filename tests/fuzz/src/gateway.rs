@@ -172,7 +172,8 @@ impl Reply {
             .filter(|body| body["kind"] == "Status")
             .unwrap_or_default();
         let message = status["message"].as_str().unwrap_or_default();
-        // The responses to a request for a future revision, and to one for which a webhook of the input cannot be called.
+        // The responses to a request for a future revision, and to one for which a webhook of the input cannot be
+        // called.
         let in_vain = status["reason"] == "Timeout" || message.contains("failed calling webhook");
         assert!(
             !self.code.is_server_error() || in_vain,

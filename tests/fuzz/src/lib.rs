@@ -1,7 +1,7 @@
 //! Fuzz targets: the decoders of the gateway's input, and sequences of requests.
 //!
-//! A target is a function of bytes that panics on a defect. `tests/fuzz/run` calls it with inputs that libFuzzer generates,
-//! the test `inputs` with the stored ones.
+//! A target is a function of bytes that panics on a defect. `tests/fuzz/run` calls it with inputs that libFuzzer
+//! generates, the test `inputs` with the stored ones.
 #![allow(clippy::unwrap_used, reason = "fuzz targets may panic")]
 
 mod body;

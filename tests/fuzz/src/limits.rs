@@ -1,7 +1,7 @@
 //! Objects of a custom kind at the limits of depth, size and numbers, and in unusual encodings.
 //!
-//! Checked of each object that is accepted: it is returned as acknowledged by a read, a list and a watch, can be updated and deleted,
-//! and is gone afterwards.
+//! Checked of each object that is accepted: it is returned as acknowledged by a read, a list and a watch, can be
+//! updated and deleted, and is gone afterwards.
 
 use std::iter::repeat_n;
 use std::time::Duration;

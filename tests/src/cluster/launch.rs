@@ -40,7 +40,8 @@ impl Cluster {
         self.service_through(&self.gateway_urls(), service, n, flags);
     }
 
-    /// Starts the controllers that most Pods and owners need: namespaces get accounts and CA bundles, and garbage is collected.
+    /// Starts the controllers that most Pods and owners need: namespaces get accounts and CA bundles, and garbage is
+    /// collected.
     pub fn start_housekeeping(&mut self) {
         let flags = ["--controllers", HOUSEKEEPING].map(str::to_owned);
         self.service(MANAGER, HOUSEKEEPER, &flags);

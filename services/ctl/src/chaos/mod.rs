@@ -1,6 +1,7 @@
 //! `setpoint chaos`: injects faults into replicas under load, and measures their effects.
 //!
-//! It works on clusters of this machine only. Faults are undone and the load is removed even if it fails or is interrupted.
+//! It works on clusters of this machine only. Faults are undone and the load is removed even if it fails or is
+//! interrupted.
 
 mod cluster;
 mod compose;

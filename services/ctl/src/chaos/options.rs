@@ -15,7 +15,8 @@ pub enum Fault {
     Kill,
     /// Freeze the process for longer than its lease duration
     Pause,
-    /// Cut the connection to the gateways for longer than the lease duration (local clusters need `setpoint up --relays`)
+    /// Cut the connection to the gateways for longer than the lease duration (local clusters need
+    /// `setpoint up --relays`)
     Partition,
     /// Delay writes until another replica leads, with the process frozen meanwhile (needs `setpoint up --relays`)
     Delay,

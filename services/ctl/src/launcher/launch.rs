@@ -36,9 +36,9 @@ pub struct Started<'a> {
     since: Instant,
 }
 
-/// Finds the program of a service: in the directory that the variable `SETPOINT_PROGRAMS` names, to run another build, or
-/// in that of this program, or of this workspace's programs if this is a test; for a relay, this program itself; for etcd,
-/// in `PATH`.
+/// Finds the program of a service: in the directory that the variable `SETPOINT_PROGRAMS` names, to run another build,
+/// or in that of this program, or of this workspace's programs if this is a test; for a relay, this program itself; for
+/// etcd, in `PATH`.
 pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "etcd" {
         let path = env::var_os("PATH").unwrap_or_default();

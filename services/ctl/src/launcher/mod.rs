@@ -1,7 +1,7 @@
 //! Starts the processes of a local cluster; for the commands of `setpoint`, and for tests.
 //!
-//! A [`ClusterSpec`] and a [`StateDir`] determine the [`ProcessSpec`] of each process ([`topology`]); [`command`] makes a
-//! command of one. The commands of `setpoint` record the processes that they start, and find them again as
+//! A [`ClusterSpec`] and a [`StateDir`] determine the [`ProcessSpec`] of each process ([`topology`]); [`command`] makes
+//! a command of one. The commands of `setpoint` record the processes that they start, and find them again as
 //! [`RunningProcess`]es.
 
 mod cluster_spec;

@@ -10,7 +10,8 @@ use tokio::time::{Instant, sleep_until};
 use super::state_dir::StateDir;
 use super::topology::ProcessSpec;
 
-/// Environment variable that identifies a process of a cluster. A recorded id alone may belong to another process by now.
+/// Environment variable that identifies a process of a cluster. A recorded id alone may belong to another process by
+/// now.
 pub const MARKER_VARIABLE: &str = "SETPOINT_MEMBER";
 /// Time to stop before a process is killed: longer than services drain, which is 10 s by default.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(15);

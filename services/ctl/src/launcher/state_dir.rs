@@ -221,7 +221,8 @@ mod tests {
         state_dir.lock().unwrap();
     }
 
-    /// Checks DG19, also for what an earlier version has left. A directory that is not of a cluster keeps its permissions.
+    /// Checks DG19, also for what an earlier version has left. A directory that is not of a cluster keeps its
+    /// permissions.
     #[test]
     fn others_can_read_neither_the_kubeconfig_nor_the_state_directory() {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -32,8 +32,8 @@ const RELAY_OCTET: usize = 100;
 const NODES: [&str; 2] = ["node-0", "node-1"];
 /// Number of simulated nodes; one agent serves all of them.
 const SIMULATED: usize = 10;
-/// The socket of etcd's only member for others, in its working directory. A port would take raft messages, which are writes to
-/// the store, from any process of this machine.
+/// The socket of etcd's only member for others, in its working directory. A port would take raft messages, which are
+/// writes to the store, from any process of this machine.
 const ETCD_PEERS: &str = "unix://etcd-peers:0";
 /// Size limit of etcd's database in bytes (4 GiB): half of the maximum that etcd recommends.
 const QUOTA: &str = "4294967296";

@@ -45,8 +45,8 @@ fn standbys(leadership: &Leadership) -> String {
     }
 }
 
-/// Formats the current leadership of a service, and its change from the `former` one. `gap` is the time between the last
-/// sign of life of the former leader and the first of the new one.
+/// Formats the current leadership of a service, and its change from the `former` one. `gap` is the time between the
+/// last sign of life of the former leader and the first of the new one.
 pub fn line(leadership: &Leadership, former: Option<&Leadership>, gap: Option<Duration>) -> String {
     let Leadership { service, term, .. } = leadership;
     let rest = format!("term {term}, standbys: {}", standbys(leadership));

@@ -11,7 +11,10 @@ proptest! {
     /// A crash leaves any part of a plan undone.
     #[test]
     fn each_pod_is_in_one_slice_whatever_crashes(
-        rounds in prop::collection::vec((prop::collection::btree_map(0_u8..250, any::<bool>(), 0..250), 0_usize..6), 1..6),
+        rounds in prop::collection::vec(
+            (prop::collection::btree_map(0_u8..250, any::<bool>(), 0..250), 0_usize..6),
+            1..6,
+        ),
     ) {
         let mut cluster = Cluster::of(selecting(), []);
         for (pods, done) in rounds {

@@ -89,8 +89,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Returns the kind of the object for a policy or webhook that has matched the resource of a kind. The body of a subresource has
-    /// one version only.
+    /// Returns the kind of the object for a policy or webhook that has matched the resource of a kind. The body of a
+    /// subresource has one version only.
     pub(super) fn kind_as(&self, matched: &'static Kind) -> &'static Kind {
         let own = self.kind();
         match own == self.target.served {

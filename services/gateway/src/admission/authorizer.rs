@@ -1,4 +1,5 @@
-//! The variable `authorizer`: policies can ask what the user of the request may do. Everything is allowed, as to requests.
+//! The variable `authorizer`: policies can ask what the user of the request may do. Everything is allowed, as to
+//! requests.
 
 use setpoint_cel::{Authorizer, Decision, Question};
 

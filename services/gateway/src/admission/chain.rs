@@ -66,7 +66,8 @@ impl<'r> Chain<'r> {
         self.hooks.as_ref().is_some_and(|hooks| hooks.mutates())
     }
 
-    /// Runs a request through mutating policies and webhooks. Returns whether they have changed its object, whose defaults are set then.
+    /// Runs a request through mutating policies and webhooks. Returns whether they have changed its object, whose
+    /// defaults are set then.
     ///
     /// # Errors
     /// If one of them denies the request.
@@ -203,7 +204,8 @@ impl<'r> Chain<'r> {
     }
 }
 
-/// Returns whether no hook applies to requests for a kind: its objects could otherwise lock their own administrators out.
+/// Returns whether no hook applies to requests for a kind: its objects could otherwise lock their own administrators
+/// out.
 fn is_exempt(kind: &Kind) -> bool {
     const EXEMPT: [&str; 6] = [
         "ValidatingWebhookConfiguration",

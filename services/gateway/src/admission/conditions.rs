@@ -38,7 +38,8 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Returns whether all conditions hold. One that is false decides, whichever failed before; they do not see the namespace.
+/// Returns whether all conditions hold. One that is false decides, whichever failed before; they do not see the
+/// namespace.
 ///
 /// # Errors
 /// Those of the expressions that failed.

@@ -42,7 +42,8 @@ impl Constraints {
         })
     }
 
-    /// Returns the kind of the resource that a request is matched as, if it is selected. Without rules, all resources are.
+    /// Returns the kind of the resource that a request is matched as, if it is selected. Without rules, all resources
+    /// are.
     ///
     /// # Errors
     /// If the namespace, whose labels count, does not exist.
@@ -141,7 +142,8 @@ fn selects_scope(scope: Option<&str>, request: &Attributes<'_>) -> bool {
     }
 }
 
-/// Returns whether a resource and subresource are among those of a rule: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`, `*/*`.
+/// Returns whether a resource and subresource are among those of a rule: `pods`, `pods/log`, `pods/*`, `*/scale`, `*`,
+/// `*/*`.
 fn selects_resource(resources: &[String], resource: &str, subresource: &str) -> bool {
     resources.iter().any(|one| {
         let (of, part) = one.split_once('/').unwrap_or((one, ""));

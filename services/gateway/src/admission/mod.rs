@@ -2,11 +2,11 @@
 //! ([`plugins`]), then policies and webhooks.
 //!
 //! [`Chain`] runs a request through policies and webhooks. Those that mutate are called in order, policies before
-//! webhooks, and both once more if others have changed the object after them (`reinvocationPolicy`); validating webhooks
-//! are called at the same time. Hooks select requests by [`constraints`] and match [`conditions`]. Expressions are
-//! compiled once for each version of a policy or configuration ([`hooks`]); without any, a write costs one look into the
-//! cache. Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again. There is no
-//! audit log.
+//! webhooks, and both once more if others have changed the object after them (`reinvocationPolicy`); validating
+//! webhooks are called at the same time. Hooks select requests by [`constraints`] and match [`conditions`]. Expressions
+//! are compiled once for each version of a policy or configuration ([`hooks`]); without any, a write costs one look
+//! into the cache. Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again.
+//! There is no audit log.
 
 mod attributes;
 mod authorizer;

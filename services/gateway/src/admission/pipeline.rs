@@ -1,5 +1,5 @@
-//! The order of a write: one for create, update, every kind of patch, delete, connections and subresources, whether a request comes
-//! by HTTP, by gRPC or from the gateway's own loops.
+//! The order of a write: one for create, update, every kind of patch, delete, connections and subresources, whether a
+//! request comes by HTTP, by gRPC or from the gateway's own loops.
 //!
 //! ```text
 //! defaults ─▶ admit ─▶ mutating policies and webhooks ─▶ prepare ─▶ validate ─▶ check
@@ -18,8 +18,9 @@
 //! | reserve | addresses, quota, a lease term: conditions of the transaction, nothing is written | [`Plugins`] |
 //! | commit | one transaction of the object and all that is reserved for it | [`Draft`] |
 //!
-//! A step that fails ends the write, and nothing is left to undo: only the last one writes. A conflict of the commit is resolved by
-//! its draft: a create reserves again, and an update begins again from the request, with the new current object.
+//! A step that fails ends the write, and nothing is left to undo: only the last one writes. A conflict of the commit is
+//! resolved by its draft: a create reserves again, and an update begins again from the request, with the new current
+//! object.
 
 use std::future::Future;
 
@@ -55,7 +56,8 @@ pub(crate) trait Draft: Send + Sized {
     /// The outcome of the commit.
     type Outcome: Send;
 
-    /// Returns the target that policies and webhooks select the request by; `None` for a part of a request that they have admitted.
+    /// Returns the target that policies and webhooks select the request by; `None` for a part of a request that they
+    /// have admitted.
     fn hooked(&self) -> Option<&Target>;
 
     /// Makes the object of the write.
@@ -124,8 +126,8 @@ pub(crate) struct Passed<T> {
 /// Runs a write through all steps.
 ///
 /// # Errors
-/// That of the step before the commit that fails. Errors of the commit are in its outcome: whether a write may be repeated depends on
-/// whether it may have been made.
+/// That of the step before the commit that fails. Errors of the commit are in its outcome: whether a write may be
+/// repeated depends on whether it may have been made.
 pub(crate) async fn run<D: Draft>(
     admission: &Admission,
     mut draft: D,

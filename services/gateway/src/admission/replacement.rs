@@ -7,7 +7,8 @@ use setpoint_kinds as kinds;
 use super::request::{back_in_form, document};
 use crate::admission::Admission;
 
-/// Replaces an object by one that is in the version that was `seen`, and sets its defaults. Returns whether it has changed.
+/// Replaces an object by one that is in the version that was `seen`, and sets its defaults. Returns whether it has
+/// changed.
 ///
 /// # Errors
 /// If it cannot be converted to the version of the object.

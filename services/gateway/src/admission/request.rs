@@ -1,4 +1,5 @@
-//! The values of the variables of expressions: the objects in the version that a policy or webhook matched, and the request.
+//! The values of the variables of expressions: the objects in the version that a policy or webhook matched, and the
+//! request.
 
 use std::sync::Arc;
 

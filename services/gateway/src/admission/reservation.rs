@@ -11,9 +11,9 @@ use tokio::sync::OwnedMutexGuard;
 
 /// The reservation of a plugin for a write: conditions of its transaction, some of which write further keys, and locks.
 ///
-/// Upstream reserves by writes of their own before that of the object, and what is reserved for a write that fails is leaked
-/// until something repairs it. Here a plugin writes nothing: the reservation and the object are committed by one transaction, or
-/// neither is, so that nothing can leak and any number of gateways agree.
+/// Upstream reserves by writes of their own before that of the object, and what is reserved for a write that fails is
+/// leaked until something repairs it. Here a plugin writes nothing: the reservation and the object are committed by one
+/// transaction, or neither is, so that nothing can leak and any number of gateways agree.
 #[derive(Default)]
 pub(crate) struct Reservation {
     /// Keys that must be as they were read; some get another value in the same transaction.

@@ -78,7 +78,8 @@ impl AgentAddress {
     /// Connects to the agent, which has yet to prove itself.
     ///
     /// # Errors
-    /// `ServiceUnavailable` if the agent has not proven that the address is its own; `InternalError` if nothing answers there.
+    /// `ServiceUnavailable` if the agent has not proven that the address is its own; `InternalError` if nothing answers
+    /// there.
     pub(crate) async fn dial(&self, policy: &DialPolicy) -> Result<TcpStream, ApiError> {
         let connected = policy.connect(self.rule(), self.address).await;
         connected.map_err(|error| match error.kind() {

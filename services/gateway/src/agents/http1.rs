@@ -12,8 +12,8 @@ use super::{AgentAddress, TIMEOUT};
 /// The maximum size of a response without content.
 const NOTHING: usize = 1 << 10;
 
-/// Waits until the agent has proven itself on a new connection; then adds to `page`, a request to it, the name of the node and the
-/// proof that a gateway sends it.
+/// Waits until the agent has proven itself on a new connection; then adds to `page`, a request to it, the name of the
+/// node and the proof that a gateway sends it.
 ///
 /// # Errors
 /// If the agent does not prove itself.

@@ -1,5 +1,5 @@
-//! Keeps an APIService for each version of a group that the gateway serves (upstream: the registration controllers of the
-//! aggregator).
+//! Keeps an APIService for each version of a group that the gateway serves (upstream: the registration controllers of
+//! the aggregator).
 //!
 //! Every gateway runs it. Two write the same objects, so that it does not matter which comes first.
 
@@ -133,8 +133,8 @@ async fn create(registry: &Registry, service: ApiService) -> Result<(), ApiError
     }
 }
 
-/// Records the gateway as the owner of everything but the spec. Where upstream has no such object, an add-on applies its own without a
-/// conflict.
+/// Records the gateway as the owner of everything but the spec. Where upstream has no such object, an add-on applies
+/// its own without a conflict.
 fn disown_spec(context: &RequestContext, service: &mut ApiService) {
     let spec = FieldSet::of_fields(&[&["spec"], &["status"]]);
     let kind = kind_of::<ApiService>();

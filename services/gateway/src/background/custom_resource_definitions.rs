@@ -2,8 +2,8 @@
 //! establishing and finalizing controllers of the apiextensions-apiserver).
 //!
 //! Every gateway runs it. Two may accept one name for two definitions at once, as neither sees the other's write. So a
-//! definition is established by a second write, after a read of the newest state in which no other has its names; of two that
-//! have, the later one releases them.
+//! definition is established by a second write, after a read of the newest state in which no other has its names; of
+//! two that have, the later one releases them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -43,8 +43,8 @@ pub(crate) async fn run(registry: &Registry) {
     repeat("custom-resource-definitions", || follow(registry)).await;
 }
 
-/// Settles definitions whenever some change, until the watch ends. A definition that could not be settled is left alone for a while,
-/// whatever happens to it: several gateways would wake each other by the condition about it.
+/// Settles definitions whenever some change, until the watch ends. A definition that could not be settled is left alone
+/// for a while, whatever happens to it: several gateways would wake each other by the condition about it.
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let spec = WatchSpec {
         filter: Filter::all(kind_of::<CustomResourceDefinition>(), ""),
@@ -229,7 +229,8 @@ fn try_settle<'a>(
     step.map(move |step| (name.clone(), step)).boxed()
 }
 
-/// Takes the next step for a definition. `group` has all definitions of its group. Returns whether the rest follows from events.
+/// Takes the next step for a definition. `group` has all definitions of its group. Returns whether the rest follows
+/// from events.
 async fn settle(
     registry: &Registry,
     definition: &CustomResourceDefinition,
@@ -288,8 +289,9 @@ async fn remove(
     Ok(true)
 }
 
-/// Deletes all objects of a custom kind, below admission: the definition is deleted, so that nobody may keep its objects. Returns whether
-/// they are gone, so that no finalizer holds one. Keys are read, since their values may not be readable.
+/// Deletes all objects of a custom kind, below admission: the definition is deleted, so that nobody may keep its
+/// objects. Returns whether they are gone, so that no finalizer holds one. Keys are read, since their values may not be
+/// readable.
 async fn delete_instances(
     registry: &Registry,
     group: &str,

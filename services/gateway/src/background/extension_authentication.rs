@@ -1,8 +1,8 @@
-//! Keeps the ConfigMap that tells other API servers how to recognise this one and its users (upstream: the controller of cluster
-//! authentication trust).
+//! Keeps the ConfigMap that tells other API servers how to recognise this one and its users (upstream: the controller
+//! of cluster authentication trust).
 //!
-//! It has no `client-ca-file`, as the gateway knows no client certificates: such servers authenticate users by the headers of the
-//! front proxy and by TokenReviews.
+//! It has no `client-ca-file`, as the gateway knows no client certificates: such servers authenticate users by the
+//! headers of the front proxy and by TokenReviews.
 
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 //! controller with the lease endpoint reconciler).
 //!
 //! A gateway that others can reach has a Lease in `kube-system`, which it renews; one that others cannot reach, as on a
-//! loopback address, has none. All gateways compute the same endpoints from these Leases, so their writes agree. A gateway
-//! that stops deletes its Lease. That of one that has crashed expires.
+//! loopback address, has none. All gateways compute the same endpoints from these Leases, so their writes agree. A
+//! gateway that stops deletes its Lease. That of one that has crashed expires.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -271,7 +271,8 @@ fn endpoint_address(ip: &IpAddr) -> EndpointAddress {
     }
 }
 
-/// Returns the slice. A slice has one list of ports, so it has the gateways with the lowest port, which the Service names.
+/// Returns the slice. A slice has one list of ports, so it has the gateways with the lowest port, which the Service
+/// names.
 fn slice(living: &BTreeMap<u16, BTreeSet<IpAddr>>) -> EndpointSlice {
     let mut slice = EndpointSlice::default();
     slice.metadata.name = NAME.into();

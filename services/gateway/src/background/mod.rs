@@ -1,8 +1,9 @@
-//! Background tasks of the gateway: what kube-apiserver does itself. Each is restarted after a panic, and reports when it keeps
-//! failing.
+//! Background tasks of the gateway: what kube-apiserver does itself. Each is restarted after a panic, and reports when
+//! it keeps failing.
 //!
-//! Every gateway runs them; they elect no leader. Loops that upstream's controller manager runs are controllers with Leases
-//! (`controller-manager`), except that of the status of policies: it needs the gateway's compiler of expressions.
+//! Every gateway runs them; they elect no leader. Loops that upstream's controller manager runs are controllers with
+//! Leases (`controller-manager`), except that of the status of policies: it needs the gateway's compiler of
+//! expressions.
 
 mod aggregation;
 mod api_services;
@@ -32,11 +33,11 @@ const INITIAL_OBJECTS: [&str; 3] = [
 
 impl Registry {
     /// Creates the objects that every cluster has; then runs the deletion of expired objects, and the loops that keep
-    /// these objects, the status of definitions, APIServices and their availability, the ConfigMap for other API servers, and the
-    /// Service `kubernetes`, until `shutdown`.
+    /// these objects, the status of definitions, APIServices and their availability, the ConfigMap for other API
+    /// servers, and the Service `kubernetes`, until `shutdown`.
     ///
-    /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for the
-    /// health of the task; those of the initial objects get `Ok` once they exist.
+    /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for
+    /// the health of the task; those of the initial objects get `Ok` once they exist.
     pub async fn run_background<R>(
         self: Arc<Self>,
         event_ttl: Duration,

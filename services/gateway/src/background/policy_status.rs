@@ -1,4 +1,5 @@
-//! Type-checks validating policies, and writes the result to their status (upstream: the validatingadmissionpolicy-status-controller).
+//! Type-checks validating policies, and writes the result to their status (upstream: the
+//! validatingadmissionpolicy-status-controller).
 //!
 //! Every gateway runs it; the first write for a generation wins.
 

@@ -1,7 +1,7 @@
-//! Creates the objects that every cluster has: namespaces, priority classes, the range of the addresses of Services, a class of
-//! local volumes, priority levels and flow schemas (upstream: the system-namespaces controller, the post-start hooks of the scheduling and
-//! flow-control APIs, and the controller of the default ServiceCIDR). Those that a cluster cannot be without are created again
-//! when they are gone.
+//! Creates the objects that every cluster has: namespaces, priority classes, the range of the addresses of Services, a
+//! class of local volumes, priority levels and flow schemas (upstream: the system-namespaces controller, the post-start
+//! hooks of the scheduling and flow-control APIs, and the controller of the default ServiceCIDR). Those that a cluster
+//! cannot be without are created again when they are gone.
 
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
-//! Deletes expired objects: Events some time after their last write, and the Leases of replicas and gateways that are gone.
+//! Deletes expired objects: Events some time after their last write, and the Leases of replicas and gateways that are
+//! gone.
 //!
-//! Upstream, kube-apiserver lets etcd expire Events and deletes the Leases of its replicas itself, so these are no controllers. The
-//! expiry of Jobs and of certificate signing requests belongs to their controllers, as upstream.
+//! Upstream, kube-apiserver lets etcd expire Events and deletes the Leases of its replicas itself, so these are no
+//! controllers. The expiry of Jobs and of certificate signing requests belongs to their controllers, as upstream.
 //!
 //! The timestamps within an object are not trusted: any client can write an Event of the year 2999, and the clock of a
 //! replica may be wrong. The age of an object is the time since its last write, as the gateways saw it.
@@ -35,8 +36,8 @@ struct ExpiringKind {
     namespace: &'static str,
     /// The time from its last write to the expiry of an object.
     ttl: Box<dyn Fn(&Cached) -> Duration + Send + Sync>,
-    /// Whether the time of the write in the cause counts too. Then a restart of the gateway does not restart the TTL, but the
-    /// clock of the gateway that made the write has to be right.
+    /// Whether the time of the write in the cause counts too. Then a restart of the gateway does not restart the TTL,
+    /// but the clock of the gateway that made the write has to be right.
     trusts_cause: bool,
     last_writes: LastWrites,
 }

@@ -13,8 +13,8 @@ use setpoint_kinds as kinds;
 use setpoint_kinds::custom::{self, is_converted_by_webhook};
 
 impl Converter {
-    /// Returns the listed objects that a filter selects in the version that it names, if a webhook has to convert them; others as they
-    /// are. All are converted by one call.
+    /// Returns the listed objects that a filter selects in the version that it names, if a webhook has to convert them;
+    /// others as they are. All are converted by one call.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails.
@@ -30,7 +30,8 @@ impl Converter {
         Ok(items)
     }
 
-    /// Returns stored objects in a version, if a webhook has to convert them; others as they are. All are converted by one call.
+    /// Returns stored objects in a version, if a webhook has to convert them; others as they are. All are converted by
+    /// one call.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails.
@@ -54,8 +55,8 @@ impl Converter {
         Ok(items)
     }
 
-    /// Returns stored objects in another version. As upstream, they get the defaults of the version that they are stored in, and lose
-    /// the fields that the other version does not have.
+    /// Returns stored objects in another version. As upstream, they get the defaults of the version that they are
+    /// stored in, and lose the fields that the other version does not have.
     async fn of_storage(
         &self,
         mut objects: Vec<CustomObject>,

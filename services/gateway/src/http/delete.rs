@@ -24,7 +24,8 @@ const OPTIONS: &str = "DeleteOptions";
 const IGNORE_READ_ERROR: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 const POLICIES: [&str; 3] = ["Background", "Foreground", "Orphan"];
 
-/// `DELETE` of an object. The response is the object while its deletion is pending, and afterwards a `Status` or the object.
+/// `DELETE` of an object. The response is the object while its deletion is pending, and afterwards a `Status` or the
+/// object.
 pub(super) async fn one(request: ObjectRequest) -> Result<ApiResponse, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
     let context = context(&request.query, &request.headers)?.as_user(&request.user);

@@ -200,8 +200,8 @@ impl Encoder {
         self.format.media != Media::Protobuf
     }
 
-    /// Encodes a watch event with an encoded stored object, in the form of `kind`. Of a stream of Tables, only the first has
-    /// the definitions of the columns.
+    /// Encodes a watch event with an encoded stored object, in the form of `kind`. Of a stream of Tables, only the
+    /// first has the definitions of the columns.
     pub(super) fn event(
         &self,
         name: &str,

@@ -34,7 +34,8 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 /// The prefix of the headers of impersonation.
 const IMPERSONATE: &str = "impersonate-";
 
-/// Returns the headers of a request for the server that it is passed on to: without credentials, and with the way that it came.
+/// Returns the headers of a request for the server that it is passed on to: without credentials, and with the way that
+/// it came.
 pub(super) fn headers(parts: &mut Parts) -> HeaderMap {
     let mut headers = std::mem::take(&mut parts.headers);
     let upgrade = headers.get(UPGRADE).cloned();
@@ -74,8 +75,8 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Connects both ends of an upgrade, while holding `held`. Returns the response for the client; `None` if its connection cannot be
-/// upgraded.
+/// Connects both ends of an upgrade, while holding `held`. Returns the response for the client; `None` if its
+/// connection cannot be upgraded.
 pub(super) fn switch(
     streams: &Streams,
     client: Option<OnUpgrade>,

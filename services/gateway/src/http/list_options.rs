@@ -109,8 +109,8 @@ fn at(query: &Query, limited: bool) -> Result<RevisionMatch, ApiError> {
     }
 }
 
-/// Returns the start of a watch. By default, a watch without a revision or from `0` begins with the existing objects, and one
-/// from another revision with the changes after it.
+/// Returns the start of a watch. By default, a watch without a revision or from `0` begins with the existing objects,
+/// and one from another revision with the changes after it.
 fn start(query: &Query) -> Result<Start, ApiError> {
     let (revision, how) = (revision(query)?, how(query, WATCH)?);
     if how != Match::Unset && query.get("continue").is_some() {
@@ -142,8 +142,8 @@ fn start(query: &Query) -> Result<Start, ApiError> {
     }
 }
 
-/// Returns whether `sendInitialEvents` is set. Only clients that set it understand the bookmark at the end of the initial
-/// events.
+/// Returns whether `sendInitialEvents` is set. Only clients that set it understand the bookmark at the end of the
+/// initial events.
 pub(super) fn sets_send_initial_events(query: &Query) -> bool {
     query.get("sendInitialEvents").is_some()
 }

@@ -3,8 +3,8 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// The order of the keys of an object, each with the order of its value. Other keys follow, sorted by name. That of a list is
-/// the order of its entries.
+/// The order of the keys of an object, each with the order of its value. Other keys follow, sorted by name. That of a
+/// list is the order of its entries.
 pub(super) struct Order(&'static [(&'static str, &'static Order)]);
 
 static SORTED: Order = Order(&[]);

@@ -97,7 +97,8 @@ fn remote_parent(headers: &HeaderMap) -> Option<Traceparent> {
     headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
 }
 
-/// Sets the header with the span of the request, so that a writer can find its trace; without tracing, the caller's span.
+/// Sets the header with the span of the request, so that a writer can find its trace; without tracing, the caller's
+/// span.
 fn set_traceparent(headers: &mut HeaderMap, parent: Option<Traceparent>) {
     let span = telemetry::Span::current().traceparent().or(parent);
     let value = span.and_then(|span| HeaderValue::try_from(span.to_string()).ok());

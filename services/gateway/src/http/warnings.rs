@@ -9,7 +9,8 @@ const MAX: usize = 4 << 10;
 /// The length of a text that is shortened.
 const SHORT: usize = 256;
 
-/// Returns the headers for some texts, each once. If they are long, they are shortened, and those that are too many are left out.
+/// Returns the headers for some texts, each once. If they are long, they are shortened, and those that are too many are
+/// left out.
 pub(super) fn headers(texts: &[String]) -> Vec<HeaderValue> {
     let mut seen = HashSet::new();
     let texts = texts.iter().map(String::as_str);

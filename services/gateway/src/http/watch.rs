@@ -27,8 +27,8 @@ const SECONDS: std::ops::Range<u64> = 1800..3600;
 /// The maximum number of events that are sent as one chunk.
 const CHUNK: usize = 64;
 
-/// Returns a stream of events that ends after the timeout, or with an `ERROR` event: the body of the response, or the messages
-/// of a WebSocket if the client asks for one.
+/// Returns a stream of events that ends after the timeout, or with an `ERROR` event: the body of the response, or the
+/// messages of a WebSocket if the client asks for one.
 pub(super) async fn watch(mut request: ObjectRequest) -> Result<Response, ApiError> {
     let encoder = Encoder::negotiate(&request)?;
     encoder.check_stream()?;

@@ -1,5 +1,5 @@
-//! Watches in a WebSocket: each event is a message, a text for JSON and bytes for protobuf, as upstream. What a client sends
-//! is ignored; when it closes the WebSocket, the watch ends.
+//! Watches in a WebSocket: each event is a message, a text for JSON and bytes for protobuf, as upstream. What a client
+//! sends is ignored; when it closes the WebSocket, the watch ends.
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -18,8 +18,8 @@ use super::handler::ObjectRequest;
 pub(super) struct Handshake(HeaderMap);
 
 impl Handshake {
-    /// Returns the response; `None` if the request asks for no WebSocket. The subprotocol is the first that the client names,
-    /// whatever it is: `Accept` decides on the encoding of events.
+    /// Returns the response; `None` if the request asks for no WebSocket. The subprotocol is the first that the client
+    /// names, whatever it is: `Accept` decides on the encoding of events.
     ///
     /// # Errors
     /// `BadRequest` for a version of WebSocket other than 13.
@@ -58,7 +58,8 @@ pub(super) fn serve(
     )
 }
 
-/// Sends events until there are no more, or the client leaves. The connection fails if the client reads nothing for too long.
+/// Sends events until there are no more, or the client leaves. The connection fails if the client reads nothing for too
+/// long.
 async fn send(mut chunks: impl Stream<Item = Vec<Bytes>> + Unpin, socket: Socket, is_text: bool) {
     let (mut sink, mut stream) = socket.split();
     let sending = async {

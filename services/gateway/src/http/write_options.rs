@@ -114,8 +114,8 @@ pub(super) fn dry_run<'a>(
     Ok(dry)
 }
 
-/// Returns the error of a value that is not in an enumeration. `of` is the kind of options that the parameter belongs to, or
-/// empty.
+/// Returns the error of a value that is not in an enumeration. `of` is the kind of options that the parameter belongs
+/// to, or empty.
 pub(super) fn unsupported(of: &str, field: &str, value: &str, supported: &[&str]) -> ApiError {
     let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
     let supported = supported.join(", ");

@@ -10,7 +10,8 @@ use prometheus::{IntGaugeVec, Opts};
 
 use setpoint_telemetry::metrics::UNIQUE;
 
-/// The window of the reported maximum. A scrape every few seconds would miss most requests if it read the current level.
+/// The window of the reported maximum. A scrape every few seconds would miss most requests if it read the current
+/// level.
 const WINDOW: Duration = Duration::from_secs(1);
 
 const KINDS: [&str; 2] = ["readOnly", "mutating"];

@@ -116,7 +116,8 @@ pub(super) fn of_kind(kind: Option<&Kind>) -> [&str; 3] {
     kind.map_or([""; 3], |kind| [&kind.group, &kind.version, &kind.plural])
 }
 
-/// A request in flight. If a panic drops it, it counts as an internal error; if its caller cancels it, it does not count.
+/// A request in flight. If a panic drops it, it counts as an internal error; if its caller cancels it, it does not
+/// count.
 pub(crate) struct Request<'a> {
     info: RequestLabels<'a>,
     started: Instant,

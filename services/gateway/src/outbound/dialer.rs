@@ -60,8 +60,8 @@ impl Dialer {
         }))
     }
 
-    /// Returns a dialer of the endpoints of a Service whose certificate is not verified: only addresses of private networks are
-    /// called.
+    /// Returns a dialer of the endpoints of a Service whose certificate is not verified: only addresses of private
+    /// networks are called.
     pub(crate) fn private(service: ServiceAddress, cache: Cache, policy: DialPolicy) -> Self {
         Self(Arc::new(Route {
             service: Some(service),

@@ -1,7 +1,7 @@
 //! Finds the addresses of a port of a Service.
 //!
-//! No proxy runs on the gateway's host that would lead from a cluster IP to a Pod, so ready endpoints are called directly, and the
-//! cluster IP only if the Service has no recorded endpoints.
+//! No proxy runs on the gateway's host that would lead from a cluster IP to a Pod, so ready endpoints are called
+//! directly, and the cluster IP only if the Service has no recorded endpoints.
 
 use std::net::{IpAddr, SocketAddr};
 

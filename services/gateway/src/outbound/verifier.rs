@@ -10,8 +10,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::time::ASN1Time;
 
-/// Verifies by the certificates of a CA bundle. As in Go, a server may also present one of them itself: self-signed certificates are
-/// common, and many of them claim to be of a CA, which is refused otherwise.
+/// Verifies by the certificates of a CA bundle. As in Go, a server may also present one of them itself: self-signed
+/// certificates are common, and many of them claim to be of a CA, which is refused otherwise.
 #[derive(Debug)]
 pub(super) struct Verifier {
     by_chain: Arc<WebPkiServerVerifier>,

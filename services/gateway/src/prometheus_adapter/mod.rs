@@ -1,4 +1,5 @@
-//! The adapter of metrics: custom.metrics.k8s.io and external.metrics.k8s.io from a Prometheus server, by rules of the settings.
+//! The adapter of metrics: custom.metrics.k8s.io and external.metrics.k8s.io from a Prometheus server, by rules of the
+//! settings.
 //!
 //! ```text
 //! metric ─▶ rule ─▶ PromQL (promql: pure) ─▶ Prometheus (bounded) ─▶ series ─▶ values (pure)
@@ -92,8 +93,8 @@ impl Adapter {
     /// Returns the values of a metric of one object, or of all that the request selects.
     ///
     /// # Errors
-    /// `NotFound` if there is no rule for the metric, or the one object has no value; `BadRequest` for a selector that series
-    /// cannot have; `InternalError` if Prometheus does not answer.
+    /// `NotFound` if there is no rule for the metric, or the one object has no value; `BadRequest` for a selector that
+    /// series cannot have; `InternalError` if Prometheus does not answer.
     pub(crate) async fn custom(
         &self,
         cache: &Cache,

@@ -1,4 +1,5 @@
-//! The client of the Prometheus server. Every query is bounded: in time, in the size of its result, and in their number.
+//! The client of the Prometheus server. Every query is bounded: in time, in the size of its result, and in their
+//! number.
 
 use std::collections::BTreeMap;
 use std::fmt;

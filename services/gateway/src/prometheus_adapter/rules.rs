@@ -55,7 +55,8 @@ pub struct Settings {
 pub struct CustomRule {
     /// The name of the metric.
     pub name: String,
-    /// The query: PromQL with `<<matchers>>` for the matchers of a series, and `<<by>>` for the label with the name of the object.
+    /// The query: PromQL with `<<matchers>>` for the matchers of a series, and `<<by>>` for the label with the name of
+    /// the object.
     pub query: String,
     /// The label with the name of the object, by the plural of its kind with the group.
     #[serde(default = "pod_label")]

@@ -34,8 +34,8 @@ pub(super) struct Objects<'a> {
     pub(super) label: &'a str,
 }
 
-/// Returns the values of a metric of objects, in the order of their names. Objects without a series, or whose value is no
-/// number, have none.
+/// Returns the values of a metric of objects, in the order of their names. Objects without a series, or whose value is
+/// no number, have none.
 ///
 /// # Errors
 /// `InternalError` if an object has several series.

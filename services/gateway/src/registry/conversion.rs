@@ -3,8 +3,8 @@
 //! ```text
 //! stored bytes ──▶ version of the request: defaults, changes, validation, response ──▶ storage version
 //! ```
-//! Each arrow is a conversion if the versions differ. Reads and writes of metadata alone keep the version that an object is stored
-//! in: they need no conversion, so that deletions go on while a webhook is broken.
+//! Each arrow is a conversion if the versions differ. Reads and writes of metadata alone keep the version that an
+//! object is stored in: they need no conversion, so that deletions go on while a webhook is broken.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::registry::{ObjectResponse, Registry};
 const EVENTS: usize = 64;
 
 impl Registry {
-    /// Returns the listed objects that a filter selects in the version that it names, if a webhook has to convert them; others as they
-    /// are. All are converted by one call.
+    /// Returns the listed objects that a filter selects in the version that it names, if a webhook has to convert them;
+    /// others as they are. All are converted by one call.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails.
@@ -35,8 +35,8 @@ impl Registry {
         self.converter().list_in_version(filter, items).await
     }
 
-    /// Returns the events of a watch in the version that its filter names, if a webhook has to convert their objects. The stream ends
-    /// with an error if that fails.
+    /// Returns the events of a watch in the version that its filter names, if a webhook has to convert their objects.
+    /// The stream ends with an error if that fails.
     pub fn watch_in_version(self: &Arc<Self>, filter: Filter, events: Watch) -> Watch {
         if !filter.served().is_custom() {
             return events;
@@ -89,7 +89,8 @@ impl Registry {
         events.into_iter().map(Ok).chain(end.map(Err)).collect()
     }
 
-    /// Returns a response in the version `served` of its kind; an object that is not stored, such as a `Scale`, as it is.
+    /// Returns a response in the version `served` of its kind; an object that is not stored, such as a `Scale`, as it
+    /// is.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails.

@@ -56,8 +56,8 @@ impl ObjectResponse {
             true => self.kind.is_custom(),
             false => served.stored() == self.kind,
         };
-        // A custom object that was read may lack defaults that its definition has got since it was written. With a webhook, the
-        // conversion has set them.
+        // A custom object that was read may lack defaults that its definition has got since it was written. With a
+        // webhook, the conversion has set them.
         let lacks_defaults = served.is_custom() && !custom::is_converted_by_webhook(served);
         let is_complete = self.object.is_some() || !lacks_defaults;
         if !is_stored || (self.kind == served && is_complete) {
@@ -103,8 +103,8 @@ impl ObjectResponse {
         }
     }
 
-    /// Returns the response of a write. `raw` is the stored object, without a resourceVersion; with revision 0, that of a
-    /// dry run, the response has none either.
+    /// Returns the response of a write. `raw` is the stored object, without a resourceVersion; with revision 0, that of
+    /// a dry run, the response has none either.
     pub(crate) fn written(
         mut object: Box<dyn Object>,
         raw: &Bytes,

@@ -5,15 +5,17 @@ use std::collections::HashMap;
 use setpoint_model::Key;
 use setpoint_proto::EventType;
 
-/// The objects of a watch, and whether its filter selects them. It holds the key of each object that the watch has seen.
+/// The objects of a watch, and whether its filter selects them. It holds the key of each object that the watch has
+/// seen.
 #[derive(Debug, Default)]
 pub(super) struct Selection {
     selected: HashMap<Key, bool>,
 }
 
 impl Selection {
-    /// Returns the type of the event that tells a watcher about the event of an object, which the filter now selects or not; `None` if it
-    /// does not concern the watcher. An object that was not seen before may have been selected before the watch began.
+    /// Returns the type of the event that tells a watcher about the event of an object, which the filter now selects or
+    /// not; `None` if it does not concern the watcher. An object that was not seen before may have been selected before
+    /// the watch began.
     pub(super) fn follow(
         &mut self,
         key: &Key,

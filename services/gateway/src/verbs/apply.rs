@@ -119,7 +119,8 @@ impl Registry {
     }
 }
 
-/// Returns the patch with a configuration in the form that the request is processed in, which then has the managers' fields.
+/// Returns the patch with a configuration in the form that the request is processed in, which then has the managers'
+/// fields.
 fn in_form<'p>(target: &Target, patch: &'p Patch) -> Result<Cow<'p, Patch>, ApiError> {
     if target.served == target.form() || target.subresource == Subresource::Scale {
         return Ok(Cow::Borrowed(patch));
@@ -212,8 +213,8 @@ fn group_version_kind(config: &Value) -> String {
     format!("{group}/{version}, Kind={}", text("kind"))
 }
 
-/// Returns the error of a configuration that cannot be applied. Upstream answers those that do not fit their kind with 500;
-/// here no request causes an internal error.
+/// Returns the error of a configuration that cannot be applied. Upstream answers those that do not fit their kind with
+/// 500; here no request causes an internal error.
 fn refused(error: ApplyError, kind: &Kind, config: &Value) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => conflicts.into(),

@@ -41,7 +41,8 @@ impl Registry {
         self.bind(context, &pod, object).await
     }
 
-    /// Assigns an object to the node of a `Binding`, and gives it the labels and annotations of that; the response is a `Status`.
+    /// Assigns an object to the node of a `Binding`, and gives it the labels and annotations of that; the response is a
+    /// `Status`.
     pub(crate) async fn bind(
         &self,
         context: &RequestContext,

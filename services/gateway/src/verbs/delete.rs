@@ -31,8 +31,8 @@ impl Registry {
     /// Deletes an object, or begins its deletion if finalizers, a grace period or the content of a namespace hold it.
     ///
     /// # Errors
-    /// `NotFound`, or `Conflict` when a precondition does not hold; `InternalError` if the object cannot be decoded, unless the options
-    /// say to ignore that.
+    /// `NotFound`, or `Conflict` when a precondition does not hold; `InternalError` if the object cannot be decoded,
+    /// unless the options say to ignore that.
     pub async fn delete(
         &self,
         context: &RequestContext,
@@ -272,8 +272,8 @@ fn shorten(
     meta.deletion_grace_period_seconds = Some(left);
 }
 
-/// Sets the finalizer of the propagation policy: dependants are orphaned first, deleted first, or neither. Without a policy,
-/// finalizers that are set decide, then `orphans`.
+/// Sets the finalizer of the propagation policy: dependants are orphaned first, deleted first, or neither. Without a
+/// policy, finalizers that are set decide, then `orphans`.
 fn set_propagation_finalizer(meta: &mut ObjectMeta, options: &DeleteOptions, orphans: bool) {
     let is_set = |name: &str| meta.finalizers.iter().any(|finalizer| finalizer == name);
     let decided = is_set(ORPHAN) || is_set(FOREGROUND);

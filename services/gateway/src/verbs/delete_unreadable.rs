@@ -20,8 +20,8 @@ pub(super) fn is_requested(options: &DeleteOptions) -> bool {
 }
 
 impl Registry {
-    /// Deletes an object that cannot be decoded: below admission, and regardless of finalizers, since they cannot be read either. The
-    /// response has only the name.
+    /// Deletes an object that cannot be decoded: below admission, and regardless of finalizers, since they cannot be
+    /// read either. The response has only the name.
     ///
     /// # Errors
     /// `Invalid` if it can be decoded, or does not exist.
@@ -49,7 +49,8 @@ impl Registry {
         Ok(Deleted { response, gone })
     }
 
-    /// Deletes an object below admission, whether it can be decoded or not. Finalizers hold it only if they can be read.
+    /// Deletes an object below admission, whether it can be decoded or not. Finalizers hold it only if they can be
+    /// read.
     ///
     /// # Errors
     /// Those of the store.

@@ -133,8 +133,8 @@ fn no_merge_rules() -> ApiError {
     ApiError::new(Reason::UnsupportedMediaType, message)
 }
 
-/// Returns whether a document has an empty list of managed fields, which ends their tracking. Messages cannot tell it from
-/// a missing one, but from one empty entry, which means the same.
+/// Returns whether a document has an empty list of managed fields, which ends their tracking. Messages cannot tell it
+/// from a missing one, but from one empty entry, which means the same.
 pub(crate) fn resets_managers(document: &Value) -> bool {
     let managers = document.pointer("/metadata/managedFields");
     managers

@@ -84,8 +84,8 @@ impl Registry {
     /// Returns the objects that the filter selects. Later pages are read at the revision of the first.
     ///
     /// # Errors
-    /// `Expired` when the revision has been compacted, `BadRequest` for an invalid token, `StorageReadError` if an object cannot be
-    /// decoded.
+    /// `Expired` when the revision has been compacted, `BadRequest` for an invalid token, `StorageReadError` if an
+    /// object cannot be decoded.
     pub async fn list(
         &self,
         _context: &RequestContext,
@@ -203,8 +203,8 @@ fn truncate(list: &mut List, limit: usize, filter: &Filter, now: i64) {
 /// The revision of a token that continues at the newest revision.
 const NEWEST: &str = "-1";
 
-/// The time in seconds for which a list can be continued, whatever the store keeps for longer. Upstream, the revision of a
-/// list is compacted five to ten minutes after it.
+/// The time in seconds for which a list can be continued, whatever the store keeps for longer. Upstream, the revision
+/// of a list is compacted five to ten minutes after it.
 const LIFETIME: i64 = 300;
 
 /// A decoded continue token.

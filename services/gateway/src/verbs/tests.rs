@@ -22,8 +22,8 @@ use crate::admission::{Attributes, Operation, Plugin, Reader, Reserving, Step};
 use crate::registry::{Registry, RequestContext};
 use crate::verbs::patch::Patch;
 
-/// A plugin that records its steps. It removes the label that an old object has from the mutating policy, and refuses objects
-/// with the key `refuse`.
+/// A plugin that records its steps. It removes the label that an old object has from the mutating policy, and refuses
+/// objects with the key `refuse`.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<&'static str>>>);
 
@@ -92,8 +92,8 @@ const WRITES: [Write; 7] = [
 ];
 
 impl Write {
-    /// Returns the steps of a write: the common ones, and before them those of the admission, which is repeated for a new object
-    /// that a policy has changed.
+    /// Returns the steps of a write: the common ones, and before them those of the admission, which is repeated for a
+    /// new object that a policy has changed.
     fn expected(self, steps: &[&'static str]) -> Vec<&'static str> {
         let admissions = match self {
             Self::Create | Self::ApplyNew => 2,

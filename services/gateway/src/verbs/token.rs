@@ -51,7 +51,8 @@ impl Registry {
     /// Issues a token for a ServiceAccount.
     ///
     /// # Errors
-    /// `NotFound` for the account or the object that the token is to be bound to, `Conflict` if a uid differs, `Invalid`.
+    /// `NotFound` for the account or the object that the token is to be bound to, `Conflict` if a uid differs,
+    /// `Invalid`.
     pub(crate) async fn issue_token(
         &self,
         context: &RequestContext,

@@ -21,7 +21,8 @@ use crate::write::retry::Retry;
 use crate::write::scale;
 
 impl Registry {
-    /// Replaces the object, or the part that the subresource covers. Creates an object that does not exist, if its kind says so.
+    /// Replaces the object, or the part that the subresource covers. Creates an object that does not exist, if its kind
+    /// says so.
     ///
     /// # Errors
     /// `Conflict` when the object has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
@@ -81,8 +82,8 @@ impl Registry {
         Ok(created.having_created())
     }
 
-    /// Replaces the status of an object. Labels, annotations, owners and finalizers that `object` leaves empty are kept, so
-    /// that controllers need not send them.
+    /// Replaces the status of an object. Labels, annotations, owners and finalizers that `object` leaves empty are
+    /// kept, so that controllers need not send them.
     ///
     /// # Errors
     /// As [`Self::update`].

@@ -18,10 +18,11 @@ use super::error::Error;
 use crate::dial_policy::DialPolicy;
 use crate::outbound::{Dialer, Trust, cause, tls};
 
-/// The number of calls that a webhook may have in flight. Others wait, so that a slow one holds a bounded number of objects.
+/// The number of calls that a webhook may have in flight. Others wait, so that a slow one holds a bounded number of
+/// objects.
 const IN_FLIGHT: usize = 32;
-/// The number of calls that may wait or be in flight. Further ones fail at once, so that requests about other kinds find seats of flow
-/// control while a webhook hangs.
+/// The number of calls that may wait or be in flight. Further ones fail at once, so that requests about other kinds
+/// find seats of flow control while a webhook hangs.
 const ADMITTED: usize = 160;
 /// The time after which an idle connection is closed.
 const IDLE: Duration = Duration::from_secs(90);

@@ -1,4 +1,5 @@
-//! The draft of a request that stores nothing itself: the body of a subresource such as `binding`, a review, a connection.
+//! The draft of a request that stores nothing itself: the body of a subresource such as `binding`, a review, a
+//! connection.
 
 use std::borrow::Cow;
 use std::future::Future;

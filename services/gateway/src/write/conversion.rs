@@ -21,8 +21,9 @@ pub(crate) enum Ownership {
 }
 
 impl Registry {
-    /// Returns the response to a write of `new`, which was stored as `stored` if that has another version. As upstream, it is what a
-    /// read returns. If that cannot be converted any more, it is the object of the write, which has been done.
+    /// Returns the response to a write of `new`, which was stored as `stored` if that has another version. As upstream,
+    /// it is what a read returns. If that cannot be converted any more, it is the object of the write, which has been
+    /// done.
     pub(crate) async fn written(
         &self,
         new: Box<dyn Object>,
@@ -84,7 +85,8 @@ impl Registry {
         Ok(Some(Box::new(object)))
     }
 
-    /// Takes the fields that a write changes from managers that have recorded them in versions to which a webhook converts.
+    /// Takes the fields that a write changes from managers that have recorded them in versions to which a webhook
+    /// converts.
     ///
     /// # Errors
     /// `InternalError` if the conversion fails, `Conflict` if the write may not take them.

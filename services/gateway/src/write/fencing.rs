@@ -1,4 +1,5 @@
-//! Fences: a write that names a lease term commits only while that term is current (see `admission::plugins::lease_term`).
+//! Fences: a write that names a lease term commits only while that term is current (see
+//! `admission::plugins::lease_term`).
 
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Term, keys};
@@ -7,8 +8,8 @@ use crate::metrics;
 use crate::registry::{Registry, RequestContext, Target, errors};
 
 impl Registry {
-    /// Checks the fence of a request that writes nothing, such as a dry run or an update without a change, so that a deposed
-    /// leader learns from it as from a write.
+    /// Checks the fence of a request that writes nothing, such as a dry run or an update without a change, so that a
+    /// deposed leader learns from it as from a write.
     ///
     /// # Errors
     /// `Conflict` with cause `Fenced` when the lease term of the request is over.

@@ -8,7 +8,8 @@ use setpoint_kinds::{self as kinds, Paths};
 use crate::registry::{RequestContext, Subresource};
 use crate::write::current::Current;
 
-/// Records the creator of an object with its defaults. Called before admission: its manager does not own what others add.
+/// Records the creator of an object with its defaults. Called before admission: its manager does not own what others
+/// add.
 pub(crate) fn created(context: &RequestContext, object: &mut dyn Object) {
     let reset = reset(object.kind(), Subresource::None);
     let edit = edit(context, object.kind(), Subresource::None, &reset);

@@ -1,5 +1,5 @@
-//! Guaranteed update: reads an object, computes the new one and commits it, and retries if the read was stale or another
-//! write came first.
+//! Guaranteed update: reads an object, computes the new one and commits it, and retries if the read was stale or
+//! another write came first.
 
 use setpoint_codec::Object;
 use setpoint_model::Revision;
@@ -13,8 +13,8 @@ use crate::write::current::Current;
 use crate::write::retry::Retry;
 use crate::write::update::{Attempt, Update};
 
-/// Computes the new object from the current one. The slot passes in a copy of the object of the request, if there is one, and passes
-/// out the new object.
+/// Computes the new object from the current one. The slot passes in a copy of the object of the request, if there is
+/// one, and passes out the new object.
 pub(crate) type Mutate<'p> =
     dyn FnMut(&Current, &mut Option<Box<dyn Object>>) -> Result<(), ApiError> + Send + 'p;
 
@@ -57,9 +57,9 @@ impl Registry {
 
     /// Changes an object to the result of `mutate`; removes it if its deletion is complete.
     ///
-    /// If an attempt with the cached object is refused, it is repeated with the stored one if that is newer. After a conflict it is
-    /// repeated with the new current object, until the request times out. Each attempt begins from the request: the former one has
-    /// copied values of an object that is not the current one.
+    /// If an attempt with the cached object is refused, it is repeated with the stored one if that is newer. After a
+    /// conflict it is repeated with the new current object, until the request times out. Each attempt begins from the
+    /// request: the former one has copied values of an object that is not the current one.
     pub(crate) async fn change(
         &self,
         context: &RequestContext,

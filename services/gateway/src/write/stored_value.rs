@@ -12,14 +12,15 @@ use crate::write::current::Current;
 /// The size of a transaction that etcd accepts by default, in bytes.
 const TRANSACTION: usize = 1536 << 10;
 
-/// The room that an update leaves for a deletion, and a creation for updates: both add to the metadata, as managers of fields do.
+/// The room that an update leaves for a deletion, and a creation for updates: both add to the metadata, as managers of
+/// fields do.
 const ROOM: usize = 32 << 10;
 
 /// Checks the value of an object that a write stores instead of `old`.
 ///
 /// # Errors
-/// `RequestEntityTooLarge` if a creation or an update leaves no room, `BadRequest` if the object is nested too deeply or could not be
-/// read again. An object that is beyond a limit may be written as long as it does not grow.
+/// `RequestEntityTooLarge` if a creation or an update leaves no room, `BadRequest` if the object is nested too deeply
+/// or could not be read again. An object that is beyond a limit may be written as long as it does not grow.
 pub(crate) async fn check(
     target: &Target,
     new: &dyn Object,

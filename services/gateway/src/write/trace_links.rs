@@ -1,8 +1,8 @@
 //! Links a write's trace to that of the change it probably reacts to.
 //!
-//! Setpoint's controllers hand the trace on to which they react; an operator that knows nothing of traces does not, so that each of
-//! its writes begins one. The link says what it most likely reacted to: the last write of the controlling owner or, if it reports a
-//! status or adds a finalizer, of the object itself.
+//! Setpoint's controllers hand the trace on to which they react; an operator that knows nothing of traces does not, so
+//! that each of its writes begins one. The link says what it most likely reacted to: the last write of the controlling
+//! owner or, if it reports a status or adds a finalizer, of the object itself.
 
 use setpoint_codec::Object;
 use setpoint_kinds as kinds;

@@ -259,7 +259,8 @@ impl Update<'_, '_> {
         Ok(Attempt::Done(Updated::Stored(response)))
     }
 
-    /// Writes nothing, since nothing changes. A cached object may be stale, so that this may be a change of the stored one.
+    /// Writes nothing, since nothing changes. A cached object may be stale, so that this may be a change of the stored
+    /// one.
     async fn keep(
         self,
         new: Box<dyn Object>,

@@ -22,7 +22,8 @@ pub(crate) struct WriteMetrics {
 }
 
 impl WriteMetrics {
-    /// Computes the metrics of replacing `old` by `new`, and records in `cause` since when the generation has been wanted.
+    /// Computes the metrics of replacing `old` by `new`, and records in `cause` since when the generation has been
+    /// wanted.
     pub(crate) fn of(new: &dyn Object, old: Option<&Current>, cause: &mut Cause) -> Self {
         cause.wanted_ns = wanted_since(new, old, cause.written_ns);
         let met = cause.wanted_ns != 0 && kinds::of(new.kind()).is_met(new) == Some(true);

@@ -1,4 +1,5 @@
-//! Tests of reads and writes of the horizontalpodautoscaler-controller, against a gateway in this process and a table of metrics.
+//! Tests of reads and writes of the horizontalpodautoscaler-controller, against a gateway in this process and a table
+//! of metrics.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::sync::Arc;

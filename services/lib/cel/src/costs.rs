@@ -206,7 +206,8 @@ fn operators_cost_what_upstreams_do() {
     ]);
 }
 
-/// Checks RF1 for functions of lists. At run time a call costs no more than its estimate, unless items of inner lists are copied.
+/// Checks RF1 for functions of lists. At run time a call costs no more than its estimate, unless items of inner lists
+/// are copied.
 #[test]
 fn functions_of_lists_cost_what_upstreams_do() {
     assert_costs(&[

@@ -1,5 +1,5 @@
-//! Expressions that belong to no schema: those of admission policies. They share variables, some of which are computed by expressions
-//! themselves, when they are read first.
+//! Expressions that belong to no schema: those of admission policies. They share variables, some of which are computed
+//! by expressions themselves, when they are read first.
 
 use std::iter;
 use std::sync::LazyLock;
@@ -54,7 +54,8 @@ pub struct Expression {
     pub(super) program: Program,
 }
 
-/// The computed variables of an environment, in the order of their declaration. Those that do not compile are errors when they are read.
+/// The computed variables of an environment, in the order of their declaration. Those that do not compile are errors
+/// when they are read.
 #[derive(Debug, Default)]
 pub struct Variables(pub(super) Vec<Variable>);
 
@@ -120,7 +121,8 @@ impl<'n> Environment<'n> {
         Ok(Expression { source, program })
     }
 
-    /// Compiles a variable, which the expressions that are compiled after it can use. Call it from [`on_compiler_stack`].
+    /// Compiles a variable, which the expressions that are compiled after it can use. Call it from
+    /// [`on_compiler_stack`].
     ///
     /// # Errors
     /// What is wrong with its expression.

@@ -246,7 +246,8 @@ fn against(whole: i128, double: f64) -> Option<Ordering> {
     })
 }
 
-/// Returns the cost of comparing two values without parts. A comparison is never free, or those of a list of empty strings were.
+/// Returns the cost of comparing two values without parts. A comparison is never free, or those of a list of empty
+/// strings were.
 fn smaller(a: &Val<'_>, b: &Val<'_>) -> u64 {
     scan(a.size().min(b.size())).max(1)
 }

@@ -110,7 +110,8 @@ impl<'a> Frame<'a, '_> {
         library::call(overloads, &values, self.meter)
     }
 
-    /// Evaluates `&&` (`decisive`: false) or `||` (true): one operand with the decisive value is enough, whatever the other one is.
+    /// Evaluates `&&` (`decisive`: false) or `||` (true): one operand with the decisive value is enough, whatever the
+    /// other one is.
     fn logical(&mut self, parts: &[Expr; 2], decisive: bool) -> Outcome<'a> {
         let [first, second] = parts;
         let first = self.eval(first);

@@ -91,7 +91,8 @@ impl<'a> Evaluation<'a> {
         self.value(expression).map(|value| Value::of(&value))
     }
 
-    /// Evaluates an expression that makes a patch: an object of the type `Object`, or operations of the type `JSONPatch`.
+    /// Evaluates an expression that makes a patch: an object of the type `Object`, or operations of the type
+    /// `JSONPatch`.
     ///
     /// # Errors
     /// If it has no value, if the types of its objects are not those of their fields, or if it cannot be JSON.

@@ -7,8 +7,8 @@
 //! compiled (`check`).
 //!
 //! * [`Program`]: an expression about `self` and `oldSelf`, the value of a schema and the one that it replaces.
-//! * [`Environment`]: compiles expressions that belong to no schema, with variables of their own; [`Evaluation`] evaluates
-//!   them.
+//! * [`Environment`]: compiles expressions that belong to no schema, with variables of their own; [`Evaluation`]
+//!   evaluates them.
 //!
 //! 2026-11: we chose the parser of the crate `cel` and a checker and evaluator of our own over its interpreter, because
 //! that has no types, no costs and no limit of work, and its errors are not upstream's. Never parse an expression that

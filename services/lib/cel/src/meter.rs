@@ -53,8 +53,8 @@ pub(super) fn scan(size: u64) -> u64 {
     size.div_ceil(BYTES)
 }
 
-/// Counts the cost of expressions. Every step of an evaluation, and every value that it makes, is paid before it is done: this bounds time and
-/// memory.
+/// Counts the cost of expressions. Every step of an evaluation, and every value that it makes, is paid before it is
+/// done: this bounds time and memory.
 #[derive(Debug)]
 pub struct Meter {
     call: u64,

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::go::Num;
 use crate::pattern::Pattern;
 
-/// The schema of one value: of the whole object, of a field, or of the items of a list or map. Schemas inside `allOf`, `anyOf`, `oneOf` and `not`
-/// are nodes, too; in a structural schema they only have value validations.
+/// The schema of one value: of the whole object, of a field, or of the items of a list or map. Schemas inside `allOf`,
+/// `anyOf`, `oneOf` and `not` are nodes, too; in a structural schema they only have value validations.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
     /// `object`, `array`, `string`, `integer`, `number`, `boolean`, or empty if any value is allowed.
@@ -31,8 +31,8 @@ pub struct Node {
     pub default: Option<Value>,
     /// Whether fields that no schema describes are kept.
     pub preserve_unknown_fields: bool,
-    /// Whether this schema or an outer one keeps such fields. Configurations that are applied may then have them, even where they are
-    /// not kept, as upstream.
+    /// Whether this schema or an outer one keeps such fields. Configurations that are applied may then have them, even
+    /// where they are not kept, as upstream.
     pub may_have_unknown_fields: bool,
     /// Whether the value is an integer or a string.
     pub int_or_string: bool,

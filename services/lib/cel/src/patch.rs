@@ -1,5 +1,5 @@
-//! Typed objects that the expressions of mutating policies make: `Object{…}`, whose parts have the names of their fields as types
-//! (`Object.spec`), and `JSONPatch{op, path, from, value}`.
+//! Typed objects that the expressions of mutating policies make: `Object{…}`, whose parts have the names of their
+//! fields as types (`Object.spec`), and `JSONPatch{op, path, from, value}`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,8 @@ pub(super) fn is_type(name: &str) -> bool {
     name == JSON_PATCH || part.is_some_and(|part| part.is_empty() || part.starts_with('.'))
 }
 
-/// Returns the type of a field. Those of objects are not declared: an object is checked against its schema when it is applied.
+/// Returns the type of a field. Those of objects are not declared: an object is checked against its schema when it is
+/// applied.
 pub(super) fn field(of: &str, name: &str) -> Option<Type<'static>> {
     match (of, name) {
         (JSON_PATCH, VALUE) => Some(Type::Dyn),

@@ -78,8 +78,8 @@ fn describe(source: &str, error: &regex::Error) -> String {
     }
 }
 
-/// Rewrites what the two syntaxes read differently: `\d`, `\w` and `\s` are ASCII in Go, a bracket in a class is a character, a brace that
-/// counts nothing is one, too, and `\Q…\E` quotes.
+/// Rewrites what the two syntaxes read differently: `\d`, `\w` and `\s` are ASCII in Go, a bracket in a class is a
+/// character, a brace that counts nothing is one, too, and `\Q…\E` quotes.
 fn translate(source: &str) -> String {
     let mut writer = Writer {
         rest: source.chars().peekable(),

@@ -97,8 +97,8 @@ impl<'n> Object<'n> {
 }
 
 impl<'n> Type<'n> {
-    /// Returns the type of the values of a schema. None if expressions cannot refer to them: nothing is known of values that only
-    /// `x-kubernetes-preserve-unknown-fields` describes.
+    /// Returns the type of the values of a schema. None if expressions cannot refer to them: nothing is known of values
+    /// that only `x-kubernetes-preserve-unknown-fields` describes.
     pub(super) fn of(node: &'n Node, is_resource: bool) -> Option<Self> {
         if node.int_or_string {
             return Some(Type::Dyn);

@@ -226,7 +226,8 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Returns the length that the cost of a call depends on: bytes of a string, items of a list; 1 of values without parts.
+    /// Returns the length that the cost of a call depends on: bytes of a string, items of a list; 1 of values without
+    /// parts.
     pub(super) fn size(&self) -> u64 {
         let size = match self {
             Val::String(text) => text.len(),

@@ -7,8 +7,8 @@ use crate::Kind;
 use crate::custom::Version;
 use crate::kind::Names;
 
-/// Names, subresources, columns and selectable fields of a kind. Those of the messages in the `.proto` files never change; those
-/// of a custom kind are replaced when its CustomResourceDefinition is.
+/// Names, subresources, columns and selectable fields of a kind. Those of the messages in the `.proto` files never
+/// change; those of a custom kind are replaced when its CustomResourceDefinition is.
 #[derive(Debug)]
 pub struct Definition {
     /// The singular, for example `deployment`.

@@ -5,8 +5,8 @@ use serde_json::Value;
 /// The largest depth of JSON that can be read, which is the limit of `serde_json`.
 pub const MAX_DEPTH: usize = 127;
 
-/// The largest depth of a new object of a custom kind, its managed fields left out. Managed fields nest the same path five levels
-/// deeper, and reviews of webhooks the whole object three.
+/// The largest depth of a new object of a custom kind, its managed fields left out. Managed fields nest the same path
+/// five levels deeper, and reviews of webhooks the whole object three.
 pub const MAX_OBJECT_DEPTH: usize = 100;
 
 /// Returns the depth of a value: 0 for a scalar, 1 for an object or a list of scalars.

@@ -22,7 +22,8 @@ pub struct Difference {
     pub after: Option<Value>,
 }
 
-/// Returns the fields in which `after` differs from `before`, sorted by name. Both are the JSON of objects of this kind.
+/// Returns the fields in which `after` differs from `before`, sorted by name. Both are the JSON of objects of this
+/// kind.
 ///
 /// Entries of lists with merge keys are compared by key; other lists are compared as a whole.
 pub fn diff(kind: &Kind, before: &Value, after: &Value) -> Vec<Difference> {

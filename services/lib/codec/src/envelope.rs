@@ -1,7 +1,7 @@
 //! The format of values in etcd: `k8s\0` followed by a `runtime.Unknown`, as Kubernetes writes it.
 //!
-//! The cause of the write is field 15 of the `Unknown`, and the [`Identity`] of the write field 14. Kubernetes' tools skip both as
-//! unknown fields.
+//! The cause of the write is field 15 of the `Unknown`, and the [`Identity`] of the write field 14. Kubernetes' tools
+//! skip both as unknown fields.
 //!
 //! 2026-11: we chose fields of the envelope over annotations for cause and identity, because what clients cannot see
 //! they cannot change, copy or be woken by. Wrong if tools that rewrite values (`etcdctl`, a storage migration) had to
@@ -113,7 +113,8 @@ pub fn read(value: &Bytes) -> Result<Envelope, Error> {
     })
 }
 
-/// Returns the envelope of an object as it is stored: in protobuf or, if it is of a custom kind, in JSON. `raw` is its encoding.
+/// Returns the envelope of an object as it is stored: in protobuf or, if it is of a custom kind, in JSON. `raw` is its
+/// encoding.
 pub fn of_object(object: &dyn Object, raw: &Bytes, cause: Option<&Cause>) -> Bytes {
     let kind = object.kind();
     if !kind.is_custom() {

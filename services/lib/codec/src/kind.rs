@@ -129,8 +129,8 @@ impl Kind {
         }
     }
 
-    /// Returns the part of its declaration that may change: names, subresources, columns, selectable fields and, for a custom
-    /// kind, its schema.
+    /// Returns the part of its declaration that may change: names, subresources, columns, selectable fields and, for a
+    /// custom kind, its schema.
     pub fn definition(&self) -> Arc<Definition> {
         self.definition.read().clone()
     }
@@ -174,8 +174,8 @@ impl Kind {
         self.definition().list_kind.clone()
     }
 
-    /// Returns whether objects of this kind are stored in its form; bodies, reviews, computed kinds, and other versions of a
-    /// stored kind are not.
+    /// Returns whether objects of this kind are stored in its form; bodies, reviews, computed kinds, and other versions
+    /// of a stored kind are not.
     pub fn is_stored(&self) -> bool {
         let is_version = self.version_of.is_some() || (self.is_custom() && self.stored() != self);
         !self.plural.is_empty() && !is_version && !self.is_review && !self.is_computed
@@ -186,7 +186,8 @@ impl Kind {
         !self.plural.is_empty()
     }
 
-    /// Returns the kind in whose form objects are stored: the kind itself, unless it is another version of a stored one.
+    /// Returns the kind in whose form objects are stored: the kind itself, unless it is another version of a stored
+    /// one.
     pub fn stored(&self) -> &Self {
         let stored = match &self.version_of {
             Some(name) => kinds().by_message(name),
@@ -221,7 +222,8 @@ impl Kind {
         definition.subresources.iter().any(|known| known == name)
     }
 
-    /// Returns whether kubectl accepts this name, in lower case, for the kind: `deploy`, `deployment`, `deployments.apps`.
+    /// Returns whether kubectl accepts this name, in lower case, for the kind: `deploy`, `deployment`,
+    /// `deployments.apps`.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let (name, group) = match name.split_once('.') {
             Some((name, group)) => (name, Some(group)),
@@ -246,7 +248,8 @@ impl Kind {
         }
     }
 
-    /// Decodes an object from JSON. Ignores `kind`, `apiVersion` and unknown fields; of duplicate keys the last one applies.
+    /// Decodes an object from JSON. Ignores `kind`, `apiVersion` and unknown fields; of duplicate keys the last one
+    /// applies.
     ///
     /// # Errors
     /// If the text is not JSON, or a value has the wrong type. The message is that of Kubernetes and names the field.

@@ -115,8 +115,8 @@ impl Kinds {
         self.all.iter()
     }
 
-    /// Returns a served kind by plural and group, for example `deployments.apps`. Of several versions it is the stored one;
-    /// any is found as `horizontalpodautoscalers.v1.autoscaling`.
+    /// Returns a served kind by plural and group, for example `deployments.apps`. Of several versions it is the stored
+    /// one; any is found as `horizontalpodautoscalers.v1.autoscaling`.
     pub fn by_resource(&self, resource: &str) -> Option<&Kind> {
         Some(&self.all[*self.by_resource.get(resource)?])
     }
@@ -136,7 +136,8 @@ impl Kinds {
         of_name.find(|kind| belongs(kind) || kind.is_universal())
     }
 
-    /// Returns a stored kind by any name that kubectl accepts: `deploy`, `deployment`, `Deployments`, `deployments.apps`.
+    /// Returns a stored kind by any name that kubectl accepts: `deploy`, `deployment`, `Deployments`,
+    /// `deployments.apps`.
     pub fn by_any_name(&self, name: &str) -> Option<&Kind> {
         let name = name.to_lowercase();
         self.iter().find(|kind| kind.is_called(&name))

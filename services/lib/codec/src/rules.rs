@@ -42,8 +42,8 @@ const ATOMIC: &[&str] = &[
     "k8s.rbac.v1.Subject",
 ];
 
-/// The messages that are a scalar in JSON, and of which each value has one encoding. The others hold JSON, or fields that do not
-/// apply.
+/// The messages that are a scalar in JSON, and of which each value has one encoding. The others hold JSON, or fields
+/// that do not apply.
 const CANONICAL: &[&str] = &[
     "k8s.meta.v1.Duration",
     "k8s.meta.v1.MicroTime",

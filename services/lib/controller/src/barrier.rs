@@ -66,8 +66,8 @@ impl Barrier {
         awaited.for_each(|write| keep(kept, write));
     }
 
-    /// Waits until the caches have reached the writes for the key. Returns `false` if they take too long; the key must not
-    /// be reconciled then, but retried later.
+    /// Waits until the caches have reached the writes for the key. Returns `false` if they take too long; the key must
+    /// not be reconciled then, but retried later.
     pub async fn reached(&self, key: &Key) -> bool {
         let Some(writes) = self.wrote.lock().get(key).cloned() else {
             return true;

@@ -74,8 +74,8 @@ pub fn reference<O: Resource>(owner: &Meta) -> OwnerReference {
 }
 
 impl Client {
-    /// Makes `owner` the controller of a child, which must be the version that was seen. The owner is read first: it may
-    /// have been deleted, or replaced by another object of its name, before its cache shows that.
+    /// Makes `owner` the controller of a child, which must be the version that was seen. The owner is read first: it
+    /// may have been deleted, or replaced by another object of its name, before its cache shows that.
     ///
     /// # Errors
     /// `Conflict` if the child has changed or the owner is gone.

@@ -6,8 +6,8 @@ use setpoint_proto::ApiError;
 
 /// The actions of a reconcile, and when to repeat it without a change.
 ///
-/// The steps do not depend on each other, unless [`CONCURRENCY`](crate::Reconciler::CONCURRENCY) is 1. A plan that needs an
-/// order otherwise holds the first part; the next reconcile does the rest.
+/// The steps do not depend on each other, unless [`CONCURRENCY`](crate::Reconciler::CONCURRENCY) is 1. A plan that
+/// needs an order otherwise holds the first part; the next reconcile does the rest.
 ///
 /// ```
 /// use std::time::Duration;

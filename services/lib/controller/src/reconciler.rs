@@ -18,8 +18,8 @@ pub struct Inputs {
     pub now: Timestamp,
     /// The time of the monotonic clock.
     pub instant: Instant,
-    /// A random number, for names. It is repeated until the key is reconciled without a failure: so a create that failed,
-    /// and was perhaps committed all the same, is tried again under the same name.
+    /// A random number, for names. It is repeated until the key is reconciled without a failure: so a create that
+    /// failed, and was perhaps committed all the same, is tried again under the same name.
     pub seed: u64,
 }
 
@@ -93,8 +93,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// One idempotent write, as data.
     type Action: Debug + Send + Sync;
 
-    /// The maximum number of plans that a reconcile executes, each of a new observation, until one is empty or fails. It also
-    /// ends after a plan whose writes the caches have not reached; their arrival wakes the key.
+    /// The maximum number of plans that a reconcile executes, each of a new observation, until one is empty or fails.
+    /// It also ends after a plan whose writes the caches have not reached; their arrival wakes the key.
     const PASSES: usize = 1;
     /// The maximum number of concurrent steps; 1 keeps their order. More would wait in the gateway.
     const CONCURRENCY: usize = 64;
@@ -104,8 +104,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// Called when a term begins, with synced caches and before the first observation.
     fn begin(&self) {}
 
-    /// Fetch: reads what no informer holds, such as metrics, and keeps it for [`Self::observe`]. Called before the first
-    /// observation of each reconcile, never concurrently for one key.
+    /// Fetch: reads what no informer holds, such as metrics, and keeps it for [`Self::observe`]. Called before the
+    /// first observation of each reconcile, never concurrently for one key.
     fn fetch(&self, _: &Client, _: &Key, _: Timestamp) -> impl Future<Output = ()> + Send {
         ready(())
     }
@@ -168,8 +168,8 @@ pub trait Reconciler: Send + Sync + 'static {
         gateway.update_status_of::<Self::Object>(Self::meta(world), status)
     }
 
-    /// Returns whether the object has reached its target state. Until it has, adds of its key without a cause are attributed to
-    /// the causes of the reconcile.
+    /// Returns whether the object has reached its target state. Until it has, adds of its key without a cause are
+    /// attributed to the causes of the reconcile.
     fn converged(_: &Self::World) -> bool {
         true
     }

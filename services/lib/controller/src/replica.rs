@@ -104,7 +104,8 @@ impl Replica {
         self.informer().reader()
     }
 
-    /// Returns a function of a changed object that also gets the reader of another kind, for the triggers of a controller.
+    /// Returns a function of a changed object that also gets the reader of another kind, for the triggers of a
+    /// controller.
     pub fn with_reader<V: View, T, K, F: Fn(&Reader<V>, &T) -> K>(
         &self,
         keys: F,

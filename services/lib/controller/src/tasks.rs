@@ -28,8 +28,8 @@ impl Default for Tasks {
 }
 
 impl Tasks {
-    /// Runs the future of `start` until it returns, and again after each panic; see [`setpoint_task::supervise`]. `subject`
-    /// distinguishes tasks of the same name.
+    /// Runs the future of `start` until it returns, and again after each panic; see [`setpoint_task::supervise`].
+    /// `subject` distinguishes tasks of the same name.
     pub async fn supervise<T, F: Future<Output = T>>(
         &self,
         task: &'static str,

@@ -16,14 +16,15 @@ pub trait View: Send + Sync + Sized + 'static {
     fn of(object: Self::Object) -> Self;
     /// Returns the metadata.
     fn meta(&self) -> &Meta;
-    /// Returns a value under which [`Reader::tagged`](crate::Reader::tagged) finds the object, such as the node of a Pod.
+    /// Returns a value under which [`Reader::tagged`](crate::Reader::tagged) finds the object, such as the node of a
+    /// Pod.
     fn tag(&self) -> Option<&str> {
         None
     }
 }
 
-/// Returns the namespace of an object without a controller: the tag by which [`Reader::candidates`](crate::Reader::candidates)
-/// finds it.
+/// Returns the namespace of an object without a controller: the tag by which
+/// [`Reader::candidates`](crate::Reader::candidates) finds it.
 pub fn orphan_tag(meta: &Meta) -> Option<&str> {
     meta.owner.is_none().then_some(&meta.key.namespace)
 }

@@ -10,8 +10,8 @@ use crate::events::reference;
 use crate::{Client, Receipt};
 
 impl Client {
-    /// Reserves the version of a volume that was observed for a claim. A volume that is reserved for a claim that is gone would be
-    /// released, and perhaps deleted with its data, so the claim is read first.
+    /// Reserves the version of a volume that was observed for a claim. A volume that is reserved for a claim that is
+    /// gone would be released, and perhaps deleted with its data, so the claim is read first.
     ///
     /// # Errors
     /// `Conflict` if the volume has changed or another claim has the name, `NotFound` if none has.

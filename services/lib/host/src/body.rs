@@ -19,7 +19,8 @@ use tonic::Status;
 
 use crate::protocol::Protocol;
 
-/// The error of a body: an [`ApiError`] over HTTP, a [`Status`] over gRPC, so that handlers can return it to the client.
+/// The error of a body: an [`ApiError`] over HTTP, a [`Status`] over gRPC, so that handlers can return it to the
+/// client.
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Bodies up to this length, such as those of Leases, are rejected only beyond twice the budget.

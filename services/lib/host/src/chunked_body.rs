@@ -11,7 +11,8 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
-/// hyper takes a whole frame as soon as the client's HTTP/2 window is open, and polls for the next when it is open again.
+/// hyper takes a whole frame as soon as the client's HTTP/2 window is open, and polls for the next when it is open
+/// again.
 const MAX_CHUNK: usize = 32 << 10;
 
 /// A body whose frames are split into chunks of at most 32 KiB. Notifies `stalled` if the next chunk of a frame has not

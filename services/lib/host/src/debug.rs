@@ -8,7 +8,8 @@ use axum::{Extension, Router};
 use crate::serve::Peer;
 use setpoint_telemetry::LogFilter;
 
-/// `GET /debug/flags/log` returns the log filter, `PUT` sets it: `curl -X PUT -d debug …`. Only loopback clients may call it.
+/// `GET /debug/flags/log` returns the log filter, `PUT` sets it: `curl -X PUT -d debug …`. Only loopback clients may
+/// call it.
 pub fn router(log: LogFilter) -> Router {
     Router::new()
         .route("/debug/flags/log", get(show).put(set))

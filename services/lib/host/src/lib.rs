@@ -59,9 +59,9 @@ mod shutdown;
 mod stall_timeout;
 pub mod unverified_tls;
 
-/// Requests, watch events and spans are small allocations that one thread makes and another one frees. glibc's allocator
-/// is slow at that: it took a fifth of a busy gateway's CPU time. Huge pages are off: they double the memory of an idle
-/// process.
+/// Requests, watch events and spans are small allocations that one thread makes and another one frees. glibc's
+/// allocator is slow at that: it took a fifth of a busy gateway's CPU time. Huge pages are off: they double the memory
+/// of an idle process.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

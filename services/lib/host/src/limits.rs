@@ -7,7 +7,8 @@ use crate::origin::Hosts;
 /// Limits on connections and requests. What exceeds them is closed or rejected.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The time after which a client that reads nothing is disconnected, whether from its connection or from one response.
+    /// The time after which a client that reads nothing is disconnected, whether from its connection or from one
+    /// response.
     pub stall: Duration,
     /// The time in which the head of a connection's first request must arrive.
     pub header: Duration,
@@ -17,11 +18,11 @@ pub struct Limits {
     pub body: Duration,
     /// The time in which a request must be answered. A stream must have started by then.
     pub request: Duration,
-    /// The maximum number of open connections, upgraded ones included; at most three eighths of the file descriptors that the process
-    /// may open, since an upgraded one may have another for what it leads to.
+    /// The maximum number of open connections, upgraded ones included; at most three eighths of the file descriptors
+    /// that the process may open, since an upgraded one may have another for what it leads to.
     pub connections: usize,
-    /// The number of bytes of request bodies in memory beyond which bodies above 64 KiB are rejected. Smaller bodies are
-    /// rejected beyond twice of it.
+    /// The number of bytes of request bodies in memory beyond which bodies above 64 KiB are rejected. Smaller bodies
+    /// are rejected beyond twice of it.
     pub body_bytes: usize,
     /// The accepted names in the `Host` header.
     pub hosts: Hosts,

@@ -1,14 +1,14 @@
 //! Protection against cross-site requests of web pages and against DNS rebinding.
 //!
 //! A web page can send requests to any address that its browser reaches. It cannot forge the headers `Origin` and
-//! `Sec-Fetch-Site`, which identify it. A page whose own name resolves to this machine (DNS rebinding) passes as the same
-//! site; its name is in `Host`.
+//! `Sec-Fetch-Site`, which identify it. A page whose own name resolves to this machine (DNS rebinding) passes as the
+//! same site; its name is in `Host`.
 //!
-//! Programs need no `Origin`, but Go's package `x/net/websocket` demands one of its users, and those of Kubernetes' API, its
-//! end-to-end tests among them, name `http://localhost`. A handshake of WebSocket with it is accepted, unless it is that of
-//! a browser: a page of the machine's own port 80 would name it, too. Every browser sends `User-Agent: Mozilla/…`, newer ones
-//! `Sec-Fetch-…` as well, and a page can neither remove nor change a header of this handshake. No other origin is accepted
-//! that way, so pages of other local ports and of rebound names stay foreign.
+//! Programs need no `Origin`, but Go's package `x/net/websocket` demands one of its users, and those of Kubernetes'
+//! API, its end-to-end tests among them, name `http://localhost`. A handshake of WebSocket with it is accepted, unless
+//! it is that of a browser: a page of the machine's own port 80 would name it, too. Every browser sends
+//! `User-Agent: Mozilla/…`, newer ones `Sec-Fetch-…` as well, and a page can neither remove nor change a header of this
+//! handshake. No other origin is accepted that way, so pages of other local ports and of rebound names stay foreign.
 
 use std::net::IpAddr;
 

@@ -22,8 +22,8 @@ pub fn router(health: Health) -> Router {
         .with_state(health)
 }
 
-/// Always succeeds: a process that answers is alive, and must not be restarted only because it is not ready. Checks that
-/// fail are listed as excluded.
+/// Always succeeds: a process that answers is alive, and must not be restarted only because it is not ready. Checks
+/// that fail are listed as excluded.
 async fn livez(State(health): State<Health>, RawQuery(query): RawQuery) -> Response {
     let query = Query::parse(query.as_deref());
     let report = report(&health).without(&query.excluded);

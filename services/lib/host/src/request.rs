@@ -19,7 +19,8 @@ use crate::chunked_body::ChunkedBody;
 use crate::limits::Limits;
 use crate::protocol::Protocol;
 
-/// Calls with client streaming, which have no deadline for the call, and whose bodies are bounded by nothing but how fast they are read.
+/// Calls with client streaming, which have no deadline for the call, and whose bodies are bounded by nothing but how
+/// fast they are read.
 const CLIENT_STREAMS: [&str; 5] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -49,8 +50,8 @@ impl RequestHandler {
         }
     }
 
-    /// Handles a request. The response is 403 if a page of another site sent it, 500 if the handler panics, and 504 if it
-    /// takes too long. `open` is dropped at the end of the response.
+    /// Handles a request. The response is 403 if a page of another site sent it, 500 if the handler panics, and 504 if
+    /// it takes too long. `open` is dropped at the end of the response.
     pub async fn handle(
         self,
         request: Request<Incoming>,

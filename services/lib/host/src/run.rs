@@ -27,10 +27,12 @@ const USAGE: u8 = 64;
 /// Settings are merged from these layers, in increasing precedence: defaults, `deploy/config/<service>.toml` (or
 /// `--config FILE`), environment variables (`SETPOINT__ELECTION__LEASE_DURATION`), flags (`--election-lease-duration`).
 ///
-/// The exit code is 0 after an orderly stop, 64 for invalid settings and 1 for failure. On SIGTERM or SIGINT the shutdown
-/// token is cancelled and `start` has the time of the `drain` setting to return; a second signal ends the process at once.
+/// The exit code is 0 after an orderly stop, 64 for invalid settings and 1 for failure. On SIGTERM or SIGINT the
+/// shutdown token is cancelled and `start` has the time of the `drain` setting to return; a second signal ends the
+/// process at once.
 ///
-/// `<service> health` instead queries the readiness of the process that runs with the same settings, and exits with 0 or
+/// `<service> health` instead queries the readiness of the process that runs with the same settings, and exits with 0
+/// or
 /// 1. It is the health check of images that contain only the binary.
 pub async fn run<S, F, Fut>(service: &'static str, start: F) -> ExitCode
 where

@@ -24,8 +24,8 @@ pub fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Reads the secret in a file. If there is no file, makes one with a random secret: the first of several processes does.
-/// Only its user may read it; a file of root also root's group.
+/// Reads the secret in a file. If there is no file, makes one with a random secret: the first of several processes
+/// does. Only its user may read it; a file of root also root's group.
 ///
 /// # Errors
 /// If the file can neither be read nor made.

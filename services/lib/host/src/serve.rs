@@ -35,8 +35,8 @@ const MAX_STREAMS: u32 = 16_384;
 /// A dead peer is detected after interval + timeout, which is less than the lease duration.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time for which nothing may come on a connection, the interval of the probes that follow, and their number. Upgraded
-/// connections have no other sign that their client has vanished.
+/// The time for which nothing may come on a connection, the interval of the probes that follow, and their number.
+/// Upgraded connections have no other sign that their client has vanished.
 const PROBE_IDLE: Duration = Duration::from_secs(30);
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 const PROBES: u32 = 3;
@@ -179,7 +179,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection has been idle for too long, or has been idle for longest while another one needs its slot.
+    /// Waits until the connection has been idle for too long, or has been idle for longest while another one needs its
+    /// slot.
     async fn idle(&self) {
         let mut requests = self.requests.follow();
         let mut limit = self.limits.header;

@@ -23,8 +23,8 @@ pub(crate) fn count_cut(reason: &str) {
     CUT_CONNECTIONS.with_label_values(&[reason]).inc();
 }
 
-/// A stream whose writes fail once nothing could be written for `limit`. It keeps the slot of its connection until it is closed,
-/// also after an upgrade.
+/// A stream whose writes fail once nothing could be written for `limit`. It keeps the slot of its connection until it
+/// is closed, also after an upgrade.
 pub(crate) struct StallTimeout {
     stream: TcpStream,
     _slot: OwnedSemaphorePermit,

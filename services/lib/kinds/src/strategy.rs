@@ -50,23 +50,30 @@ strategy! {
     fn fill_defaults(new: &mut dyn Object) => typed_mut::<T>(new).fill_defaults();
     fn prepare_create(new: &mut dyn Object) => typed_mut::<T>(new).prepare_create();
     fn prepare_update(new: &mut dyn Object, old: &dyn Object) => typed_mut::<T>(new).prepare_update(typed(old));
-    fn prepare_status_update(new: &mut dyn Object, old: &dyn Object) => typed_mut::<T>(new).prepare_status_update(typed(old));
-    fn prepare_part_update(new: &mut dyn Object, old: &dyn Object, part: Subresource) => typed_mut::<T>(new).prepare_part_update(typed(old), part);
-    fn validate_part_update(new: &dyn Object, old: &dyn Object, part: Subresource, errors: &mut FieldErrors) => typed::<T>(new).validate_part_update(typed(old), part, errors);
+    fn prepare_status_update(new: &mut dyn Object, old: &dyn Object) =>
+        typed_mut::<T>(new).prepare_status_update(typed(old));
+    fn prepare_part_update(new: &mut dyn Object, old: &dyn Object, part: Subresource) =>
+        typed_mut::<T>(new).prepare_part_update(typed(old), part);
+    fn validate_part_update(new: &dyn Object, old: &dyn Object, part: Subresource, errors: &mut FieldErrors) =>
+        typed::<T>(new).validate_part_update(typed(old), part, errors);
     fn intent_changed(new: &dyn Object, old: &dyn Object) -> bool => typed::<T>(new).intent_changed(typed(old));
     fn is_met(object: &dyn Object) -> Option<bool> => typed::<T>(object).is_met();
     fn check_name(name: &str) -> Vec<String> => T::check_name(name);
     fn validate(new: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate(errors);
     fn validate_create(new: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_create(errors);
-    fn validate_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_update(typed(old), errors);
-    fn validate_status_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) => typed::<T>(new).validate_status_update(typed(old), errors);
+    fn validate_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) =>
+        typed::<T>(new).validate_update(typed(old), errors);
+    fn validate_status_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) =>
+        typed::<T>(new).validate_status_update(typed(old), errors);
     fn set_requester(new: &mut dyn Object, user: &Identity) => typed_mut::<T>(new).set_requester(user);
     fn warnings(new: &dyn Object, old: Option<&dyn Object>) -> Vec<String> => typed::<T>(new).warnings(old.map(typed));
     fn scale(object: &dyn Object) -> Option<Replicas> => typed::<T>(object).scale();
     fn set_replicas(object: &mut dyn Object, replicas: i32) => typed_mut::<T>(object).set_replicas(replicas);
-    fn bind(object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String> => typed_mut::<T>(object).bind(node, now);
+    fn bind(object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String> =>
+        typed_mut::<T>(object).bind(node, now);
     fn check_delete(name: &str) -> Result<(), &'static str> => T::check_delete(name);
-    fn begin_deletion(object: &mut dyn Object, requested: Option<i64>) -> i64 => typed_mut::<T>(object).begin_deletion(requested);
+    fn begin_deletion(object: &mut dyn Object, requested: Option<i64>) -> i64 =>
+        typed_mut::<T>(object).begin_deletion(requested);
     fn holds_deletion(object: &dyn Object) -> bool => typed::<T>(object).holds_deletion();
     fn waits(object: &dyn Object, records: &Records<'_>) -> Vec<Wait> => typed::<T>(object).waits(records);
     fn cell(object: &dyn Object, column: &str, now: Timestamp) -> Option<Value> => typed::<T>(object).cell(column, now);

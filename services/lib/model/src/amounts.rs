@@ -36,8 +36,8 @@ pub fn add(amounts: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Returns the sum over the containers of a Pod of one of their lists: that of the containers and sidecars, or if greater,
-/// that of an init container and the sidecars started before it.
+/// Returns the sum over the containers of a Pod of one of their lists: that of the containers and sidecars, or if
+/// greater, that of an init container and the sidecars started before it.
 pub fn of_containers(
     spec: &PodSpec,
     list: impl Fn(&ResourceRequirements) -> &Quantities,

@@ -47,8 +47,9 @@ macro_rules! conditions {
     )*};
 }
 conditions! {
-    ApiServiceCondition CustomResourceDefinitionCondition DeploymentCondition JobCondition ReplicaSetCondition PodCondition
-    ReplicationControllerCondition NodeCondition NamespaceCondition HorizontalPodAutoscalerCondition meta::Condition
+    ApiServiceCondition CustomResourceDefinitionCondition DeploymentCondition HorizontalPodAutoscalerCondition
+    JobCondition NamespaceCondition NodeCondition PodCondition ReplicaSetCondition ReplicationControllerCondition
+    meta::Condition
 }
 
 /// Returns the condition of a type.

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-/// Returns the reasons for which no Service may forward to an address, which is written as `text` (upstream: `ValidateEndpointIP`).
+/// Returns the reasons for which no Service may forward to an address, which is written as `text` (upstream:
+/// `ValidateEndpointIP`).
 pub fn endpoint_problems(text: &str, address: IpAddr) -> Vec<String> {
     let address = address.to_canonical();
     let (local, multicast) = match address {

@@ -28,7 +28,8 @@ pub fn suffix(seed: u64) -> String {
         .collect()
 }
 
-/// Returns prefix and suffix joined. The prefix, which includes the hyphen, is truncated so that the name is a DNS label.
+/// Returns prefix and suffix joined. The prefix, which includes the hyphen, is truncated so that the name is a DNS
+/// label.
 pub fn child(prefix: &str, suffix: &str) -> String {
     let room = LABEL_MAX.saturating_sub(suffix.len());
     let ends = prefix
@@ -48,7 +49,8 @@ pub fn validate_dns_label(name: &str) -> Vec<String> {
     problems(name, LABEL_MAX, is_label(name), rule)
 }
 
-/// Returns the problems of a name that must be a DNS label that begins with a letter (RFC 1035), as versions and kinds must.
+/// Returns the problems of a name that must be a DNS label that begins with a letter (RFC 1035), as versions and kinds
+/// must.
 pub fn validate_dns1035_label(name: &str) -> Vec<String> {
     let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
     problems(name, LABEL_MAX, starts && is_label(name), LABEL_1035)
@@ -64,7 +66,8 @@ fn subdomain_problems(unit: &str, name: &str) -> Vec<String> {
     problems_in(unit, name, SUBDOMAIN_MAX, valid, SUBDOMAIN)
 }
 
-/// As [`validate_dns_subdomain`], but labels may start with an underscore and have underscores where they may have hyphens.
+/// As [`validate_dns_subdomain`], but labels may start with an underscore and have underscores where they may have
+/// hyphens.
 pub fn validate_dns_subdomain_with_underscores(name: &str) -> Vec<String> {
     let valid = name.split('.').all(is_underscored_label);
     problems(name, SUBDOMAIN_MAX, valid, SUBDOMAIN_UNDERSCORES)

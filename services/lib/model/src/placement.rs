@@ -9,8 +9,8 @@ use setpoint_proto::core::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec, T
 /// The field of a node with its name, for `matchFields`.
 pub const NAME_FIELD: &str = "metadata.name";
 
-/// Returns whether a node has the labels of the selector and matches one of the terms of required affinity. `None` matches
-/// every node, an empty list none.
+/// Returns whether a node has the labels of the selector and matches one of the terms of required affinity. `None`
+/// matches every node, an empty list none.
 pub fn is_wanted(
     selector: &BTreeMap<String, String>,
     terms: Option<&[NodeSelectorTerm]>,
@@ -22,8 +22,8 @@ pub fn is_wanted(
         && terms.is_none_or(|terms| terms.iter().any(|term| matches(term, node, labels)))
 }
 
-/// Returns the only nodes that terms of required affinity can match, as each of them names some in `matchFields`; `None` if a
-/// term names none.
+/// Returns the only nodes that terms of required affinity can match, as each of them names some in `matchFields`;
+/// `None` if a term names none.
 pub fn named_nodes(terms: &[NodeSelectorTerm]) -> Option<BTreeSet<&str>> {
     let names: Option<Vec<_>> = terms.iter().map(names).collect();
     let names = names.filter(|names| !names.is_empty())?;
@@ -46,8 +46,8 @@ pub fn required_terms(spec: &PodSpec) -> Option<&[NodeSelectorTerm]> {
     Some(&required.node_selector_terms)
 }
 
-/// Returns the node that a Pod is meant for: the one that it is bound to, or the only one that its affinity names, as that
-/// of a DaemonSet's Pod does.
+/// Returns the node that a Pod is meant for: the one that it is bound to, or the only one that its affinity names, as
+/// that of a DaemonSet's Pod does.
 pub fn target_node(spec: &PodSpec) -> Option<&str> {
     if !spec.node_name.is_empty() {
         return Some(&spec.node_name);

@@ -12,7 +12,8 @@ use crate::condition;
 /// The type of the condition of a Pod that is about to be deleted because of a disruption (KEP-3329).
 pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
 
-/// Sets the condition of a Pod that is about to be deleted because of a disruption. Returns whether the Pod did not have it.
+/// Sets the condition of a Pod that is about to be deleted because of a disruption. Returns whether the Pod did not
+/// have it.
 pub fn mark_disrupted(pod: &mut Pod, reason: &str, message: &str, now: Timestamp) -> bool {
     let target = PodCondition {
         r#type: DISRUPTION_TARGET.to_owned(),
@@ -54,7 +55,8 @@ pub fn ready_since(pod: &Pod) -> Option<Timestamp> {
         })
 }
 
-/// Returns the time until a Pod that is ready since `ready_since` is available: zero if it is, `None` if it is not ready.
+/// Returns the time until a Pod that is ready since `ready_since` is available: zero if it is, `None` if it is not
+/// ready.
 pub fn available_in(
     ready_since: Option<Timestamp>,
     min_ready_seconds: i32,

@@ -7,8 +7,8 @@ use setpoint_proto::meta::Quantity;
 
 use crate::quantity::Amount;
 
-/// Returns the class: `Guaranteed` if the limits of CPU and memory of every container equal its requests, `BestEffort` if
-/// no container has any, otherwise `Burstable`. Of a Pod with resources of its own only these count.
+/// Returns the class: `Guaranteed` if the limits of CPU and memory of every container equal its requests, `BestEffort`
+/// if no container has any, otherwise `Burstable`. Of a Pod with resources of its own only these count.
 pub fn qos_class(spec: &PodSpec) -> &'static str {
     let resources: Vec<_> = match &spec.resources {
         Some(own) => vec![own],

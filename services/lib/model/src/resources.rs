@@ -68,8 +68,8 @@ impl Resources {
         total
     }
 
-    /// Returns the CPU and memory of a Pod for the scoring of nodes: as [`Resources::held_by`], but with assumed amounts
-    /// for containers that request none.
+    /// Returns the CPU and memory of a Pod for the scoring of nodes: as [`Resources::held_by`], but with assumed
+    /// amounts for containers that request none.
     pub fn assumed_of_pod(pod: &Pod) -> Self {
         let assumed = held(pod, |requests| {
             let mut resources = Self::of_list(requests);
@@ -452,7 +452,11 @@ mod tests {
     proptest! {
         /// Checks F13.
         #[test]
-        fn arithmetic_on_any_amounts_does_not_overflow(a in any_resources(), b in any_resources(), c in any_resources()) {
+        fn arithmetic_on_any_amounts_does_not_overflow(
+            a in any_resources(),
+            b in any_resources(),
+            c in any_resources(),
+        ) {
             let mut sum = a.clone();
             sum.add(&b);
             prop_assert_eq!(sum.millicpu, a.millicpu.saturating_add(b.millicpu));

@@ -5,8 +5,8 @@ pub const MINOR: &str = "36";
 /// The major and the minor version.
 pub const KUBERNETES: &str = "1.36";
 
-/// Returns the version of a component, as `gitVersion` and `kubeletVersion` have it. Clients compare the numbers with their own,
-/// so the version of Setpoint is build metadata.
+/// Returns the version of a component, as `gitVersion` and `kubeletVersion` have it. Clients compare the numbers with
+/// their own, so the version of Setpoint is build metadata.
 pub fn git_version(own: &str) -> String {
     format!("v{KUBERNETES}.0+setpoint-{own}")
 }

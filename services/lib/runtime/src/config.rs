@@ -114,8 +114,8 @@ pub struct ContainerConfig {
 }
 
 impl ContainerConfig {
-    /// Returns the configuration without what may contain secrets: the environment, and the command line, in which variables
-    /// are expanded.
+    /// Returns the configuration without what may contain secrets: the environment, and the command line, in which
+    /// variables are expanded.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         Self {

@@ -12,8 +12,8 @@ const MAX_PROCESSES: usize = 10_000;
 /// The time in which all of them have to stop. One that waits for a device does so later.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Kills a process and all of its descendants that are `concerned`. Each is stopped before its children are listed, since the
-/// children that it starts after that would be left. Blocks until they have stopped.
+/// Kills a process and all of its descendants that are `concerned`. Each is stopped before its children are listed,
+/// since the children that it starts after that would be left. Blocks until they have stopped.
 pub fn kill_tree(root: Pid, concerned: impl Fn(Pid) -> bool) {
     let end = Instant::now() + STOP_TIMEOUT;
     let mut tree = vec![root];

@@ -1,7 +1,7 @@
 //! Paths of the machine that Pods mount.
 //!
-//! A Pod that writes to a path may replace any part of what is below it by a link. So a path is resolved by the kernel beneath
-//! the directory that the settings allow, and what it has opened is mounted by its descriptor.
+//! A Pod that writes to a path may replace any part of what is below it by a link. So a path is resolved by the kernel
+//! beneath the directory that the settings allow, and what it has opened is mounted by its descriptor.
 
 use std::fs::DirBuilder;
 use std::io;

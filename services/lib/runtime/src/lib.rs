@@ -56,9 +56,9 @@ pub type Wake = Arc<dyn Fn(&Key) + Send + Sync>;
 
 /// A container runtime with one sandbox per Pod.
 ///
-/// A value is a handle of the runtime, which is cheap to clone. Every call is idempotent. [`Runtime::sandboxes`] returns the
-/// current state from memory, without I/O. State changes that were not requested call the [`Wake`] that the runtime was
-/// created with.
+/// A value is a handle of the runtime, which is cheap to clone. Every call is idempotent. [`Runtime::sandboxes`]
+/// returns the current state from memory, without I/O. State changes that were not requested call the [`Wake`] that the
+/// runtime was created with.
 pub trait Runtime: Clone + Send + Sync + 'static {
     /// The scheme of its container ids, for example `process`.
     const NAME: &'static str;
@@ -75,13 +75,14 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         std::future::ready(Vec::new())
     }
 
-    /// Removes images that it has pulled, that no container uses, and whose pull was at least `min_age` ago, until `bytes`
-    /// are freed. Returns the number of bytes freed.
+    /// Removes images that it has pulled, that no container uses, and whose pull was at least `min_age` ago, until
+    /// `bytes` are freed. Returns the number of bytes freed.
     fn remove_images(&self, _bytes: u64, _min_age: Duration) -> impl Future<Output = u64> + Send {
         std::future::ready(0)
     }
 
-    /// Returns what containers and volumes of the Pods with these uids hold of the node's disks, of those that can be read.
+    /// Returns what containers and volumes of the Pods with these uids hold of the node's disks, of those that can be
+    /// read.
     fn disk_usage(&self, _pods: HashSet<String>) -> impl Future<Output = DiskUsage> + Send {
         std::future::ready(DiskUsage::default())
     }
@@ -140,8 +141,8 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         resources: &ResourceRequirements,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Gives a running Pod other resources as a whole, and its containers without limits of their own the limits that follow.
-    /// Returns whether the containers together are bounded by them.
+    /// Gives a running Pod other resources as a whole, and its containers without limits of their own the limits that
+    /// follow. Returns whether the containers together are bounded by them.
     ///
     /// # Errors
     /// If the Pod does not run, or uses more.

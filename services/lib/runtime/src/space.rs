@@ -70,8 +70,8 @@ impl Space {
         }
     }
 
-    /// Measures a directory and all that is in it: each file once, however many names it has. Links are not followed, and
-    /// other file systems that are mounted in it do not count. Files that vanish or cannot be read are left out.
+    /// Measures a directory and all that is in it: each file once, however many names it has. Links are not followed,
+    /// and other file systems that are mounted in it do not count. Files that vanish or cannot be read are left out.
     ///
     /// # Errors
     /// If the directory cannot be opened.

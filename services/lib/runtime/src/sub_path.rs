@@ -1,7 +1,8 @@
 //! Parts of volumes: opens them without leaving the volume, and binds them to places that no Pod can replace.
 //!
-//! A container may replace any part of the path by a link, at any time. The kernel itself keeps the resolution below the
-//! volume (`openat2` with `RESOLVE_BENEATH`), and what it has opened is mounted by its descriptor, never by its path.
+//! A container may replace any part of the path by a link, at any time. The kernel itself keeps the resolution below
+//! the volume (`openat2` with `RESOLVE_BENEATH`), and what it has opened is mounted by its descriptor, never by its
+//! path.
 
 use std::fs;
 use std::io;
@@ -103,8 +104,8 @@ fn create(parent: &OwnedFd, name: &Path, mode: Mode) -> Result<(), Errno> {
         // Another container of the Pod may have been faster.
         Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(error),
-        // The umask of this process does not apply to volumes. Opened again, because the directory may have been replaced
-        // by a link meanwhile.
+        // The umask of this process does not apply to volumes. Opened again, because the directory may have been
+        // replaced by a link meanwhile.
         Ok(()) => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             fchmod(openat(parent, name, flags, Mode::empty())?, mode)

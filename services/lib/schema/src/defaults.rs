@@ -6,8 +6,8 @@ use setpoint_cel::Node;
 use crate::path::Path;
 use crate::violation::Violation;
 
-/// The JSON values that defaults may add to one object. A default in the items of a list is added once for each item, so that a small request
-/// could become a huge object.
+/// The JSON values that defaults may add to one object. A default in the items of a list is added once for each item,
+/// so that a small request could become a huge object.
 const MAX_ADDED: usize = 1_000_000;
 
 /// Drops nulls of fields that are neither nullable nor have a default, then sets defaults.

@@ -1,6 +1,7 @@
 //! Structural schemas of custom resources: pruning, defaults and validation of objects, in upstream's words.
 //!
-//! A [`Schema`] is compiled from the JSON of an `openAPIV3Schema`. An object that is written passes through it in this order:
+//! A [`Schema`] is compiled from the JSON of an `openAPIV3Schema`. An object that is written passes through it in this
+//! order:
 //!
 //! 1. [`Schema::prune`] removes unknown fields;
 //! 2. [`Schema::fill_defaults`] completes the object;
@@ -8,7 +9,8 @@
 //!
 //! [`validate_definition`] checks the schema itself when its definition is written.
 //!
-//! The size of schemas is bounded (depth, number of schemas, patterns, values of an `enum`), so that the work for one object is, too.
+//! The size of schemas is bounded (depth, number of schemas, patterns, values of an `enum`), so that the work for one
+//! object is, too.
 
 mod defaults;
 mod definition;

@@ -8,7 +8,8 @@ use crate::embedded::is_metadata_field;
 /// Fields that every object with a type has, whatever its schema says.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes unknown fields of `value` and returns their paths, sorted. `is_resource`: the value has the fields of every object.
+/// Removes unknown fields of `value` and returns their paths, sorted. `is_resource`: the value has the fields of every
+/// object.
 pub(crate) fn prune(value: &mut Value, node: &Node, is_resource: bool) -> Vec<String> {
     let mut pruner = Pruner::default();
     let is_resource = is_resource || node.embedded_resource;
@@ -84,7 +85,8 @@ impl Pruner {
         });
     }
 
-    /// Where fields are preserved, they are preserved in the items of lists, too, though not in the values of known fields.
+    /// Where fields are preserved, they are preserved in the items of lists, too, though not in the values of known
+    /// fields.
     fn list(&mut self, items: &mut [Value], node: Option<&Node>, preserves: bool) {
         let node = node.and_then(|node| node.items.as_deref());
         for (index, item) in items.iter_mut().enumerate() {

@@ -1,5 +1,5 @@
-//! The values of an update beside the values that they replace. Errors of a part that an update does not change are suppressed, so that objects
-//! can be changed that became invalid by a new schema.
+//! The values of an update beside the values that they replace. Errors of a part that an update does not change are
+//! suppressed, so that objects can be changed that became invalid by a new schema.
 
 use std::collections::HashMap;
 
@@ -64,7 +64,8 @@ impl<'a> Correlated<'a> {
     }
 
     fn has_same_items(&self, new: &[Value]) -> bool {
-        // Items whose keys are repeated correlate with the first of them, so that the lists are compared as they are, too.
+        // Items whose keys are repeated correlate with the first of them, so that the lists are compared as they are,
+        // too.
         if self.new == self.old {
             return true;
         }

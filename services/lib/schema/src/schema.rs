@@ -27,7 +27,8 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// Returns what cannot be read or is too large. Whether a schema is structural is a question for the definition, not asked here.
+    /// Returns what cannot be read or is too large. Whether a schema is structural is a question for the definition,
+    /// not asked here.
     pub fn compile(json: &Value) -> Result<Self, Vec<Violation>> {
         parse::parse(json, &Path::ROOT).map(|mut root| {
             root.inherit(false);
@@ -46,8 +47,8 @@ impl Schema {
         self.0.rules.get_or_init(compile).as_ref()
     }
 
-    /// Removes fields that the schema does not know, and returns their paths, sorted. `apiVersion`, `kind` and `metadata` of the object stay as
-    /// they are; the metadata of embedded objects keeps its known fields.
+    /// Removes fields that the schema does not know, and returns their paths, sorted. `apiVersion`, `kind` and
+    /// `metadata` of the object stay as they are; the metadata of embedded objects keeps its known fields.
     pub fn prune(&self, object: &mut Value) -> Vec<String> {
         prune::prune(object, self.root(), true)
     }

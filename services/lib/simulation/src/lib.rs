@@ -1,11 +1,12 @@
-//! The simulated API server of all controllers: the gateway over a store in memory, in one thread and in paused time, and
-//! the processes that use it.
+//! The simulated API server of all controllers: the gateway over a store in memory, in one thread and in paused time,
+//! and the processes that use it.
 //!
 //! ```text
 //! process ─▶ wire ─▶ endpoint: faults of the process, turns of writes ─▶ gateway ─▶ store in memory ─▶ log
 //! ```
-//! Defaults, admission, validation, fences and watches are those of the gateway itself. Added is what tests want to move:
-//! watches that lag or break, answers that are lost, processes that are frozen or crash between two writes, and time.
+//! Defaults, admission, validation, fences and watches are those of the gateway itself. Added is what tests want to
+//! move: watches that lag or break, answers that are lost, processes that are frozen or crash between two writes, and
+//! time.
 //!
 //! * Writes take turns: once nothing else can run, the first one in the order of processes and objects is carried out,
 //!   which takes a millisecond. So the order of writes does not depend on how tasks are scheduled.

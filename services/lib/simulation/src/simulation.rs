@@ -75,8 +75,8 @@ impl Simulation {
         })
     }
 
-    /// Breaks the watches of a process. They resume after the last event unless they have `expired`: then the objects are
-    /// listed anew. Returns whether the process exists.
+    /// Breaks the watches of a process. They resume after the last event unless they have `expired`: then the objects
+    /// are listed anew. Returns whether the process exists.
     pub async fn break_watches(&mut self, process: &str, expired: bool) -> bool {
         let now = self.store.revision().await.unwrap();
         self.set_faults(process, |faults| {

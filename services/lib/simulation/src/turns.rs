@@ -66,8 +66,8 @@ impl Turns {
         receive.await.ok().map(Turn)
     }
 
-    /// Waits up to `patience` for a write, lets everything else run, and carries the first one out. Returns whether there
-    /// was one.
+    /// Waits up to `patience` for a write, lets everything else run, and carries the first one out. Returns whether
+    /// there was one.
     pub(crate) async fn next(&self, patience: Duration) -> bool {
         let arrival = async {
             while self.0.waiting.lock().writes.is_empty() {

@@ -9,8 +9,8 @@ use setpoint_model::{Fence, Key};
 /// The prefix of the keys of all objects.
 pub const ROOT: &str = "/registry/";
 
-/// The key to which the transaction of a deletion writes its cause, for watchers, and its identity. Each deletion overwrites it;
-/// the history has those before. Gateways of other versions read it, too, so its name is kept.
+/// The key to which the transaction of a deletion writes its cause, for watchers, and its identity. Each deletion
+/// overwrites it; the history has those before. Gateways of other versions read it, too, so its name is kept.
 pub const TOMBSTONE: &str = "/setpoint/farewell";
 
 /// The key that is written with each allocation of Service addresses or ports, so that concurrent allocations
@@ -25,9 +25,9 @@ pub const PAST_TERM: &str = "/setpoint/past-term";
 
 /// Returns the key of the current term of a lease. It exists as long as the Lease does.
 ///
-/// 2026-11: we chose a key outside of `/registry/` over the Lease's own, because a renewal must not conflict with the writes
-/// that its term fences, and Kubernetes' tools should find nothing there that they do not know. Wrong if a backup takes
-/// `/registry/` alone: the terms would begin anew.
+/// 2026-11: we chose a key outside of `/registry/` over the Lease's own, because a renewal must not conflict with the
+/// writes that its term fences, and Kubernetes' tools should find nothing there that they do not know. Wrong if a
+/// backup takes `/registry/` alone: the terms would begin anew.
 pub fn term(lease: &Key) -> String {
     format!("/setpoint/terms/{}/{}", lease.namespace, lease.name)
 }

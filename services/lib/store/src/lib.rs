@@ -75,7 +75,8 @@ pub trait Store: Send + Sync + 'static {
     /// The stream ends with an error, never without one. To continue, call `watch` with the last revision received.
     fn watch(&self, after: Revision) -> BoxStream<'static, Result<Batch, Error>>;
 
-    /// Returns a stream of every change of one key after `after`, in order. It ends as that of [`watch`](Self::watch) does.
+    /// Returns a stream of every change of one key after `after`, in order. It ends as that of [`watch`](Self::watch)
+    /// does.
     fn watch_key(&self, key: &str, after: Revision)
     -> BoxStream<'static, Result<KeyChange, Error>>;
 }

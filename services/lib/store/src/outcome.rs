@@ -1,12 +1,12 @@
 //! Writes whose answer was lost. Their outcome is read from the history of their key.
 //!
-//! A write is compared with a revision of its key, so only the first change of the key after that revision can be this write:
-//! it has the identity of this write, or it is another's, and this write was or will be refused. A create is compared with the
-//! absence of the key, which may recur, so each change since it was sent can be the create. Contents are not compared: another
-//! write may have changed the object since, or have written the same.
+//! A write is compared with a revision of its key, so only the first change of the key after that revision can be this
+//! write: it has the identity of this write, or it is another's, and this write was or will be refused. A create is
+//! compared with the absence of the key, which may recur, so each change since it was sent can be the create. Contents
+//! are not compared: another write may have changed the object since, or have written the same.
 //!
-//! The outcome stays unknown if the key has not changed, since the write may still be on its way, and if the history has been
-//! compacted.
+//! The outcome stays unknown if the key has not changed, since the write may still be on its way, and if the history
+//! has been compacted.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The time to wait for a change of the key. etcd sends the history of a key within a tenth of a second.
 const HISTORY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Returns the outcome of a write that may have been committed. `sent_after` is a revision that the store had reached before the
-/// write was sent.
+/// Returns the outcome of a write that may have been committed. `sent_after` is a revision that the store had reached
+/// before the write was sent.
 ///
 /// # Errors
 /// `Conflict` if the key was not as expected, `Unknown` if the history does not decide that.
@@ -75,8 +75,8 @@ async fn decide(store: &dyn Store, write: &Write, sent_after: Revision) -> Resul
     }
 }
 
-/// Returns the revision of the change that this write has made; `None` if the changes, of which `last` was the last one, show that
-/// it has made none.
+/// Returns the revision of the change that this write has made; `None` if the changes, of which `last` was the last
+/// one, show that it has made none.
 async fn find(
     store: &dyn Store,
     write: &Write,

@@ -25,8 +25,8 @@ const PANIC_ONCE: &str = "SETPOINT_PANIC_ONCE";
 /// three panics in a row. Most callers report it as readiness. Each panic is logged and counted in
 /// `setpoint_panics_total{task}`.
 ///
-/// In debug builds, the first run of each task panics if the environment variable `SETPOINT_PANIC_ONCE` is set, so that a
-/// test of a cluster covers the restart of every task.
+/// In debug builds, the first run of each task panics if the environment variable `SETPOINT_PANIC_ONCE` is set, so that
+/// a test of a cluster covers the restart of every task.
 ///
 /// Dropping the returned future drops the task.
 pub async fn supervise<T, F>(

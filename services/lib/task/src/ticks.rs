@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Returns the first multiple of `period` since a time that all tasks of the process share, at or after `at`. Many tasks that wake at
-/// once wake the process, and those that it talks to, as often as one.
+/// Returns the first multiple of `period` since a time that all tasks of the process share, at or after `at`. Many
+/// tasks that wake at once wake the process, and those that it talks to, as often as one.
 pub fn next_tick(at: Instant, period: Duration) -> Instant {
     let since = at.saturating_duration_since(*EPOCH).as_nanos();
     let passed = since.checked_rem(period.as_nanos()).unwrap_or_default();

@@ -2,7 +2,8 @@
 //!
 //! Sampling, batches and the export are those of OpenTelemetry's SDK, configured by its `OTEL_*` variables
 //! (<https://opentelemetry.io/docs/languages/sdk-configuration/>). Without `OTEL_EXPORTER_OTLP_ENDPOINT` or
-//! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` no span is recorded. A process that is killed loses the spans of its last batch.
+//! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` no span is recorded. A process that is killed loses the spans of its last
+//! batch.
 //!
 //! Waits are spans, too: `delivery` (from the write to the cache of the service that reacts), `queue`, `barrier`, and
 //! `takeover` (there was no leader). Each step has its reason as the attribute `because`, and the Events that it
@@ -93,7 +94,8 @@ impl Telemetry {
                 .with_threads(false)
                 .with_target(false)
                 .with_tracked_inactivity(false)
-                // Disabled: activating the context on every poll is expensive. Code that needs it reads it from the span.
+                // Disabled: activating the context on every poll is expensive. Code that needs it reads it from the
+                // span.
                 .with_context_activation(false)
                 .with_filter(recorded())
         });
@@ -121,8 +123,8 @@ impl Telemetry {
     }
 }
 
-/// Returns the filter of spans and their events. Its level hint avoids evaluating the debug and trace events of libraries,
-/// about a hundred for one call.
+/// Returns the filter of spans and their events. Its level hint avoids evaluating the debug and trace events of
+/// libraries, about a hundred for one call.
 fn recorded() -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
     filter_fn(is_recorded).with_max_level_hint(Level::INFO)
 }

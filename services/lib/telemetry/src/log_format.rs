@@ -78,8 +78,8 @@ where
     trace.is_valid().then_some(trace)
 }
 
-/// The fields of a span as a JSON object. Those recorded later are appended: `tracing_subscriber` would parse and write all of them
-/// again, for every request.
+/// The fields of a span as a JSON object. Those recorded later are appended: `tracing_subscriber` would parse and write
+/// all of them again, for every request.
 pub(super) struct JsonFields;
 
 impl<'w> FormatFields<'w> for JsonFields {

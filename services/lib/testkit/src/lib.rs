@@ -1,5 +1,5 @@
-//! Shared by the tests of all crates: free ports, a faulty link, a real etcd, a real Prometheus with an exporter, a registry of images, a
-//! disk to fill.
+//! Shared by the tests of all crates: free ports, a faulty link, a real etcd, a real Prometheus with an exporter, a
+//! registry of images, a disk to fill.
 #![allow(
     clippy::unwrap_used,
     reason = "only tests use this crate: a panic is a failed test"

@@ -22,8 +22,8 @@ impl Prometheus {
         Command::new("prometheus").arg("--version").output().is_ok()
     }
 
-    /// Starts one on a free port of the loopback that scrapes these addresses each second, by job. It may not serve yet. Labels
-    /// of a target's own series win over those of the target.
+    /// Starts one on a free port of the loopback that scrapes these addresses each second, by job. It may not serve
+    /// yet. Labels of a target's own series win over those of the target.
     ///
     /// # Panics
     /// When there is no `prometheus` to be run.

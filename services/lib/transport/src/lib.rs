@@ -1,8 +1,8 @@
 //! A gRPC channel that ends a request with its last message.
 //!
-//! tonic's body of a request says that it is over only when it is asked for a message after the last one. Every call then has
-//! an empty frame at its end, which is mostly sent and received by itself, and a server does not begin with a unary call before
-//! it: one system call and one wake-up more on each side.
+//! tonic's body of a request says that it is over only when it is asked for a message after the last one. Every call
+//! then has an empty frame at its end, which is mostly sent and received by itself, and a server does not begin with a
+//! unary call before it: one system call and one wake-up more on each side.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -1,5 +1,5 @@
-//! What the controllers of workloads share: the view of a Pod, Pods from templates, revisions of templates, Events, and the
-//! resources of kinds.
+//! What the controllers of workloads share: the view of a Pod, Pods from templates, revisions of templates, Events, and
+//! the resources of kinds.
 
 mod events;
 pub mod history;

@@ -26,8 +26,8 @@ pub fn new_pod<O: Resource>(owner: &Meta, template: &PodTemplateSpec, name: &str
     }
 }
 
-/// Returns the first name of a Pod that is not in use, from the seed on, and adds it to the used ones. The seed becomes that of
-/// the next name.
+/// Returns the first name of a Pod that is not in use, from the seed on, and adds it to the used ones. The seed becomes
+/// that of the next name.
 pub fn unused_name(prefix: &str, seed: &mut u64, used: &mut HashSet<String>) -> String {
     loop {
         let name = names::child(prefix, &names::suffix(*seed));

@@ -120,8 +120,8 @@ impl Admission {
         }
     }
 
-    /// Returns the resize of an admitted Pod, and the resources that are allocated to it; `None` if these are the ones that
-    /// its spec asks for. One that does not fit is remembered until another Pod leaves room.
+    /// Returns the resize of an admitted Pod, and the resources that are allocated to it; `None` if these are the ones
+    /// that its spec asks for. One that does not fit is remembered until another Pod leaves room.
     pub fn resize_of(&self, pod: &Key, uid: &str, spec: &PodSpec) -> Option<(Allocation, Resize)> {
         let mut allocations = self.allocations.lock();
         let admitted = allocations.pods.get(pod);
@@ -237,7 +237,8 @@ impl NodeAllocation {
         !ports.any(|port| taken.iter().any(|other| port.conflicts_with(other)))
     }
 
-    /// Checks whether a Pod fits once `former` has left, in the order of the kubelet: the number of Pods, then resources.
+    /// Checks whether a Pod fits once `former` has left, in the order of the kubelet: the number of Pods, then
+    /// resources.
     fn has_resources(
         &self,
         requests: &Resources,
@@ -265,8 +266,8 @@ impl NodeAllocation {
         self.has_resources(requests, Some(admitted))
     }
 
-    /// Returns the allocatable amount of a resource. As in the kubelet, an extended resource that the node does not have is
-    /// none of its own, and not checked.
+    /// Returns the allocatable amount of a resource. As in the kubelet, an extended resource that the node does not
+    /// have is none of its own, and not checked.
     fn capacity_of(&self, name: &str) -> Option<i64> {
         let resources = &self.capacity.resources;
         let known = amounts(resources).find(|(known, _)| *known == name);

@@ -24,7 +24,8 @@ use super::{Machine, Node, NodeState, annotations, labels, status, taints};
 const NAMESPACE: &str = "kube-node-lease";
 /// Age at which the Lease expires and the node counts as lost.
 const LEASE_DURATION_SECONDS: i32 = 40;
-/// Number of intervals without a renewal after which the node may count as not ready, so that its status is written again.
+/// Number of intervals without a renewal after which the node may count as not ready, so that its status is written
+/// again.
 const MISSED: u32 = 3;
 /// Upper bound on the reports at shutdown, which must not delay the end of the process.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,5 @@
-//! Ends the Pods of a node that shuts down, in the order of their priority, as the kubelet's graceful node shutdown does.
+//! Ends the Pods of a node that shuts down, in the order of their priority, as the kubelet's graceful node shutdown
+//! does.
 //!
 //! ```text
 //! SIGTERM ─▶ the node is not ready and admits no Pods ─▶ Pods end ─▶ critical Pods end ─▶ the agent ends

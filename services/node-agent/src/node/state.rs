@@ -39,8 +39,8 @@ pub struct NodeState {
 }
 
 impl NodeState {
-    /// Returns whether the node admits a new Pod. Under pressure of memory alone these are the Pods that request some, or
-    /// that tolerate the taint; critical ones always are, unless the node shuts down.
+    /// Returns whether the node admits a new Pod. Under pressure of memory alone these are the Pods that request some,
+    /// or that tolerate the taint; critical ones always are, unless the node shuts down.
     ///
     /// # Errors
     /// With the reason.

@@ -53,8 +53,8 @@ fn added(resources: &BTreeMap<String, Quantity>) -> BTreeMap<String, i64> {
         .collect()
 }
 
-/// Returns an informer over these nodes, which tells the admission what others have added to them, and wakes a heartbeat if
-/// that is not allocatable yet.
+/// Returns an informer over these nodes, which tells the admission what others have added to them, and wakes a
+/// heartbeat if that is not allocatable yet.
 pub fn informer(
     gateway: &Client,
     nodes: &[Node],

@@ -1,4 +1,5 @@
-//! Environment variables from files of volumes, `valueFrom.fileKeyRef`, in the kubelet's subset of the syntax of shells.
+//! Environment variables from files of volumes, `valueFrom.fileKeyRef`, in the kubelet's subset of the syntax of
+//! shells.
 //!
 //! ```text
 //! NAME='value, which may have several lines'  # a comment

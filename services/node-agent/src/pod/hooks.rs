@@ -127,9 +127,9 @@ impl Hooks {
         }
     }
 
-    /// Runs the preStop hook of a container, then stops it: once this is called without `held`, or at the end of `grace`. If
-    /// the hook runs already, only its deadline is brought forward. Returns `false` if it has ended, so that the container
-    /// can be stopped.
+    /// Runs the preStop hook of a container, then stops it: once this is called without `held`, or at the end of
+    /// `grace`. If the hook runs already, only its deadline is brought forward. Returns `false` if it has ended, so
+    /// that the container can be stopped.
     pub fn run_pre_stop<R: Runtime>(
         self: &Arc<Self>,
         run: Run<R>,

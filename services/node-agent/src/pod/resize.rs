@@ -23,8 +23,8 @@ use crate::pod::world::{AssignedPod, Runs, World};
 /// The resources that can be changed.
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
-/// Returns the place of a Pod among those that wait for a resize, as in the kubelet: by priority, then Guaranteed Pods, then
-/// those that wait for longest.
+/// Returns the place of a Pod among those that wait for a resize, as in the kubelet: by priority, then Guaranteed Pods,
+/// then those that wait for longest.
 pub fn rank(pod: &Pod) -> impl Ord + use<> {
     let pending = condition::get(&pod.status.conditions, RESIZE_PENDING);
     let since = pending.and_then(|pending| pending.last_transition_time.timestamp());
@@ -42,8 +42,8 @@ impl AssignedPod {
         world.sandbox()?.config.resources
     }
 
-    /// Returns the resources that the Pod is to have as a whole, if it has others and the runtime limits any. After a restart
-    /// of the agent it is not known which it has.
+    /// Returns the resources that the Pod is to have as a whole, if it has others and the runtime limits any. After a
+    /// restart of the agent it is not known which it has.
     pub fn wanted_of_pod(&self, world: &World) -> Option<PodResources> {
         world.sandbox().filter(|_| self.runs == Runs::Images)?;
         let wanted = pod_resources::of(&self.object.spec)?;

@@ -40,8 +40,8 @@ impl RestartPolicy {
 /// The action of a rule that restarts all containers of a Pod (KEP-5532).
 const RESTART_ALL: &str = "RestartAllContainers";
 
-/// Returns whether a container is restarted after exiting with this code: by the first of its rules that names the code,
-/// else by its policy. Init containers run to completion: they end with success, unless they are sidecars.
+/// Returns whether a container is restarted after exiting with this code: by the first of its rules that names the
+/// code, else by its policy. Init containers run to completion: they end with success, unless they are sidecars.
 pub fn restarts(spec: &PodSpec, container: &Container, code: i32) -> bool {
     let mut init = spec.init_containers.iter();
     let is_init = init.any(|init| init.name == container.name);

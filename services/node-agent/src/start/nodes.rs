@@ -9,7 +9,8 @@ use crate::node::eviction::FileSystems;
 use crate::node::{Machine, Node};
 use crate::settings::Settings;
 
-/// Returns the nodes that the settings ask for, with the engine that runs their containers, or the reason why none does.
+/// Returns the nodes that the settings ask for, with the engine that runs their containers, or the reason why none
+/// does.
 ///
 /// # Errors
 /// If the settings reserve more than the machine has.

@@ -20,7 +20,8 @@ enum Event {
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let one = prop_oneof![
-        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(42), Just(137)]).prop_map(|(index, code)| Event::Exit(index, code)),
+        6 => (0..3_usize, prop_oneof![Just(0), Just(1), Just(42), Just(137)])
+            .prop_map(|(index, code)| Event::Exit(index, code)),
         3 => (0..700_u64).prop_map(Event::Advance),
         1 => Just(Event::Forget),
         1 => Just(Event::LoseSandbox),

@@ -55,8 +55,8 @@ async fn run(replica: Replica, settings: runtime::Settings) -> anyhow::Result<()
     }
 }
 
-/// Returns whether a Pod is on a node with a taint with the effect NoExecute. Others stay: reconciling all Pods of the cluster
-/// would find nothing to do.
+/// Returns whether a Pod is on a node with a taint with the effect NoExecute. Others stay: reconciling all Pods of the
+/// cluster would find nothing to do.
 fn is_on_tainted(nodes: &Reader<NodeView>, pod: &PodView) -> bool {
     let node = pod.node.as_deref().map(|node| Key::new("", node));
     let node = node.and_then(|node| nodes.get(&node));

@@ -20,8 +20,8 @@ pub enum Stay {
 }
 
 impl Stay {
-    /// Returns what these tolerations permit. Of each taint, the first toleration that tolerates it counts, and of those the
-    /// shortest, as upstream.
+    /// Returns what these tolerations permit. Of each taint, the first toleration that tolerates it counts, and of
+    /// those the shortest, as upstream.
     pub fn of(tolerations: &[Toleration], taints: &[Taint]) -> Self {
         let mut shortest = None;
         for taint in taints {

@@ -6,7 +6,8 @@ use setpoint_proto::core::PersistentVolumeClaimStatus;
 use super::{Action, Binding, World};
 use crate::Notice;
 
-/// Returns the status that the claim should have; `None` if it has it. After a write of the claim the next observation decides.
+/// Returns the status that the claim should have; `None` if it has it. After a write of the claim the next observation
+/// decides.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<PersistentVolumeClaimStatus> {
     let writes = |action: &Action| !matches!(action, Action::Report(_) | Action::Provision(_));
     if outcome.plan.steps.iter().any(|step| writes(&step.action)) {

@@ -15,7 +15,8 @@ pub struct World {
     pub claim: Arc<ClaimView>,
     /// The volume that it names.
     pub named: Option<Arc<VolumeView>>,
-    /// Volumes of its class without a reservation, and those that are reserved for its name; only while it is not bound.
+    /// Volumes of its class without a reservation, and those that are reserved for its name; only while it is not
+    /// bound.
     pub volumes: Vec<Arc<VolumeView>>,
     /// Its class.
     pub class: Option<Arc<ClassView>>,
@@ -33,7 +34,8 @@ impl World {
         self.pods.iter().any(|pod| pod.node.is_some())
     }
 
-    /// Returns whether the scheduler chooses the volume, or the node for which it is provisioned, for the first Pod of the claim.
+    /// Returns whether the scheduler chooses the volume, or the node for which it is provisioned, for the first Pod of
+    /// the claim.
     pub fn is_delayed(&self) -> bool {
         self.class.as_ref().is_some_and(|class| class.is_delayed)
     }

@@ -74,8 +74,8 @@ async fn patch(client: &Client, view: &VolumeView, mut patch: Value) -> Result<R
     Receipt::unless_gone(written.await.map(|written| written.receipt()))
 }
 
-/// Reads whether the claim of a volume is gone, or bound to another volume: a cache may lag, and the data of a claim must not be
-/// lost because of that.
+/// Reads whether the claim of a volume is gone, or bound to another volume: a cache may lag, and the data of a claim
+/// must not be lost because of that.
 pub(super) async fn ensure_unclaimed(
     client: &Client,
     view: &VolumeView,

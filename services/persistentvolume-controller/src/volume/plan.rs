@@ -50,7 +50,8 @@ pub enum Action {
         /// The claim that it was bound to.
         claim: Key,
     },
-    /// Remove the finalizer with which the agent of this node keeps it until its folder is removed. The node must still be gone.
+    /// Remove the finalizer with which the agent of this node keeps it until its folder is removed. The node must still
+    /// be gone.
     Abandon {
         /// The node that does not exist.
         node: String,

@@ -7,7 +7,8 @@ use super::plan::Fate;
 use super::{Action, ClaimState, World};
 use crate::Notice;
 
-/// Returns the status that the volume should have; `None` if it has it. After a write of the volume the next observation decides.
+/// Returns the status that the volume should have; `None` if it has it. After a write of the volume the next
+/// observation decides.
 pub fn status(world: &World, outcome: &Outcome<Action>) -> Option<PersistentVolumeStatus> {
     if !outcome.plan.is_empty() {
         return None;

@@ -1,5 +1,5 @@
-//! The decisions of the resourcequota-controller: tables of what quotas count, properties of the status, and simulations of
-//! counts between charges, deletions and crashes.
+//! The decisions of the resourcequota-controller: tables of what quotas count, properties of the status, and
+//! simulations of counts between charges, deletions and crashes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

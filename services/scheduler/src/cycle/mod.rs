@@ -110,8 +110,8 @@ impl Reconciler for Scheduler {
         &decided.pod.meta
     }
 
-    /// Without a decision, the Pod needs none (it has a node, is gated or is being deleted) until it changes, or its decision
-    /// has panicked.
+    /// Without a decision, the Pod needs none (it has a node, is gated or is being deleted) until it changes, or its
+    /// decision has panicked.
     fn plan(decided: &Decided) -> Plan<Action> {
         let mut plan = Plan::default();
         plan.steps.clone_from(&decided.steps);

@@ -119,7 +119,8 @@ impl Scheduler {
         }
     }
 
-    /// Removes a Pod that is bound or deleted. If its binding was assumed, its resources may be free now: wakes the others.
+    /// Removes a Pod that is bound or deleted. If its binding was assumed, its resources may be free now: wakes the
+    /// others.
     pub(super) fn resolve(&self, pod: &PodView) {
         self.unschedulable.remove(&pod.meta.key);
         if let Some(binding) = self.assumed.resolve(&pod.meta.key) {

@@ -11,8 +11,8 @@ const MIB: i64 = 1 << 20;
 const SMALLEST: i64 = 23 * MIB;
 const LARGEST: i64 = 1000 * MIB;
 
-/// Returns the scores of nodes; `None` if none has an image of the Pod. The size of an image counts in proportion to the
-/// share of nodes that have it, so that Pods do not gather on a few of them.
+/// Returns the scores of nodes; `None` if none has an image of the Pod. The size of an image counts in proportion to
+/// the share of nodes that have it, so that Pods do not gather on a few of them.
 pub fn score(cluster: &Cluster<'_>, wants: &Wants, nodes: &[usize]) -> Option<Vec<i64>> {
     let images = wants.images.iter();
     let images = images.filter_map(|image| cluster.image(image));

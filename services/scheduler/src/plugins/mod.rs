@@ -70,10 +70,11 @@ impl<'p> Filters<'p> {
         self.limits.add(cluster, (other, node), number);
     }
 
-    /// Returns the reasons why a node cannot take the Pod; none if the Pod fits. As upstream, only the first filter that
-    /// rejects the node is reported, and every resource that is short.
+    /// Returns the reasons why a node cannot take the Pod; none if the Pod fits. As upstream, only the first filter
+    /// that rejects the node is reported, and every resource that is short.
     ///
-    /// The Pod must fit without the Pods that are nominated to the node, and with those of its priority or a higher one.
+    /// The Pod must fit without the Pods that are nominated to the node, and with those of its priority or a higher
+    /// one.
     pub fn reasons(
         &mut self,
         cluster: &Cluster<'_>,

@@ -37,8 +37,8 @@ pub fn hint(added: &AddedAffinity, wants: &NodeWants, change: &ClusterEvent) -> 
     change.node_fits_now(|node| filter(added, wants, node).is_some())
 }
 
-/// Returns the scores of nodes: the sums of the weights of preferred terms that match, of the Pod and of the profile; `None`
-/// without such terms.
+/// Returns the scores of nodes: the sums of the weights of preferred terms that match, of the Pod and of the profile;
+/// `None` without such terms.
 pub fn score(added: &AddedAffinity, wants: &Wants, nodes: &[&NodeInfo]) -> Option<Vec<i64>> {
     let preferred = || wants.preferred.iter().chain(&added.preferred);
     preferred().next()?;

@@ -4,8 +4,8 @@ use crate::plugin::MAX_NODE_SCORE;
 use crate::pod::PodView;
 use crate::snapshot::NodeInfo;
 
-/// Returns the score of a node, from 50 to 100: above 75 if the shares of CPU and memory are closer with the Pod than without
-/// it, below if they are farther apart. 0 if the Pod requests neither.
+/// Returns the score of a node, from 50 to 100: above 75 if the shares of CPU and memory are closer with the Pod than
+/// without it, below if they are farther apart. 0 if the Pod requests neither.
 pub fn score(pod: &PodView, node: &NodeInfo) -> i64 {
     let (has, used, wants) = (&node.view.allocatable, &node.used, &pod.requests);
     if wants.millicpu == 0 && wants.memory == 0 {

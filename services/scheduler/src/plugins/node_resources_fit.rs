@@ -43,7 +43,8 @@ fn known(resource: &str) -> Cow<'static, str> {
     }
 }
 
-/// Returns whether a change may let the Pod fit: a Pod leaves or requests less, or a node that is large enough has more.
+/// Returns whether a change may let the Pod fit: a Pod leaves or requests less, or a node that is large enough has
+/// more.
 pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
         ClusterEvent::Pod {

@@ -87,8 +87,8 @@ fn volumes<'a>(cluster: &'a Cluster<'_>, pod: &'a PodView) -> impl Iterator<Item
     pod.claims.iter().filter_map(find)
 }
 
-/// Returns whether a change may let the Pod fit: a Pod with claims leaves its node, one of the Pod's claims appears, or a node
-/// appears or has other limits.
+/// Returns whether a change may let the Pod fit: a Pod with claims leaves its node, one of the Pod's claims appears, or
+/// a node appears or has other limits.
 pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
         ClusterEvent::Pod {

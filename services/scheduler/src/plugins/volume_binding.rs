@@ -1,4 +1,5 @@
-//! VolumeBinding: the volumes of a Pod can be used on its node; claims that wait for their first Pod get a volume there.
+//! VolumeBinding: the volumes of a Pod can be used on its node; claims that wait for their first Pod get a volume
+//! there.
 
 use std::sync::Arc;
 
@@ -197,8 +198,8 @@ impl Delayed {
     }
 }
 
-/// Returns whether a change may let the Pod fit, or lets it be bound: one of its claims appears, is bound or may go to another
-/// node; a volume becomes available; a class or a node appears, or a node changes.
+/// Returns whether a change may let the Pod fit, or lets it be bound: one of its claims appears, is bound or may go to
+/// another node; a volume becomes available; a class or a node appears, or a node changes.
 pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     match change {
         ClusterEvent::Claim { old, new } => {

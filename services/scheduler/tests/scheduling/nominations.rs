@@ -73,8 +73,8 @@ fn reservations_of_pods_of_lower_priority_are_withdrawn() {
     assert_eq!(withdrawn.collect::<Vec<_>>(), ["lower"]);
 }
 
-/// Checks C7: without hope of room a Pod's reservation ends, for the other Pods of the plan, too; a Pod that may not preempt
-/// keeps it.
+/// Checks C7: without hope of room a Pod's reservation ends, for the other Pods of the plan, too; a Pod that may not
+/// preempt keeps it.
 #[test]
 fn a_reservation_ends_when_preemption_is_of_no_use() {
     let low = pod("low").cpu("400m");

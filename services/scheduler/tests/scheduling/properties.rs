@@ -292,7 +292,8 @@ proptest! {
             Action::Preempt { victim, .. } => Some(victim.clone()),
             _ => None,
         }).collect();
-        if let Some(Action::MarkUnschedulable { pod, nomination: Nomination::Node(node), .. }) = steps.first().map(|step| &step.action) {
+        let first = steps.first().map(|step| &step.action);
+        if let Some(Action::MarkUnschedulable { pod, nomination: Nomination::Node(node), .. }) = first {
             let node = snapshot.index(node).expect("it is there");
             let is_victim = |other: &Arc<PodView>| victims.iter().any(|victim| victim.meta.key == other.meta.key);
             let mut rest = snapshot.pods[node].clone();

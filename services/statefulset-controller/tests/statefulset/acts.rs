@@ -232,8 +232,14 @@ async fn the_data_of_a_revision_restores_its_template_and_is_kept() {
     assert_eq!(restored.spec.containers[0].image, "a<b");
     let world = fixture.world().await;
     let steps = plan(&world).steps;
-    let renumbered = matches!(&steps[..], [step] if matches!(step.action, Action::Revision(Write::Renumber { number: 3, .. })));
-    assert!(renumbered, "{steps:?}");
+    let actions: Vec<_> = steps.iter().map(|step| &step.action).collect();
+    assert!(
+        matches!(
+            actions[..],
+            [Action::Revision(Write::Renumber { number: 3, .. })]
+        ),
+        "{actions:?}"
+    );
     fixture.reconcile().await;
     let restored: ControllerRevision = fixture.get(first[0].name()).await;
     assert_eq!((restored.revision, restored.data), (3, revision.data));

@@ -1,8 +1,8 @@
 //! Sequences of requests for objects of several kinds and a few names, with arbitrary values in some fields.
 //!
-//! Checked after each request: a rejected request writes nothing; a read returns the acknowledged object; watchers get each
-//! write once and in order, with the acknowledged object. Checked at the end: lists and watches are equal, with and
-//! without selectors, and the background tasks run without an error.
+//! Checked after each request: a rejected request writes nothing; a read returns the acknowledged object; watchers get
+//! each write once and in order, with the acknowledged object. Checked at the end: lists and watches are equal, with
+//! and without selectors, and the background tasks run without an error.
 
 mod pages;
 mod request;

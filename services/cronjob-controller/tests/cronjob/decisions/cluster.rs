@@ -158,7 +158,8 @@ impl Cluster {
         panic!("did not settle: {self:#?}");
     }
 
-    /// Settles at a time. Returns the reasons of the Events and the names of the Jobs that were created (`+`) and deleted (`-`).
+    /// Settles at a time. Returns the reasons of the Events and the names of the Jobs that were created (`+`) and
+    /// deleted (`-`).
     pub fn settle_at(&mut self, time: &str) -> Vec<String> {
         self.now = at(time);
         let mut said: Vec<_> = self.settle().iter().map(brief).collect();

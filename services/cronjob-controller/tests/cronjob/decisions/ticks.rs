@@ -101,7 +101,8 @@ fn a_deadline_does_not_move_the_start_of_intervals() {
     assert_eq!(ticks.next, Some(at("2026-01-05T04:00:00Z")));
 }
 
-/// As in upstream's `TestControllerV2UpdateCronJob`: a Job would start at once for a time that the old schedule did not have.
+/// As in upstream's `TestControllerV2UpdateCronJob`: a Job would start at once for a time that the old schedule did not
+/// have.
 #[test]
 fn a_changed_schedule_is_followed_from_its_next_time() {
     for (schedule, next) in [

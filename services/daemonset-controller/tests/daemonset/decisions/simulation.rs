@@ -269,8 +269,8 @@ fn limit(world: &World) -> Result<usize, ()> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever happens, and wherever the leader crashes, a node never has more Pods than it may, no Pod is created on a
-    /// node that must not run it, `maxUnavailable` is kept, and in the end each node has its Pod.
+    /// Whatever happens, and wherever the leader crashes, a node never has more Pods than it may, no Pod is created on
+    /// a node that must not run it, `maxUnavailable` is kept, and in the end each node has its Pod.
     #[test]
     fn a_daemon_set_converges_and_keeps_its_bounds(events in prop::collection::vec(event(), 0..60)) {
         let mut simulation = Simulation::new();

@@ -48,7 +48,12 @@ proptest! {
 
     /// Checks D1, D3, R3: for any order of events, crashes and changes of the template.
     #[test]
-    fn a_rolling_update_keeps_max_surge_and_max_unavailable(replicas in 0..9_i32, surge in 0..4_i32, unavailable in 0..4_i32, events in events()) {
+    fn a_rolling_update_keeps_max_surge_and_max_unavailable(
+        replicas in 0..9_i32,
+        surge in 0..4_i32,
+        unavailable in 0..4_i32,
+        events in events(),
+    ) {
         let mut cluster = Cluster::settled(replicas, surge, unavailable);
         cluster.set_image("next");
         let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
@@ -67,7 +72,9 @@ proptest! {
 
     /// Checks D2, D9.
     #[test]
-    fn changes_of_size_converge_during_rollouts_and_pauses(sizes in prop::collection::vec((0..9_i32, any::<bool>(), events()), 1..4)) {
+    fn changes_of_size_converge_during_rollouts_and_pauses(
+        sizes in prop::collection::vec((0..9_i32, any::<bool>(), events()), 1..4),
+    ) {
         let mut cluster = Cluster::settled(3, 1, 0);
         for (size, paused, events) in sizes {
             cluster.edit(|spec| (spec.replicas, spec.paused) = (Some(size), paused));
@@ -138,7 +145,12 @@ proptest! {
 
     /// Checks D12: sets of others are never written, orphans only if they are selected.
     #[test]
-    fn plans_write_only_owned_sets_and_selected_orphans(events in events(), owner in 0..2_u8, selected in any::<bool>(), replicas in 0..3_i32) {
+    fn plans_write_only_owned_sets_and_selected_orphans(
+        events in events(),
+        owner in 0..2_u8,
+        selected in any::<bool>(),
+        replicas in 0..3_i32,
+    ) {
         let mut cluster = Cluster::settled(3, 1, 1);
         let mut foreign = cluster.sets.values().next().unwrap().clone();
         foreign.set.metadata.name = "foreign".into();

@@ -169,8 +169,8 @@ fn a_resized_deployment_with_all_new_pods_available_scales_old_sets_to_zero() {
     assert_eq!(sizes(&cluster), [0, 0, 2]);
 }
 
-/// Checks D2: without an annotation the Deployment's status is the previous size; without both the largest set takes the
-/// whole change.
+/// Checks D2: without an annotation the Deployment's status is the previous size; without both the largest set takes
+/// the whole change.
 #[test]
 fn a_missing_size_annotation_is_replaced_by_the_status() {
     let cases = [(5, None, [6, 4]), (5, Some("0"), [6, 4]), (0, None, [8, 2])];

@@ -1,4 +1,5 @@
-//! Properties of the collector: objects with random owners, deleted in random ways, with a crash between any two writes.
+//! Properties of the collector: objects with random owners, deleted in random ways, with a crash between any two
+//! writes.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod cluster;

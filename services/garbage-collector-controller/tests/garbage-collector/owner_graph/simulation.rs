@@ -65,8 +65,8 @@ impl Leader {
     }
 }
 
-/// Runs a leader until there is nothing to do. After each of these numbers of writes it crashes, and another one begins. `lags`
-/// says for each reconcile whether it has seen only one event more.
+/// Runs a leader until there is nothing to do. After each of these numbers of writes it crashes, and another one
+/// begins. `lags` says for each reconcile whether it has seen only one event more.
 fn run(cluster: &mut Cluster, leader: &mut Leader, crashes: &[usize], lags: &[bool]) {
     let mut crashes = crashes.iter();
     let mut left = crashes.next().copied();
@@ -164,8 +164,8 @@ fn cluster(objects: &[Object]) -> Cluster {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Checks G1, K2, K3: objects without owners go, those with an owner stay, cycles end, orphans are never collected; whatever
-    /// fails, and however far the graph lags.
+    /// Checks G1, K2, K3: objects without owners go, those with an owner stay, cycles end, orphans are never collected;
+    /// whatever fails, and however far the graph lags.
     #[test]
     fn the_collector_converges_without_harm_although_its_leaders_crash_and_lag(
         objects in prop::collection::vec(object(), 1..=OBJECTS),

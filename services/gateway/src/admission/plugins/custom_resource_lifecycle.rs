@@ -1,5 +1,5 @@
-//! Refuses new objects of custom kinds whose definitions do not exist or are being deleted (upstream: the handler of custom
-//! resources).
+//! Refuses new objects of custom kinds whose definitions do not exist or are being deleted (upstream: the handler of
+//! custom resources).
 
 use setpoint_codec::{CustomObject, Object, kind_of};
 use setpoint_model::Key;
@@ -31,8 +31,8 @@ impl Plugin for CustomResourceLifecycle {
         }))
     }
 
-    /// Reserves that the definition is unchanged: without it, an object could be created after another gateway has found that
-    /// there is none left.
+    /// Reserves that the definition is unchanged: without it, an object could be created after another gateway has
+    /// found that there is none left.
     fn reserve<'a>(
         &'a self,
         request: Attributes<'a>,

@@ -46,7 +46,8 @@ impl Plugin for LimitRanger {
     }
 }
 
-/// Sets the default requests and limits of the containers of a new Pod. Does nothing in a namespace without limit ranges.
+/// Sets the default requests and limits of the containers of a new Pod. Does nothing in a namespace without limit
+/// ranges.
 async fn fill_pod(pod: &mut Pod, namespace: &str, reader: &dyn Reader) -> Result<(), ApiError> {
     let ranges = ranges(namespace, reader).await?;
     if ranges.is_empty() {
@@ -66,7 +67,8 @@ enum Subject<'a> {
     Claim(&'a PersistentVolumeClaim),
 }
 
-/// Returns the object of a request if limit ranges bound it: a Pod that is created or resized, a claim whose resources change.
+/// Returns the object of a request if limit ranges bound it: a Pod that is created or resized, a claim whose resources
+/// change.
 fn subject_of<'a>(request: &Attributes<'a>) -> Option<Subject<'a>> {
     let (new, old) = (request.object?, request.old);
     if let Some(pod) = new.downcast_ref::<Pod>() {

@@ -1,20 +1,21 @@
 //! The built-in admission plugins, under upstream's names, one file each.
 //!
-//! The order is the one that upstream recommends (`AllOrderedPlugins` of kube-apiserver). Policies, webhooks and then quotas come
-//! after it: they are later steps of a write. Four plugins are no plugins upstream: `CustomResourceLifecycle` is a part of the
-//! handler of custom resources, `ServiceIPAllocator` of the storage of Services, and `LeaseTerm` is Setpoint's own.
+//! The order is the one that upstream recommends (`AllOrderedPlugins` of kube-apiserver). Policies, webhooks and then
+//! quotas come after it: they are later steps of a write. Four plugins are no plugins upstream:
+//! `CustomResourceLifecycle` is a part of the handler of custom resources, `ServiceIPAllocator` of the storage of
+//! Services, and `LeaseTerm` is Setpoint's own.
 //!
 //! Plugins that are on by default in Kubernetes 1.36 and not here:
 //!
 //! * `CertificateApproval`, `CertificateSigning`, `CertificateSubjectRestriction`, `ClusterTrustBundleAttest` and
-//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and everything is authorized yet; so does `NodeRestriction`, which
-//!   is recommended beside the defaults.
+//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and everything is authorized yet; so does
+//!   `NodeRestriction`, which is recommended beside the defaults.
 //! * `PodSecurity` enforces the levels of Pod security standards, which are not there yet.
-//! * `TaintNodesByCondition` taints a new Node as not ready until the node-lifecycle-controller has seen it: a cluster without
-//!   that controller could not run anything.
+//! * `TaintNodesByCondition` taints a new Node as not ready until the node-lifecycle-controller has seen it: a cluster
+//!   without that controller could not run anything.
 //! * `StorageObjectInUseProtection` needs no other object: it is in the preparation of claims and volumes.
-//! * `NodeDeclaredFeatureValidator`, `PodGroupProtection`, `PodGroupWorkloadExists` and `JobValidation` are of features that are
-//!   disabled by default, or of kinds that are not served.
+//! * `NodeDeclaredFeatureValidator`, `PodGroupProtection`, `PodGroupWorkloadExists` and `JobValidation` are of features
+//!   that are disabled by default, or of kinds that are not served.
 
 mod custom_resource_lifecycle;
 mod default_class;
@@ -50,10 +51,11 @@ pub(crate) type Reserving<'a> = BoxFuture<'a, Result<Reservation, ApiError>>;
 
 /// A part of admission that depends on other objects. It writes nothing itself.
 ///
-/// Each method returns `None` if there is nothing to wait for: the request does not concern the plugin, or the step is done.
+/// Each method returns `None` if there is nothing to wait for: the request does not concern the plugin, or the step is
+/// done.
 pub(crate) trait Plugin: Send + Sync {
-    /// Completes an object that has its defaults from other objects. Called again if policies or webhooks have changed a new
-    /// object, so it must leave alone what it has set before (upstream: `MutationInterface`).
+    /// Completes an object that has its defaults from other objects. Called again if policies or webhooks have changed
+    /// a new object, so it must leave alone what it has set before (upstream: `MutationInterface`).
     ///
     /// # Errors
     /// Above all `Forbidden` if the object names one that does not exist.
@@ -75,8 +77,9 @@ pub(crate) trait Plugin: Send + Sync {
         None
     }
 
-    /// Reserves what the write of an object needs and others may not have, before each attempt to commit it. It may set values
-    /// in the object. The first attempt may depend on a cache that is stale; a later one reads at least what `at` says.
+    /// Reserves what the write of an object needs and others may not have, before each attempt to commit it. It may set
+    /// values in the object. The first attempt may depend on a cache that is stale; a later one reads at least what
+    /// `at` says.
     ///
     /// # Errors
     /// `Forbidden` or `Invalid` if it cannot be had.

@@ -1,4 +1,5 @@
-//! Refuses new objects in namespaces that do not exist or are being deleted (upstream: the admission plugin NamespaceLifecycle).
+//! Refuses new objects in namespaces that do not exist or are being deleted (upstream: the admission plugin
+//! NamespaceLifecycle).
 
 use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_kinds::{Subresource, Target};
@@ -29,8 +30,8 @@ impl Plugin for NamespaceLifecycle {
         })
     }
 
-    /// Reserves that the namespace is unchanged: without it, an object could be created in a namespace that another gateway has
-    /// just found empty.
+    /// Reserves that the namespace is unchanged: without it, an object could be created in a namespace that another
+    /// gateway has just found empty.
     fn reserve<'a>(
         &'a self,
         request: Attributes<'a>,

@@ -14,7 +14,8 @@ use crate::errors;
 pub(super) struct PodResizeValidator;
 
 impl Plugin for PodResizeValidator {
-    /// Checks that the node of a Pod that is resized runs Linux and could allocate the new requests, if it had no other Pods.
+    /// Checks that the node of a Pod that is resized runs Linux and could allocate the new requests, if it had no other
+    /// Pods.
     fn check<'a>(&'a self, request: Attributes<'a>, reader: &'a dyn Reader) -> Option<Step<'a>> {
         if request.target.subresource != Subresource::Resize {
             return None;

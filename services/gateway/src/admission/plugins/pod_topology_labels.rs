@@ -1,5 +1,5 @@
-//! The labels of a Pod that say where its node is (upstream: the admission plugin PodTopologyLabels). Containers read them by
-//! the downward API.
+//! The labels of a Pod that say where its node is (upstream: the admission plugin PodTopologyLabels). Containers read
+//! them by the downward API.
 
 use std::collections::BTreeMap;
 
@@ -39,8 +39,8 @@ impl Plugin for PodTopologyLabels {
     }
 }
 
-/// Returns the node of a Pod that is created on one, or of a binding, from which the Pod gets the labels. As upstream, the binding
-/// must name the kind of its target.
+/// Returns the node of a Pod that is created on one, or of a binding, from which the Pod gets the labels. As upstream,
+/// the binding must name the kind of its target.
 fn node_of(object: &dyn Object) -> Option<&str> {
     if let Some(pod) = object.downcast_ref::<Pod>() {
         return Some(pod.spec.node_name.as_str()).filter(|node| !node.is_empty());

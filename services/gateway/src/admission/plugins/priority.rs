@@ -1,4 +1,5 @@
-//! Sets the priority of a new Pod from its class, and lets only one class be the default (upstream: the admission plugin Priority).
+//! Sets the priority of a new Pod from its class, and lets only one class be the default (upstream: the admission
+//! plugin Priority).
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -45,8 +46,8 @@ impl Plugin for Priority {
     }
 }
 
-/// Sets the priority and the preemption policy of the class that the Pod names, or of the default class. Nobody else may set
-/// them: whoever chose the priority of a Pod could evict the Pods of all others.
+/// Sets the priority and the preemption policy of the class that the Pod names, or of the default class. Nobody else
+/// may set them: whoever chose the priority of a Pod could evict the Pods of all others.
 async fn set_priority(pod: &mut Pod, target: &Target, reader: &dyn Reader) -> Result<(), ApiError> {
     let class = find_class(&pod.spec.priority_class_name, target, reader).await?;
     let spec = &mut pod.spec;
@@ -65,7 +66,8 @@ async fn set_priority(pod: &mut Pod, target: &Target, reader: &dyn Reader) -> Re
     Ok(())
 }
 
-/// Returns the class of this name; without a name the default class or, if there is none, [`priorityclass::unclassified`].
+/// Returns the class of this name; without a name the default class or, if there is none,
+/// [`priorityclass::unclassified`].
 async fn find_class(
     name: &str,
     target: &Target,
@@ -130,7 +132,8 @@ struct WithDefault {
     global_default: bool,
 }
 
-/// Returns the classes that are the default. The others are not decoded as a whole: every new Pod without a class asks for it.
+/// Returns the classes that are the default. The others are not decoded as a whole: every new Pod without a class asks
+/// for it.
 async fn defaults(reader: &dyn Reader, at: AtLeast) -> Result<Vec<PriorityClass>, ApiError> {
     let all = Filter::all(kind_of::<PriorityClass>(), "");
     let listed = reader.list(&all, at).await?;

@@ -1,8 +1,8 @@
 //! The ServiceAccount of a new Pod, and the volume with its token (upstream: the admission plugin ServiceAccount).
 //!
-//! A Pod without an account runs as `default`, which every namespace gets soon after it is created. Where it does not exist
-//! yet, upstream refuses Pods and their creators retry; here they are admitted as they will be when it does, since a new
-//! account has no settings. Their nodes request tokens until the account exists.
+//! A Pod without an account runs as `default`, which every namespace gets soon after it is created. Where it does not
+//! exist yet, upstream refuses Pods and their creators retry; here they are admitted as they will be when it does,
+//! since a new account has no settings. Their nodes request tokens until the account exists.
 
 use setpoint_codec::{Object, kind_of};
 use setpoint_kinds::Target;
@@ -118,8 +118,8 @@ fn mounts_token(spec: &PodSpec, account: &ServiceAccount) -> bool {
         .unwrap_or(true)
 }
 
-/// Mounts the token's volume in every container that has nothing at its path. A volume of the Pod with the name of such a
-/// volume is taken for it, so that a Pod that was read from the API can be created again.
+/// Mounts the token's volume in every container that has nothing at its path. A volume of the Pod with the name of such
+/// a volume is taken for it, so that a Pod that was read from the API can be created again.
 fn mount_token(spec: &mut PodSpec, suffix: &str) {
     let mut names = spec.volumes.iter().map(|volume| &volume.name);
     let given = names.find(|name| name.starts_with(VOLUME_PREFIX)).cloned();

@@ -1,7 +1,8 @@
-//! Allocates cluster IPs and node ports, at random among those that no other Service has (upstream: the storage of Services).
+//! Allocates cluster IPs and node ports, at random among those that no other Service has (upstream: the storage of
+//! Services).
 //!
-//! Several gateways may allocate concurrently. So each write with an allocation also writes one key, and commits only if
-//! that key is unchanged since the values in use were read. Within a gateway, a lock serializes allocations.
+//! Several gateways may allocate concurrently. So each write with an allocation also writes one key, and commits only
+//! if that key is unchanged since the values in use were read. Within a gateway, a lock serializes allocations.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -87,8 +88,8 @@ impl ServiceIpAllocator {
     /// Allocates the values that a Service needs.
     ///
     /// # Errors
-    /// `Invalid` if it requests a value of another Service, `InternalError` if all values of a range are taken, `Timeout` if other
-    /// allocations hold the lock too long.
+    /// `Invalid` if it requests a value of another Service, `InternalError` if all values of a range are taken,
+    /// `Timeout` if other allocations hold the lock too long.
     async fn allocate(
         &self,
         service: &mut Service,

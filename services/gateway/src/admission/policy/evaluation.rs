@@ -83,7 +83,8 @@ fn failed(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<Objectio
     Ok(found)
 }
 
-/// Returns the message of a validation that does not hold: that of its expression if it is fit to be shown, its own, or its expression.
+/// Returns the message of a validation that does not hold: that of its expression if it is fit to be shown, its own, or
+/// its expression.
 fn message_of(
     evaluation: &mut Evaluation<'_>,
     validation: &Validation,
@@ -105,7 +106,8 @@ fn message_of(
     })
 }
 
-/// Evaluates the audit annotations. Returns the errors of those that failed; the others are dropped, as there is no audit log.
+/// Evaluates the audit annotations. Returns the errors of those that failed; the others are dropped, as there is no
+/// audit log.
 fn annotate(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<String>, String> {
     let inputs = inputs.of(inputs.namespace);
     let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);

@@ -38,8 +38,8 @@ pub(super) fn kind_of_params(
     }
 }
 
-/// Returns the parameters for which a binding is evaluated, each once; null if it has none. A binding for which nothing was found is not
-/// evaluated, unless it denies the request then.
+/// Returns the parameters for which a binding is evaluated, each once; null if it has none. A binding for which nothing
+/// was found is not evaluated, unless it denies the request then.
 ///
 /// # Errors
 /// If they cannot be determined.

@@ -21,8 +21,8 @@ use crate::offload::offload;
 /// Returns what a webhook is to be called with; `None` if it does not match the request.
 ///
 /// # Errors
-/// `NotFound` if the namespace, whose labels count, does not exist; `Forbidden` if match conditions fail and failures are not
-/// ignored; `InternalError` if the objects cannot be converted.
+/// `NotFound` if the namespace, whose labels count, does not exist; `Forbidden` if match conditions fail and failures
+/// are not ignored; `InternalError` if the objects cannot be converted.
 pub(super) async fn matched(
     admission: &Admission,
     webhook: &Webhook,

@@ -16,7 +16,8 @@ use crate::admission::request_data::RequestData;
 /// The number of webhooks that are called for one request at the same time.
 const CONCURRENT: usize = 16;
 
-/// Calls validating webhooks about a request that is about to be committed. Adds their warnings to those of the request.
+/// Calls validating webhooks about a request that is about to be committed. Adds their warnings to those of the
+/// request.
 ///
 /// # Errors
 /// The denial of the first webhook, in their order, that denies it.

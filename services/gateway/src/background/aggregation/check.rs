@@ -72,7 +72,8 @@ fn decode<T: prost::Message + Default>(found: &Cached) -> Result<T, ApiError> {
     errors::readable(T::decode(found.raw.as_ref()))
 }
 
-/// Reads the resources of the server. As upstream, its certificate is not verified: the response only says that there is one.
+/// Reads the resources of the server. As upstream, its certificate is not verified: the response only says that there
+/// is one.
 async fn probe(registry: &Registry, remote: &Remote) -> Result<Verdict, ApiError> {
     let certificate = registry
         .aggregator()

@@ -1,11 +1,11 @@
-//! Checks whether the servers of APIServices are available, and fetches their documents (upstream: the availability controller and the
-//! discovery manager of kube-aggregator).
+//! Checks whether the servers of APIServices are available, and fetches their documents (upstream: the availability
+//! controller and the discovery manager of kube-aggregator).
 //!
 //! ```text
 //! APIServices, Services, EndpointSlices ─▶ Schedule ─▶ check: Service, endpoints (`verdict`, pure) ─▶ probe ─▶ documents ─▶ condition
 //! ```
-//! Every gateway runs it, as it needs the documents itself, and as each may reach a server or not. A condition is written only if it
-//! says something else.
+//! Every gateway runs it, as it needs the documents itself, and as each may reach a server or not. A condition is
+//! written only if it says something else.
 
 mod check;
 mod schedule;

@@ -92,7 +92,8 @@ impl Entry {
         }
     }
 
-    /// Returns the entry of a newer version of the APIService. One that only other fields have changed of needs no check.
+    /// Returns the entry of a newer version of the APIService. One that only other fields have changed of needs no
+    /// check.
     fn following(mut self, remote: &Arc<Remote>, now: Instant) -> Self {
         let is_same = Arc::ptr_eq(&self.remote.server, &remote.server)
             && self.remote.is_available == remote.is_available;

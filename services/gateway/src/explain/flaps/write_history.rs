@@ -1,7 +1,7 @@
 //! The recent writes of one object, and the flaps among them. Pure.
 //!
-//! Most objects have one writer, or several that do not take turns. The changed fields, which are expensive to compute, are
-//! compared only if two writers do.
+//! Most objects have one writer, or several that do not take turns. The changed fields, which are expensive to compute,
+//! are compared only if two writers do.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -58,7 +58,8 @@ impl<C> Default for WriteHistory<C> {
 }
 
 impl<C: FieldChanges> WriteHistory<C> {
-    /// Adds a write and returns the flaps that it completes. The turns of a returned flap do not count for the next one.
+    /// Adds a write and returns the flaps that it completes. The turns of a returned flap do not count for the next
+    /// one.
     pub fn enter(&mut self, write: Write<C>, window_ns: i64) -> Vec<Flap> {
         let oldest = write.at_ns.saturating_sub(window_ns);
         let is_old = |run: &Run<C>| run.write.at_ns < oldest;
@@ -184,8 +185,8 @@ mod tests {
         }
     }
 
-    /// Enters one write per `step` nanoseconds; `a:x` is a change of field x by a. Returns the flaps, each with the number of
-    /// the write that completed it, and the number of calls of `fields`.
+    /// Enters one write per `step` nanoseconds; `a:x` is a change of field x by a. Returns the flaps, each with the
+    /// number of the write that completed it, and the number of calls of `fields`.
     fn play(writes: &'static str, step: i64) -> (Vec<(i64, String, [String; 2])>, usize) {
         let (mut history, calls) = (WriteHistory::default(), Rc::default());
         let mut found = Vec::new();

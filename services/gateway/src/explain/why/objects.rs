@@ -106,8 +106,8 @@ impl Related {
         Ok(related)
     }
 
-    /// Adds the Pods that a workload controls, directly or through objects of these kinds, of which a later one may be controlled
-    /// by an earlier one.
+    /// Adds the Pods that a workload controls, directly or through objects of these kinds, of which a later one may be
+    /// controlled by an earlier one.
     async fn add_pods(
         &mut self,
         registry: &Registry,

@@ -1,4 +1,5 @@
-//! Finds the reasons for which an object waits, from its records: those that its kind knows, and those of all kinds. Pure.
+//! Finds the reasons for which an object waits, from its records: those that its kind knows, and those of all kinds.
+//! Pure.
 
 use std::collections::BTreeSet;
 
@@ -76,8 +77,8 @@ fn blocked(records: &Records) -> Vec<Wait> {
     records.pods.iter().flat_map(of_pod).collect()
 }
 
-/// Returns the services whose last reconcile of the object failed, or whose next one is scheduled. Of several replicas, the
-/// most recent reconcile counts. A scheduled reconcile is left out if the waits of the kind have it: `explained`.
+/// Returns the services whose last reconcile of the object failed, or whose next one is scheduled. Of several replicas,
+/// the most recent reconcile counts. A scheduled reconcile is left out if the waits of the kind have it: `explained`.
 fn reconciles(records: &Records, explained: bool) -> Vec<Wait> {
     let services = records.observers.iter().map(|one| one.service.as_str());
     let services: BTreeSet<_> = services.collect();

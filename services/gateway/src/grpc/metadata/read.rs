@@ -101,8 +101,8 @@ fn location_of(kinds: &KindTable, dependant: &Target, reference: &OwnerReference
     }
 }
 
-/// Returns the objects in a namespace, or in all if it is empty; those that cannot be decoded without a uid. With the uid of an owner,
-/// those that refer to it: a namespaced one has no dependants elsewhere.
+/// Returns the objects in a namespace, or in all if it is empty; those that cannot be decoded without a uid. With the
+/// uid of an owner, those that refer to it: a namespaced one has no dependants elsewhere.
 pub(super) async fn list(
     registry: &Registry,
     context: &RequestContext,

@@ -1,5 +1,5 @@
-//! The method `Watch`: a stream of the objects of all kinds, without changes that concern neither owners nor finalizers nor a
-//! deletion, unless the watcher wants every change of a kind.
+//! The method `Watch`: a stream of the objects of all kinds, without changes that concern neither owners nor finalizers
+//! nor a deletion, unless the watcher wants every change of a kind.
 
 use std::collections::HashSet;
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! The subresources that connect a client with a container, a Pod, a Service or a node: `exec`, `attach`, `log`, `portforward` and
-//! `proxy`.
+//! The subresources that connect a client with a container, a Pod, a Service or a node: `exec`, `attach`, `log`,
+//! `portforward` and `proxy`.
 //!
 //! ```text
 //! request ─▶ options, admission (`options`) ─▶ the agent of the Pod's node opens the streams (`target`, `crate::agents`)
@@ -8,8 +8,9 @@
 //!      └ SPDY/3.1 (`setpoint-spdy`), directly or in a WebSocket (`tunnel`)  kubectl
 //!   ─▶ bytes are relayed until one end has ended (`container`, `port_forward`)
 //! ```
-//! An error before the upgrade is one of HTTP; a later one is sent in the error stream of the protocol. Nothing is queued
-//! beyond a few messages in each direction: an end that does not read stops the other. A shutdown ends the streams.
+//! An error before the upgrade is one of HTTP; a later one is sent in the error stream of the protocol. Nothing is
+//! queued beyond a few messages in each direction: an end that does not read stops the other. A shutdown ends the
+//! streams.
 //!
 //! The agent of the Pod's node is called by the gRPC calls `Exec`, `Attach` and `PortForward` of
 //! `proto/setpoint/node.proto`.

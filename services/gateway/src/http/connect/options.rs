@@ -15,7 +15,8 @@ use crate::request::Query;
 
 const NO_STREAMS: &str = "you must specify at least 1 of stdin, stdout, stderr";
 
-/// Admits a request with its options, which hooks see as an object and may change. Returns its context, and the options.
+/// Admits a request with its options, which hooks see as an object and may change. Returns its context, and the
+/// options.
 ///
 /// # Errors
 /// If a hook denies it.

@@ -23,8 +23,8 @@ const WRITE_BUFFER: usize = 32 << 10;
 /// A WebSocket of a client.
 pub(in crate::http) type Socket = WebSocketStream<Connection>;
 
-/// Returns the headers of the response, and the first subprotocol of the client that the server accepts. A client that names none has the empty
-/// one.
+/// Returns the headers of the response, and the first subprotocol of the client that the server accepts. A client that
+/// names none has the empty one.
 ///
 /// # Errors
 /// `BadRequest` for another version, `Forbidden` if no subprotocol is accepted.
@@ -95,8 +95,8 @@ pub(in crate::http) async fn socket(connection: Connection) -> Socket {
     WebSocketStream::from_raw_socket(connection, Role::Server, Some(config)).await
 }
 
-/// Returns the WebSocket of an upgraded connection for events, each as large as its object. One of them at most waits to be
-/// written.
+/// Returns the WebSocket of an upgraded connection for events, each as large as its object. One of them at most waits
+/// to be written.
 pub(in crate::http) async fn socket_of_events(connection: Connection) -> Socket {
     let config = WebSocketConfig::default()
         .max_message_size(Some(MESSAGE))

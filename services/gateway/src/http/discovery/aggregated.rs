@@ -28,7 +28,8 @@ pub(super) fn groups(catalog: &Catalog, wanted: fn(&str) -> bool, version: &str)
     })
 }
 
-/// Encodes the document of the given version. Clients distinguish it from the legacy document by the parameters of its content type.
+/// Encodes the document of the given version. Clients distinguish it from the legacy document by the parameters of its
+/// content type.
 pub(super) fn encode(
     document: &Value,
     version: &str,

@@ -1,5 +1,5 @@
-//! Legacy discovery: one document per group and version. `kubectl auth can-i`, `kubectl drain` and other clients still use
-//! it.
+//! Legacy discovery: one document per group and version. `kubectl auth can-i`, `kubectl drain` and other clients still
+//! use it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -6,7 +6,8 @@ use super::catalog::Version;
 use crate::prometheus_adapter::{Adapter, CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
 use crate::registry::Registry;
 
-/// The priorities of the groups and of the preferred version, below those of custom resources; that of each further version is lower.
+/// The priorities of the groups and of the preferred version, below those of custom resources; that of each further
+/// version is lower.
 const PRIORITIES: (i32, i32) = (100, 100);
 
 /// Returns the versions of the groups that have metrics.

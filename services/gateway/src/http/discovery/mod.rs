@@ -1,5 +1,5 @@
-//! Discovery of what is served, by the gateway and by other servers: one aggregated document for new clients, and one per group and
-//! version for old ones.
+//! Discovery of what is served, by the gateway and by other servers: one aggregated document for new clients, and one
+//! per group and version for old ones.
 
 mod aggregated;
 mod catalog;
@@ -213,8 +213,8 @@ fn negotiate(
     }
 }
 
-/// Returns every group of kinds with its versions, in the order of discovery: the core group first, and of each group the preferred
-/// version first.
+/// Returns every group of kinds with its versions, in the order of discovery: the core group first, and of each group
+/// the preferred version first.
 pub(super) fn group_versions(kinds: &[&'static Kind]) -> Vec<(&'static str, &'static str)> {
     let all: BTreeSet<_> = (kinds.iter())
         .map(|kind| (kind.group.as_str(), kind.version.as_str()))

@@ -1,5 +1,5 @@
-//! The order of groups and versions in discovery, which is upstream's. Clients resolve a name that several groups have to
-//! the first of them.
+//! The order of groups and versions in discovery, which is upstream's. Clients resolve a name that several groups have
+//! to the first of them.
 
 use std::cmp::Reverse;
 

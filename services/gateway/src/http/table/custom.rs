@@ -6,7 +6,8 @@ use setpoint_codec::Column;
 use setpoint_kinds::age;
 use setpoint_kinds::json_path::JsonPath;
 
-/// Returns the cell of a column: the first result of its path, as upstream; null if there is none, or one of another type.
+/// Returns the cell of a column: the first result of its path, as upstream; null if there is none, or one of another
+/// type.
 pub(super) fn cell(object: &Value, column: &Column, now: Timestamp) -> Value {
     let path = JsonPath::parse(column.path.as_deref().unwrap_or_default());
     let path = path.ok();

@@ -25,8 +25,8 @@ pub(super) enum Include {
     Object,
 }
 
-/// Returns the definition with the columns of a kind: those of the stored kind for another version of a message, and those of the
-/// version itself for a custom kind.
+/// Returns the definition with the columns of a kind: those of the stored kind for another version of a message, and
+/// those of the version itself for a custom kind.
 fn declared(kind: &Kind) -> Arc<Definition> {
     match kind.is_custom() {
         true => kind.definition(),

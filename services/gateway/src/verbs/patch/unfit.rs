@@ -1,5 +1,5 @@
-//! The error of a patch after which a value has the wrong type, in upstream's words: those of its converter for strategic merge
-//! patches, those of Go's JSON decoder for others.
+//! The error of a patch after which a value has the wrong type, in upstream's words: those of its converter for
+//! strategic merge patches, those of Go's JSON decoder for others.
 
 use prost_reflect::Kind as Scalar;
 use serde_json::Value;
@@ -80,7 +80,8 @@ fn in_element(field: &'static Field, value: &Value) -> Option<String> {
     let is_number = |kind: &str| kind.starts_with("int") || kind.starts_with("float");
     match (found, wanted) {
         _ if found == wanted => None,
-        // Go converts an integer to a text of that character, and a number to another if it is whole; the converter does not.
+        // Go converts an integer to a text of that character, and a number to another if it is whole; the converter
+        // does not.
         ("int64", "string") => Some("cannot convert int64 to string".to_owned()),
         ("float64", "int32" | "int64")
             if value.as_f64().is_some_and(|number| number.fract() != 0.0) =>

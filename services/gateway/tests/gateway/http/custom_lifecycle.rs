@@ -1,4 +1,5 @@
-//! The life of custom resources: their definitions change, end and return, gateways restart, and the loops of the plane run.
+//! The life of custom resources: their definitions change, end and return, gateways restart, and the loops of the plane
+//! run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -234,8 +235,8 @@ async fn other_and_restarted_gateways_serve_the_kind() {
     restarted.eventually(TABS, is_missing).await;
 }
 
-/// Checks DG11: a custom object that has outlived its definition is there at once when the definition is back, and no watch of another
-/// kind ends.
+/// Checks DG11: a custom object that has outlived its definition is there at once when the definition is back, and no
+/// watch of another kind ends.
 #[tokio::test]
 async fn a_kind_that_returns_has_the_objects_that_outlived_its_definition() {
     let (api, _background) = with_tabs().await;

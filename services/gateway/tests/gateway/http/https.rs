@@ -30,7 +30,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server with a certificate for `localhost` and for the Services `webhook` and `extension` in the namespace `default`.
+    /// Starts a server with a certificate for `localhost` and for the Services `webhook` and `extension` in the
+    /// namespace `default`.
     pub async fn start(router: Router) -> Self {
         Self::requiring(router, None).await
     }

@@ -1,4 +1,5 @@
-//! Tests of the classes that complete new objects: default classes of claims and Ingresses, and the RuntimeClass of a Pod.
+//! Tests of the classes that complete new objects: default classes of claims and Ingresses, and the RuntimeClass of a
+//! Pod.
 
 use setpoint_proto::core::{PersistentVolumeClaim, Toleration};
 use setpoint_proto::meta::Quantity;

@@ -300,7 +300,8 @@ async fn deleted_leases_leave_one_key_and_their_terms_are_not_reused() {
     assert_eq!(left, [keys::TOMBSTONE, keys::PAST_TERM]);
 }
 
-/// Checks L5: two Leases of one name have different terms, whenever the second is created and deleted during the first create.
+/// Checks L5: two Leases of one name have different terms, whenever the second is created and deleted during the first
+/// create.
 #[tokio::test(start_paused = true)]
 async fn recreated_leases_never_share_a_term() {
     let mut met = 0;

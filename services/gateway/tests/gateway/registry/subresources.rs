@@ -23,7 +23,8 @@ const VERBS: [Option<Type>; 5] = [
 ];
 
 impl TestGateway {
-    /// Changes a part of the object `web` by a strategic merge patch, in another form if `verb` is another one; `None` is an update.
+    /// Changes a part of the object `web` by a strategic merge patch, in another form if `verb` is another one; `None`
+    /// is an update.
     async fn write<T: Resource>(
         &self,
         verb: Option<Type>,

@@ -1,4 +1,5 @@
-//! A simulation: users, Pods and metrics change, leaders crash, writes conflict; policies and bounds hold at every step.
+//! A simulation: users, Pods and metrics change, leaders crash, writes conflict; policies and bounds hold at every
+//! step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,8 +151,8 @@ impl Cluster {
         }
     }
 
-    /// Checks that every change is one that the policies permit, compared with the replicas a period ago, unless someone else has
-    /// changed them since.
+    /// Checks that every change is one that the policies permit, compared with the replicas a period ago, unless
+    /// someone else has changed them since.
     fn check(&self) -> Result<(), TestCaseError> {
         let Some((last, before, after)) = self.changes.last() else {
             return Ok(());

@@ -106,7 +106,8 @@ fn restart_sidecar(pod: &mut Pod) {
 /// A property of a Pod, and the change that gives it to one.
 type Case = (&'static str, fn(&mut Pod));
 
-/// Each case makes the second Pod one that goes before a Pod that has been ready for long. Without it, the first one would.
+/// Each case makes the second Pod one that goes before a Pod that has been ready for long. Without it, the first one
+/// would.
 #[test]
 fn a_surplus_pod_is_chosen_by_the_criteria_of_upstream() {
     let cases: [Case; 8] = [

@@ -16,8 +16,9 @@ pub(in super::super) const NETWORKS: u64 = 7;
 
 /// The cost of a call, by the sizes of its arguments. A receiver is the first argument.
 ///
-/// A unit is paid for ten bytes of a string that are read once. Where upstream charges for more than is done, less is paid at run time, but never
-/// less than the work: variants that say "as it is made" cost what the implementation spends.
+/// A unit is paid for ten bytes of a string that are read once. Where upstream charges for more than is done, less is
+/// paid at run time, but never less than the work: variants that say "as it is made" cost what the implementation
+/// spends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in super::super) enum Cost {
     /// One unit, whatever the arguments are.
@@ -106,7 +107,8 @@ pub(in super::super) fn selector(length: u64) -> u64 {
     requirements.saturating_add(LIST + scan(length))
 }
 
-/// Returns the cost of matching a string against a regular expression of a length: an expression has four characters or more.
+/// Returns the cost of matching a string against a regular expression of a length: an expression has four characters or
+/// more.
 pub(in super::super) fn matching(text: u64, expression: u64) -> u64 {
     scan(text.saturating_add(1)).saturating_mul(expression.div_ceil(4))
 }

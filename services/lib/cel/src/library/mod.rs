@@ -30,7 +30,8 @@ pub(super) use cost::Cost;
 /// The implementation of a call, with the receiver as its first argument.
 type Run = for<'a> fn(&[Val<'a>], &mut Meter) -> Result<Val<'a>, Failure>;
 
-/// Signatures that one implementation has, and what a call costs. A receiver is written before `::`; capital letters stand for any type.
+/// Signatures that one implementation has, and what a call costs. A receiver is written before `::`; capital letters
+/// stand for any type.
 type Entry = (&'static [&'static str], Cost, Run);
 
 /// A function, by its name.

@@ -13,8 +13,8 @@ const COMPILE: u64 = 10_000;
 const MAX_CALL_SIZE: usize = 128 << 10;
 /// The smallest size limit of programs, in bytes.
 const MIN_SIZE: usize = 4 << 10;
-/// The size of a program that costs one unit per ten bytes of text, in bytes: upstream takes four characters of the expression for a unit, and a
-/// state has some 32 bytes.
+/// The size of a program that costs one unit per ten bytes of text, in bytes: upstream takes four characters of the
+/// expression for a unit, and a state has some 32 bytes.
 const SIZE_OF_UNIT: u64 = 1 << 10;
 
 /// A compiled expression, and the cost of matching it against ten bytes.

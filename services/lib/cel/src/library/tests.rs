@@ -11,8 +11,9 @@ fn every_signature_is_read() {
     }
 }
 
-/// The functions of each cost: all overloads of a name, or those of a signature. From upstream's `checker/cost.go`, `interpreter/runtimecost.go`,
-/// `ext/lists.go` and `ext/sets.go` of cel-go, and `pkg/cel/library/cost.go` of the API server.
+/// The functions of each cost: all overloads of a name, or those of a signature. From upstream's `checker/cost.go`,
+/// `interpreter/runtimecost.go`, `ext/lists.go` and `ext/sets.go` of cel-go, and `pkg/cel/library/cost.go` of the API
+/// server.
 const TABLE: &[(Cost, &[&str])] = &[
     (
         Cost::Unit,

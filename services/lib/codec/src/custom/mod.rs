@@ -4,8 +4,8 @@
 //! CustomResourceDefinition ─▶ Resource ─▶ CustomKinds ── published ──▶ KindTable ◀── lookups by name
 //!                              │ versions: &'static Kind, each with its present Definition
 //! ```
-//! A [`Kind`](crate::Kind) stands for its names, which never change, and is never freed. Everything else of a definition is
-//! replaced when the definition is, and freed when nothing uses it any more.
+//! A [`Kind`](crate::Kind) stands for its names, which never change, and is never freed. Everything else of a
+//! definition is replaced when the definition is, and freed when nothing uses it any more.
 //!
 //! * The store's cache follows definitions in the order of its log, so that an object and the definition that it was
 //!   written under are never seen in the wrong order; `cache.kinds()` are the kinds at its revision. Watches of a kind

@@ -105,8 +105,8 @@ impl CustomObject {
     }
 }
 
-/// Returns metadata as JSON. Managed fields that are no JSON, or nested too deeply, are left out, as upstream drops those that it cannot
-/// decode.
+/// Returns metadata as JSON. Managed fields that are no JSON, or nested too deeply, are left out, as upstream drops
+/// those that it cannot decode.
 fn metadata(metadata: &ObjectMeta) -> Value {
     serde_json::to_value(metadata).unwrap_or_else(|_| {
         let readable = ObjectMeta {

@@ -12,8 +12,8 @@ use super::{Resource, Version};
 use crate::kind::Names;
 use crate::{Definition, Kind, kinds};
 
-/// The maximum number of custom kinds, each a version of a resource, that a process can have known. Kinds are not freed, so that
-/// it bounds their memory to some 64 MiB.
+/// The maximum number of custom kinds, each a version of a resource, that a process can have known. Kinds are not
+/// freed, so that it bounds their memory to some 64 MiB.
 const MAX_KINDS: usize = 1 << 16;
 
 /// The reason why a definition declares no kinds.
@@ -89,10 +89,12 @@ pub struct KindTable {
 }
 
 impl KindTable {
-    /// Adds the resource of a definition to `custom`, or replaces it, and returns it. It is served once `custom` is published.
+    /// Adds the resource of a definition to `custom`, or replaces it, and returns it. It is served once `custom` is
+    /// published.
     ///
     /// # Errors
-    /// If it has the names of a built-in kind, or too many different kinds have been declared since the process started.
+    /// If it has the names of a built-in kind, or too many different kinds have been declared since the process
+    /// started.
     pub fn declare(
         &self,
         custom: &mut CustomKinds,

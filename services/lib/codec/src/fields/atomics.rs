@@ -9,8 +9,8 @@ use super::validate::validate;
 use crate::Kind;
 use crate::rules::{self, Field, Message};
 
-/// Merges a configuration into an object as server-side apply does, without owners of fields. What the configuration does not name
-/// is kept. It must not have atomic lists, maps or objects.
+/// Merges a configuration into an object as server-side apply does, without owners of fields. What the configuration
+/// does not name is kept. It must not have atomic lists, maps or objects.
 ///
 /// # Errors
 /// If the configuration does not fit the kind, or cannot be merged, in the wording of Kubernetes.

@@ -1,5 +1,5 @@
-//! The managers that an update concerns. Most updates change one of metadata, spec and status, so that the managers that own nothing
-//! in it need not be decoded.
+//! The managers that an update concerns. Most updates change one of metadata, spec and status, so that the managers
+//! that own nothing in it need not be decoded.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use super::compare::Comparison;
 use super::managers::{Edit, MAX_UPDATERS};
 use super::set::{FieldSet, Node};
 
-/// The number of parts that are searched for in the fields of each manager. Objects of custom kinds can have thousands, and
-/// decoding takes less time then.
+/// The number of parts that are searched for in the fields of each manager. Objects of custom kinds can have thousands,
+/// and decoding takes less time then.
 const MAX_PARTS: usize = 16;
 
 /// The managers whose fields an update can change.
@@ -39,7 +39,8 @@ impl<'a> Concerned<'a> {
         }
     }
 
-    /// Returns whether the manager of an entry is one of them. It may be one that owns nothing in the parts that differ.
+    /// Returns whether the manager of an entry is one of them. It may be one that owns nothing in the parts that
+    /// differ.
     pub(super) fn includes(&self, entry: &ManagedFieldsEntry) -> bool {
         let Some(keys) = &self.keys else { return true };
         let fields = entry

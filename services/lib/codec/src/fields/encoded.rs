@@ -1,5 +1,5 @@
-//! The fields in which two encoded objects differ, found without their JSON: most objects are created and updated, and never
-//! applied.
+//! The fields in which two encoded objects differ, found without their JSON: most objects are created and updated, and
+//! never applied.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ use super::shape::Shape;
 use crate::Kind;
 use crate::rules::{self, Field, Message, Shapes};
 
-/// The documents of two objects have to be compared: the bytes are not an encoding as prost writes it, two entries of a list have the
-/// same key, or values whose encodings differ can have the same JSON.
+/// The documents of two objects have to be compared: the bytes are not an encoding as prost writes it, two entries of a
+/// list have the same key, or values whose encodings differ can have the same JSON.
 pub(super) struct Unclear;
 
 impl Comparison {

@@ -190,8 +190,8 @@ impl Managers {
         Ok(managers)
     }
 
-    /// Applies a configuration to the live object, and records its ownership. Returns the new object, or `None` if it equals
-    /// the live one.
+    /// Applies a configuration to the live object, and records its ownership. Returns the new object, or `None` if it
+    /// equals the live one.
     ///
     /// # Errors
     /// If the configuration does not fit the kind or, without `force`, changes a field of another manager.
@@ -241,7 +241,8 @@ impl Managers {
         Ok(is_changed.then_some(new))
     }
 
-    /// Removes what nobody owns from the set of a manager that has just applied, and sets its time if it changed anything.
+    /// Removes what nobody owns from the set of a manager that has just applied, and sets its time if it changed
+    /// anything.
     fn strip(&mut self, id: &ManagerId, edit: &Edit<'_>, former: Option<&Owned>, is_changed: bool) {
         let Some(owned) = self.all.get_mut(id) else {
             return;

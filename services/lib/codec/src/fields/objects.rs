@@ -41,8 +41,9 @@ pub fn create(edit: &Edit<'_>, object: &mut dyn Object) {
     }
 }
 
-/// Records an update of `old`, with its encoding, to `new`. If `may_replace`, the managed fields of the request replace the former
-/// ones, and an empty entry ends the tracking. An object that is not tracked is not tracked again before it is applied.
+/// Records an update of `old`, with its encoding, to `new`. If `may_replace`, the managed fields of the request replace
+/// the former ones, and an empty entry ends the tracking. An object that is not tracked is not tracked again before it
+/// is applied.
 pub fn update(
     edit: &Edit<'_>,
     (old, was): (&dyn Object, &[u8]),
@@ -146,7 +147,8 @@ pub fn apply_for(
     Ok(object)
 }
 
-/// Returns the versions, other than that of an object, that its managers have recorded fields in and that a webhook has to convert.
+/// Returns the versions, other than that of an object, that its managers have recorded fields in and that a webhook has
+/// to convert.
 pub fn other_versions(object: &dyn Object) -> Vec<&'static Kind> {
     if !object.kind().is_custom() {
         return Vec::new();
@@ -158,8 +160,8 @@ pub fn other_versions(object: &dyn Object) -> Vec<&'static Kind> {
     )
 }
 
-/// Takes the fields that a write has changed from the managers that recorded them in another version. `live` and `converted` are
-/// the object before and after the write in that version.
+/// Takes the fields that a write has changed from the managers that recorded them in another version. `live` and
+/// `converted` are the object before and after the write in that version.
 ///
 /// # Errors
 /// With `checks`, if any of them owns such a field.

@@ -38,7 +38,8 @@ fn remaining(shape: Shape<'_>, value: &Value, removed: Option<&Node>) -> Option<
     }
 }
 
-/// Adds the declared fields above the paths of a set. They are owned only through their parts, but are removed with them.
+/// Adds the declared fields above the paths of a set. They are owned only through their parts, but are removed with
+/// them.
 pub(super) fn with_parents(shape: Option<Shape<'_>>, set: &FieldSet) -> FieldSet {
     let nodes = set.nodes().iter().map(|node| {
         let (inner, is_declared) = match (&node.element, shape) {

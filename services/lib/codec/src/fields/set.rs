@@ -202,8 +202,8 @@ impl FieldSet {
         });
     }
 
-    /// Calls `visit` with the text of each path, for example `.spec.replicas`. The paths that end at an object come before
-    /// those that go on.
+    /// Calls `visit` with the text of each path, for example `.spec.replicas`. The paths that end at an object come
+    /// before those that go on.
     pub fn for_each(&self, visit: &mut impl FnMut(String)) {
         self.for_each_below("", visit);
     }

@@ -11,8 +11,8 @@ use super::shape::Structure;
 use crate::Kind;
 
 impl Managers {
-    /// Forgets the managers of versions that the kind does not have. Returns those whose fields a webhook would have to convert:
-    /// see [`Self::settle`].
+    /// Forgets the managers of versions that the kind does not have. Returns those whose fields a webhook would have to
+    /// convert: see [`Self::settle`].
     pub(super) fn take_other_versions(&mut self, kind: &Kind) -> BTreeMap<ManagerId, Owned> {
         let version = kind.api_version();
         let resource = kind.custom_resource();
@@ -39,7 +39,8 @@ impl Managers {
         }
     }
 
-    /// Returns the versions, other than this one, that managers have recorded fields in and that a webhook has to convert.
+    /// Returns the versions, other than this one, that managers have recorded fields in and that a webhook has to
+    /// convert.
     pub(super) fn other_versions(&self, kind: &Kind) -> Vec<&'static Kind> {
         let resource = kind.custom_resource();
         let Some(resource) = resource.filter(|resource| resource.webhook().is_some()) else {
@@ -53,8 +54,8 @@ impl Managers {
         found.filter(|found| *found != kind).collect()
     }
 
-    /// Takes the fields that a write has changed from the managers of the version `kind`, in which `live` and `new` are the object
-    /// before and after the write.
+    /// Takes the fields that a write has changed from the managers of the version `kind`, in which `live` and `new` are
+    /// the object before and after the write.
     ///
     /// # Errors
     /// With `checks`, if any of them owns such a field.

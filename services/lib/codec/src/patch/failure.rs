@@ -1,5 +1,5 @@
-//! The messages of operations of a JSON patch that cannot be applied, in the words of Go's `json-patch`, as upstream's server has
-//! them: each names the operation and its path.
+//! The messages of operations of a JSON patch that cannot be applied, in the words of Go's `json-patch`, as upstream's
+//! server has them: each names the operation and its path.
 
 use json_patch::PatchOperation;
 use serde_json::Value;

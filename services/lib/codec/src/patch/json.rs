@@ -73,7 +73,8 @@ fn is_test_of_absence(document: &Value, operation: &PatchOperation) -> bool {
     test.value.is_null() && parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
 }
 
-/// Returns the addition that an operation is which replaces a key that an object does not have: Kubernetes allows it, against RFC 6902.
+/// Returns the addition that an operation is which replaces a key that an object does not have: Kubernetes allows it,
+/// against RFC 6902.
 fn as_add(document: &Value, operation: &PatchOperation) -> Option<PatchOperation> {
     let PatchOperation::Replace(replace) = operation else {
         return None;
@@ -90,7 +91,8 @@ fn as_add(document: &Value, operation: &PatchOperation) -> Option<PatchOperation
     })
 }
 
-/// Returns the size of the value that the operation copies, or moves to a deeper level, for which its depth has to be computed.
+/// Returns the size of the value that the operation copies, or moves to a deeper level, for which its depth has to be
+/// computed.
 fn copied_size(document: &Value, operation: &PatchOperation) -> usize {
     let from = match operation {
         PatchOperation::Copy(copy) => copy.from.as_str(),
@@ -111,8 +113,8 @@ fn level(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Returns the depth of the value that an operation puts into the document, counted from the root. Without a limit, values could be
-/// nested in each other until a recursion overflows the stack.
+/// Returns the depth of the value that an operation puts into the document, counted from the root. Without a limit,
+/// values could be nested in each other until a recursion overflows the stack.
 fn deepest(document: &Value, operation: &PatchOperation) -> usize {
     use PatchOperation::{Add, Copy, Move, Remove, Replace, Test};
     let depth_of = |from: &str| document.pointer(from).map_or(0, depth);

@@ -86,7 +86,8 @@ fn read(folder: &Path) -> Vec<Golden> {
     paths.iter().flat_map(golden).collect()
 }
 
-/// Adds kind and version to the claims of a StatefulSet. The files do not have them, but each response of kube-apiserver has.
+/// Adds kind and version to the claims of a StatefulSet. The files do not have them, but each response of
+/// kube-apiserver has.
 fn type_claims(document: &mut Value) {
     let claims = document.pointer_mut("/spec/volumeClaimTemplates");
     for claim in claims.and_then(Value::as_array_mut).into_iter().flatten() {

@@ -9,8 +9,8 @@ use super::{Client, Preconditions};
 use crate::{Receipt, Written};
 
 impl Client {
-    /// Reads whether the object still exists with this uid and is not being deleted. The cache may lag: the object may have
-    /// been deleted, or replaced by another of the same name.
+    /// Reads whether the object still exists with this uid and is not being deleted. The cache may lag: the object may
+    /// have been deleted, or replaced by another of the same name.
     ///
     /// # Errors
     /// `Conflict` if it is being deleted or another object has its name, `NotFound` if none has.
@@ -54,8 +54,8 @@ impl Client {
         receipt(deleted)
     }
 
-    /// Is [`Self::delete_unchanged`] with a propagation policy: `Background` or `Foreground` for a kind whose dependants are
-    /// orphaned by default.
+    /// Is [`Self::delete_unchanged`] with a propagation policy: `Background` or `Foreground` for a kind whose
+    /// dependants are orphaned by default.
     ///
     /// # Errors
     /// `Conflict` if it has changed since.

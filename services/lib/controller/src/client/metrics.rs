@@ -13,8 +13,8 @@ impl Client {
     /// Returns the values of a metric of objects.
     ///
     /// # Errors
-    /// `NotFound` if there is no such metric, or the gateway has no metrics of objects; `InternalError` if it cannot be read;
-    /// `ServiceUnavailable` or `Timeout` without a response.
+    /// `NotFound` if there is no such metric, or the gateway has no metrics of objects; `InternalError` if it cannot be
+    /// read; `ServiceUnavailable` or `Timeout` without a response.
     pub async fn custom_metric(
         &self,
         request: CustomMetricRequest,

@@ -121,7 +121,8 @@ impl Client {
         self.channel.clone()
     }
 
-    /// Returns the background tasks that use this client: its own, informers, elections, recorders of Events, membership.
+    /// Returns the background tasks that use this client: its own, informers, elections, recorders of Events,
+    /// membership.
     pub const fn tasks(&self) -> &Tasks {
         &self.tasks
     }

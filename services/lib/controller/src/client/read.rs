@@ -67,8 +67,8 @@ impl Client {
         Ok(Listed { items, revision })
     }
 
-    /// Calls `visit` with the objects of a kind at the newest revision, and returns that. They are read page by page, so that
-    /// never more than a page is held.
+    /// Calls `visit` with the objects of a kind at the newest revision, and returns that. They are read page by page,
+    /// so that never more than a page is held.
     ///
     /// # Errors
     /// As [`Self::list`].

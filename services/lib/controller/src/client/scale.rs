@@ -31,8 +31,8 @@ impl Client {
         unpack(&self.call(Verb::Get, request, rpc!(get)).await?)
     }
 
-    /// Sets the replicas of an object. The resourceVersion of a scale that was read makes the write conditional. Returns
-    /// the new scale.
+    /// Sets the replicas of an object. The resourceVersion of a scale that was read makes the write conditional.
+    /// Returns the new scale.
     ///
     /// # Errors
     /// `Conflict` if the object has changed since, and those of [`Self::scale`].

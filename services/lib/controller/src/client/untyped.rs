@@ -37,8 +37,8 @@ impl Client {
         self.list_metadata(namespace, "").await
     }
 
-    /// Returns the metadata of all objects that refer to the owner with this uid, in its namespace or, if that is empty, in
-    /// all; a consistent read.
+    /// Returns the metadata of all objects that refer to the owner with this uid, in its namespace or, if that is
+    /// empty, in all; a consistent read.
     ///
     /// # Errors
     /// As [`Self::content_of`].
@@ -78,7 +78,8 @@ impl Client {
         self.call(Verb::Get, request, metadata!(self, get)).await
     }
 
-    /// Returns the numbers of objects of these kinds in a namespace, without kinds that do not exist; a consistent read.
+    /// Returns the numbers of objects of these kinds in a namespace, without kinds that do not exist; a consistent
+    /// read.
     ///
     /// # Errors
     /// `ServiceUnavailable` or `Timeout` without a response.
@@ -96,8 +97,8 @@ impl Client {
         Ok(self.call(Verb::Get, request, count).await?.numbers)
     }
 
-    /// Opens a watch of the metadata of all objects: of the changes after a revision or, without one, of all objects and then
-    /// of changes. The time limit covers its opening only.
+    /// Opens a watch of the metadata of all objects: of the changes after a revision or, without one, of all objects
+    /// and then of changes. The time limit covers its opening only.
     ///
     /// # Errors
     /// `Expired` if the revision is too old.

@@ -27,10 +27,11 @@ pub use setpoint_proto::setpoint::ObjectRef;
 /// The maximum number of entries of an object: enough for the last steps of a rollout, or the last delays of a crash
 /// loop.
 const ENTRIES: usize = 8;
-/// The maximum number of objects; the least recently entered one is evicted first. An entry takes a few hundred bytes to
-/// a few thousand, so that a full log takes about 20 MiB.
+/// The maximum number of objects; the least recently entered one is evicted first. An entry takes a few hundred bytes
+/// to a few thousand, so that a full log takes about 20 MiB.
 const OBJECTS: usize = 2048;
-/// The maximum number of objects in a request: a Deployment, its ReplicaSets, and its Pods that are not ready are fewer.
+/// The maximum number of objects in a request: a Deployment, its ReplicaSets, and its Pods that are not ready are
+/// fewer.
 const SUBJECTS: usize = 64;
 
 /// The decision log of one process. Clones share it.
@@ -116,8 +117,8 @@ impl DecisionLog {
         reconciles
     }
 
-    /// Enters a reconcile under its object and those that it touched. If the object is gone and has no entries yet, nothing
-    /// is entered.
+    /// Enters a reconcile under its object and those that it touched. If the object is gone and has no entries yet,
+    /// nothing is entered.
     fn enter(&self, subject: ObjectRef, reconcile: Reconcile, touched: Vec<(ObjectRef, Step)>) {
         let mut objects = self.shared.objects.lock();
         let gone = reconcile.outcome() == ReconcileOutcome::Gone;

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Guarantees:
-//! * Only monotonic clocks are used, and only the local times at which the Lease was observed to change: wall clocks may
-//!   differ by hours, and jump. If the rates of two clocks differ by more than a tenth, a leader that hangs may regard its term
-//!   as current for the difference; the fence refuses its writes.
+//! * Only monotonic clocks are used, and only the local times at which the Lease was observed to change: wall clocks
+//!   may differ by hours, and jump. If the rates of two clocks differ by more than a tenth, a leader that hangs may
+//!   regard its term as current for the difference; the fence refuses its writes.
 //! * Work under a term ends before the Lease can expire for others, even if a renewal hangs.
 //! * A standby watches the Lease and acquires a released one at once.
 //! * Each term has a holder identity of its own, so that its fence ends with it.
@@ -35,9 +35,9 @@
 //!
 //! # Decisions
 //!
-//! * 2026-11: we chose leaders whose writes are fenced over leaders that trust their clocks (client-go), because a process
-//!   can be suspended between its last check and its write. Wrong if a store could not compare a second key in the
-//!   transaction of a write.
+//! * 2026-11: we chose leaders whose writes are fenced over leaders that trust their clocks (client-go), because a
+//!   process can be suspended between its last check and its write. Wrong if a store could not compare a second key in
+//!   the transaction of a write.
 
 mod candidate;
 mod holding;
@@ -82,8 +82,8 @@ impl Term {
 
 /// Contends for the Lease and calls `work` for each term that it wins, until `shutdown`.
 ///
-/// `work` should end soon after `shutdown`; then the Lease is released, and a standby acquires it at once. If `work` returns
-/// earlier or panics, the term ends and another one is contended for. The holder identity in the Lease is
+/// `work` should end soon after `shutdown`; then the Lease is released, and a standby acquires it at once. If `work`
+/// returns earlier or panics, the term ends and another one is contended for. The holder identity in the Lease is
 /// `<instance>_<random>`.
 ///
 /// # Errors
@@ -140,8 +140,8 @@ where
     Ok(())
 }
 
-/// Acquires the Lease and leads, term after term, until `shutdown`. If the work panics, the Lease is released before the
-/// panic is resumed.
+/// Acquires the Lease and leads, term after term, until `shutdown`. If the work panics, the Lease is released before
+/// the panic is resumed.
 async fn contend<F, Fut>(candidate: &Candidate, shutdown: &CancellationToken, work: &mut F)
 where
     F: FnMut(Term) -> Fut + Send,

@@ -51,8 +51,8 @@ impl Settings {
         }
     }
 
-    /// Returns timings with which a standby leads within three seconds of a crash, at the price of more renewals and shorter
-    /// deadlines.
+    /// Returns timings with which a standby leads within three seconds of a crash, at the price of more renewals and
+    /// shorter deadlines.
     pub fn fast() -> Self {
         Self::new(2_000, 1_400, 300)
     }
@@ -82,17 +82,18 @@ impl Settings {
         i32::try_from(self.lease_duration.as_millis().div_ceil(1000)).unwrap_or(i32::MAX)
     }
 
-    /// Returns the interval of renewals: half of the renew deadline. Upstream renews at each retry period, which costs an idle
-    /// cluster more than twice as many writes.
+    /// Returns the interval of renewals: half of the renew deadline. Upstream renews at each retry period, which costs
+    /// an idle cluster more than twice as many writes.
     pub(super) fn renewal_period(&self) -> Duration {
         self.retry_period.max(self.renew_deadline / 2)
     }
 
     /// Returns the time after the last renewal at which a leader stops.
     ///
-    /// As upstream, the renew deadline begins with the attempt that fails, one period after the last renewal, so that a leader
-    /// survives an outage of this time less the period, and less the time that the store takes to answer again: 8.5 s by default,
-    /// upstream 8 to 10 s. A tenth of the lease duration is left for the work to stop, and for clocks whose rates differ.
+    /// As upstream, the renew deadline begins with the attempt that fails, one period after the last renewal, so that a
+    /// leader survives an outage of this time less the period, and less the time that the store takes to answer again:
+    /// 8.5 s by default, upstream 8 to 10 s. A tenth of the lease duration is left for the work to stop, and for clocks
+    /// whose rates differ.
     pub(super) fn stop_after(&self) -> Duration {
         let latest = self.lease_duration.mul_f64(0.9);
         let wanted = self.renewal_period() + self.renew_deadline;

@@ -1,7 +1,7 @@
 //! Aggregates Events that repeat each other.
 //!
-//! As in upstream: equal occurrences are one Event with a count; if many differ in their messages only, the further ones
-//! are combined into one Event.
+//! As in upstream: equal occurrences are one Event with a count; if many differ in their messages only, the further
+//! ones are combined into one Event.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

@@ -145,8 +145,8 @@ impl Writer {
     }
 }
 
-/// The time that a batch waits for more notes: twice the time in which a Pod becomes Running (seven writes in sequence on
-/// two cores), so that Events do not compete with the writes that they are about.
+/// The time that a batch waits for more notes: twice the time in which a Pod becomes Running (seven writes in sequence
+/// on two cores), so that Events do not compete with the writes that they are about.
 const WAIT: Duration = Duration::from_millis(50);
 /// A batch of this size is written at once.
 const BATCH: usize = 256;

@@ -4,8 +4,8 @@
 //! * Readers and handlers see states that existed, in order for each object; some states may be skipped.
 //! * A handler that is called for a change can read it: the cache is updated first, then its indexes, then the handlers
 //!   are called, and then [`Reader::reached`] advances.
-//! * An interrupted initial list is not [synced](Reader::synced), and a relist replaces the cache in one step once it is
-//!   complete.
+//! * An interrupted initial list is not [synced](Reader::synced), and a relist replaces the cache in one step once it
+//!   is complete.
 //! * A deletion that was missed while the watch was interrupted is reported after the relist.
 //! * An object of the same name with another uid is a deletion, then an addition.
 
@@ -131,7 +131,8 @@ impl<V: View> Informer<V> {
         Reader::new(self.cache.clone())
     }
 
-    /// Fills the cache and keeps it up to date until `shutdown`. A lost watch is resumed at the revision that it reached.
+    /// Fills the cache and keeps it up to date until `shutdown`. A lost watch is resumed at the revision that it
+    /// reached.
     ///
     /// After a panic it relists; readers see the former cache until then.
     pub async fn run(self, shutdown: CancellationToken) {

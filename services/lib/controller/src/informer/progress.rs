@@ -49,8 +49,8 @@ impl Progress {
             .send_modify(|reached| reached.begun = reached.begun.wrapping_add(1));
     }
 
-    /// Records that a relist at `revision` has replaced the cache. Waits for a later revision that began before the relist
-    /// end: the gateway has none.
+    /// Records that a relist at `revision` has replaced the cache. Waits for a later revision that began before the
+    /// relist end: the gateway has none.
     pub(super) fn renewed(&self, revision: Revision) {
         self.reached.send_modify(|reached| {
             reached.revision = Some(revision);
@@ -77,11 +77,11 @@ impl Progress {
         self.reach_since(revision, self.now()).await;
     }
 
-    /// Waits until the cache has reached `revision`, which was committed before `moment`; a wait without events makes the
-    /// informer relist.
+    /// Waits until the cache has reached `revision`, which was committed before `moment`; a wait without events makes
+    /// the informer relist.
     ///
-    /// A relist that started after `moment` ends the wait, whatever its revision: if that is lower, the store was restored
-    /// and has lost `revision`.
+    /// A relist that started after `moment` ends the wait, whatever its revision: if that is lower, the store was
+    /// restored and has lost `revision`.
     pub(crate) async fn reach_since(&self, revision: Revision, moment: Moment) {
         let holds = |reached: &Reached| {
             reached.revision.is_some_and(|reached| reached >= revision)

@@ -119,11 +119,11 @@ impl<V: View> Reader<V> {
         self.cache.progress.synced().await;
     }
 
-    /// Waits until the cache has reached `revision`, so that a controller reads its own writes, or those of the leader before
-    /// it.
+    /// Waits until the cache has reached `revision`, so that a controller reads its own writes, or those of the leader
+    /// before it.
     ///
-    /// Without events the informer relists, which ends the wait even if the store was restored and has lost the revision.
-    /// Without a gateway the wait does not end: set a deadline.
+    /// Without events the informer relists, which ends the wait even if the store was restored and has lost the
+    /// revision. Without a gateway the wait does not end: set a deadline.
     pub async fn reach(&self, revision: Revision) {
         self.cache.progress.reach(revision).await;
     }

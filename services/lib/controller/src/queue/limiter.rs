@@ -34,8 +34,8 @@ impl Limiter {
         }
     }
 
-    /// Returns the delay after one more failure than `failures` if validation has refused the write: it succeeds no sooner than
-    /// the object changes, which queues the key at once.
+    /// Returns the delay after one more failure than `failures` if validation has refused the write: it succeeds no
+    /// sooner than the object changes, which queues the key at once.
     pub fn delay_of_refused(self, failures: u32) -> Duration {
         match self {
             Self::Exponential => exponential(Self::FIRST_REFUSED, failures, Self::LONGEST),

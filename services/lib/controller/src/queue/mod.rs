@@ -106,8 +106,8 @@ impl<K: Item> Queue<K> {
         self.taken_by(|| self.take()).await
     }
 
-    /// Waits for a key and returns up to `count` of those that are queued, the lowest ranks first. `None` once the queue is
-    /// closed and drained.
+    /// Waits for a key and returns up to `count` of those that are queued, the lowest ranks first. `None` once the
+    /// queue is closed and drained.
     pub async fn next_batch<R: Ord>(
         &self,
         count: usize,

@@ -54,8 +54,8 @@ impl<K: Item> Ticket<K> {
         self.queue.rest(&self.key)
     }
 
-    /// Takes over the adds of the key since it was taken, which this reconcile then covers. To be called before the worker
-    /// observes anything.
+    /// Takes over the adds of the key since it was taken, which this reconcile then covers. To be called before the
+    /// worker observes anything.
     pub fn catch_up(&mut self) {
         let mut state = self.queue.shared.state.lock();
         state.catch_up(&self.key, &mut self.causes);

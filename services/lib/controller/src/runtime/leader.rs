@@ -74,8 +74,8 @@ impl<R: Reconciler> Leader<R> {
         self.queues.iter().for_each(QueueHandle::close);
     }
 
-    /// Waits until the caches have reached the start of the term: the former leader may have written until then, and a decision
-    /// on older caches would repeat its writes.
+    /// Waits until the caches have reached the start of the term: the former leader may have written until then, and a
+    /// decision on older caches would repeat its writes.
     async fn catch_up(&self, barrier: &Barrier, term: &Term) {
         while timeout(CATCH_UP, barrier.all_reach(term.revision))
             .await
@@ -127,7 +127,8 @@ impl<R: Reconciler> Leader<R> {
         }
     }
 
-    /// Adds every key once, with the causes of its objects, so that a cascade continues in its trace after a change of the leader.
+    /// Adds every key once, with the causes of its objects, so that a cascade continues in its trace after a change of
+    /// the leader.
     fn sweep(&self, queue: &Queue<Key>) {
         for source in &self.sources {
             source.sweep(&mut |key, cause| queue.add(key, cause.cloned()));

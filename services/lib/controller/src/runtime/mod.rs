@@ -1,7 +1,7 @@
 //! Runs reconcilers: informers from the start, workers while the process leads.
 //!
-//! Parameters: keys are taken singly or in batches ([`Controller::batches`]), the leader of several replicas works or every
-//! process ([`Controller::unelected`]), and a reconcile executes one plan or several ([`Reconciler::PASSES`]).
+//! Parameters: keys are taken singly or in batches ([`Controller::batches`]), the leader of several replicas works or
+//! every process ([`Controller::unelected`]), and a reconcile executes one plan or several ([`Reconciler::PASSES`]).
 
 mod leader;
 mod settings;
@@ -105,8 +105,8 @@ impl<R: Reconciler> Controller<R> {
         self.watches_if(informer, key_of, |_| true)
     }
 
-    /// Reconciles the keys that `keys` returns for a change, of objects that another informer has: many of them may depend on
-    /// each of the objects here, such as all DaemonSets on each node. A sweep adds none of them.
+    /// Reconciles the keys that `keys` returns for a change, of objects that another informer has: many of them may
+    /// depend on each of the objects here, such as all DaemonSets on each node. A sweep adds none of them.
     #[must_use]
     pub fn depends_on<V: View>(
         mut self,
@@ -158,8 +158,8 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
-    /// Takes up to `size` keys at a time, the lowest ranks first. They are observed together, when the caches have reached the
-    /// writes of the batch before; up to [`Settings::workers`] of them are reconciled concurrently.
+    /// Takes up to `size` keys at a time, the lowest ranks first. They are observed together, when the caches have
+    /// reached the writes of the batch before; up to [`Settings::workers`] of them are reconciled concurrently.
     #[must_use]
     pub fn batches<O: Ord + Send>(
         mut self,

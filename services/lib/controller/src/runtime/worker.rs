@@ -94,7 +94,8 @@ impl<R: Reconciler> Worker<R> {
             .await
     }
 
-    /// Waits until the caches have reached the writes for these keys, or all writes before a batch; `false` if they take too long.
+    /// Waits until the caches have reached the writes for these keys, or all writes before a batch; `false` if they
+    /// take too long.
     async fn reached(&self, tickets: &[Ticket<Key>]) -> bool {
         match tickets {
             [ticket] if !self.batched => self.barrier.reached(&ticket.key).await,
@@ -411,8 +412,8 @@ fn is_refused(error: &ApiError) -> bool {
     reasons.contains(&error.reason)
 }
 
-/// Returns whether nothing needs to be done about a failure: the object has changed since it was observed, which the next
-/// reconcile repairs, or its namespace is being deleted.
+/// Returns whether nothing needs to be done about a failure: the object has changed since it was observed, which the
+/// next reconcile repairs, or its namespace is being deleted.
 fn is_overtaken(error: &ApiError) -> bool {
     let reasons = [Reason::Conflict, Reason::AlreadyExists, Reason::NotFound];
     reasons.contains(&error.reason) || error.is_namespace_terminating()

@@ -1,4 +1,5 @@
-//! Writes whose answers are lost, late or doubled between a controller and the gateway, repeated as controllers repeat them.
+//! Writes whose answers are lost, late or doubled between a controller and the gateway, repeated as controllers repeat
+//! them.
 
 use std::time::Duration;
 

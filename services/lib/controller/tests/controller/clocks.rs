@@ -78,8 +78,8 @@ async fn a_leader_keeps_a_lease_whose_times_jump() {
     assert_eq!(leaders.fences.lock().len(), 1, "it is still the first term");
 }
 
-/// Checks L1: a standby whose clock runs twice as fast waits for half the duration. It overlaps with a leader that hangs by
-/// at most the difference of the clocks, during which the fence holds.
+/// Checks L1: a standby whose clock runs twice as fast waits for half the duration. It overlaps with a leader that
+/// hangs by at most the difference of the clocks, during which the fence holds.
 #[tokio::test(start_paused = true)]
 async fn a_fast_clock_makes_leaders_overlap_no_longer_than_it_is_fast() {
     let server = server().await;

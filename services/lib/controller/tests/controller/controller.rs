@@ -24,8 +24,8 @@ use crate::server::{Faults, Server, config_map, eventually, soon};
 
 type Config = Whole<ConfigMap>;
 
-/// Keeps `data.copies` copies of each ConfigMap with that key. Their names are random, as those of a ReplicaSet's Pods, so
-/// that a reconcile on an old cache creates too many.
+/// Keeps `data.copies` copies of each ConfigMap with that key. Their names are random, as those of a ReplicaSet's Pods,
+/// so that a reconcile on an old cache creates too many.
 struct Copies {
     configs: Reader<Config>,
     reconciles: Counts,
@@ -302,7 +302,8 @@ async fn a_plan_that_is_bound_to_fail_costs_one_call_per_round() {
     );
 }
 
-/// Checks RF9: a write that validation refuses is not repeated before the object changes, but for one a quarter of an hour.
+/// Checks RF9: a write that validation refuses is not repeated before the object changes, but for one a quarter of an
+/// hour.
 #[tokio::test(start_paused = true)]
 async fn what_validation_always_refuses_is_hardly_repeated() {
     let server = server().await;

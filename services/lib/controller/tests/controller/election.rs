@@ -346,7 +346,8 @@ async fn work_that_panics_ends_the_term_and_the_next_one_begins() {
     run.await.unwrap().unwrap();
 }
 
-/// The informer of several elections may have been synced, and have got the last change of a Lease, before one of them listens.
+/// The informer of several elections may have been synced, and have got the last change of a Lease, before one of them
+/// listens.
 #[tokio::test(start_paused = true)]
 async fn an_election_knows_the_lease_from_an_informer_that_was_synced_before() {
     let (server, terms) = (server().await, Arc::new(Mutex::new(Vec::new())));

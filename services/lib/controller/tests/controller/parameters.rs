@@ -20,7 +20,8 @@ use crate::server::{Faults, Server, config_map, eventually};
 
 type Config = Whole<ConfigMap>;
 
-/// Writes `done` into each ConfigMap, and records which keys were observed together. Each must have been fetched before.
+/// Writes `done` into each ConfigMap, and records which keys were observed together. Each must have been fetched
+/// before.
 struct Marks {
     configs: Reader<Config>,
     fetched: Mutex<HashSet<Key>>,

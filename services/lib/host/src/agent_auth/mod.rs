@@ -1,7 +1,7 @@
 //! The mutual authentication of gateways and node agents, by a key that they share and never send.
 //!
-//! A gateway connects only to addresses that an agent has proven: an agent adds the proof [`Claim::Registration`] to its Node, as
-//! the annotation [`ANNOTATION`]. On each connection both prove themselves again, the agent first:
+//! A gateway connects only to addresses that an agent has proven: an agent adds the proof [`Claim::Registration`] to
+//! its Node, as the annotation [`ANNOTATION`]. On each connection both prove themselves again, the agent first:
 //!
 //! ```text
 //! gateway                                              agent
@@ -13,9 +13,9 @@
 //!    ├───────────────────────────────────────────────────▶│ Is it of this connection, this address, and this call?
 //! ```
 //!
-//! A proof is of no use on another connection, and a relay at another address cannot pass one on: the claims name the address
-//! that the gateway has dialled. Neither the content of calls nor that of responses is protected: without TLS, those who can
-//! change the traffic between the two can change it.
+//! A proof is of no use on another connection, and a relay at another address cannot pass one on: the claims name the
+//! address that the gateway has dialled. Neither the content of calls nor that of responses is protected: without TLS,
+//! those who can change the traffic between the two can change it.
 
 mod challenge;
 mod guard;

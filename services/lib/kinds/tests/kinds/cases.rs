@@ -1,9 +1,9 @@
 //! Changes of an object and expected errors, as texts.
 //!
-//! A change is a list of assignments such as `spec.ports[0].name="http" ; metadata.labels["a.b"]=null`. Values are JSON;
-//! `null` removes a field, and the index after the last adds an entry. The expected errors are the reasons and fields of the
-//! causes in any order, such as `Invalid spec.ports[0].name, Required spec.selector`; the reason of the error itself if it
-//! has no causes; empty if the object is accepted.
+//! A change is a list of assignments such as `spec.ports[0].name="http" ; metadata.labels["a.b"]=null`. Values are
+//! JSON; `null` removes a field, and the index after the last adds an entry. The expected errors are the reasons and
+//! fields of the causes in any order, such as `Invalid spec.ports[0].name, Required spec.selector`; the reason of the
+//! error itself if it has no causes; empty if the object is accepted.
 
 use std::iter::Peekable;
 use std::str::Chars;

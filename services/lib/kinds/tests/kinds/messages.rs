@@ -1,4 +1,5 @@
-//! The whole message of an error of each kind, as Kubernetes 1.36 words it. The other tables compare reasons and fields.
+//! The whole message of an error of each kind, as Kubernetes 1.36 words it. The other tables compare reasons and
+//! fields.
 //!
 //! Each case changes the example of the kind in `proto/`.
 

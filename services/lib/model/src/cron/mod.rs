@@ -1,5 +1,5 @@
-//! Schedules of CronJobs, in the syntax and with the errors of the Go library `robfig/cron`: five fields, or a descriptor
-//! such as `@hourly` or `@every 1h30m`.
+//! Schedules of CronJobs, in the syntax and with the errors of the Go library `robfig/cron`: five fields, or a
+//! descriptor such as `@hourly` or `@every 1h30m`.
 //!
 //! 2026-11: we chose 650 lines of our own over the crates `cron` and `croner`, because a schedule that upstream accepts
 //! must be accepted, one that it refuses must be refused in its words, and these crates have other fields (seconds,

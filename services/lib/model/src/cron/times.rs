@@ -39,8 +39,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the time after which [`Self::next`] gives the first time after `floor`: of intervals the last that begins not
-    /// after it, counted from `start`.
+    /// Returns the time after which [`Self::next`] gives the first time after `floor`: of intervals the last that
+    /// begins not after it, counted from `start`.
     pub fn align(&self, start: Timestamp, floor: Timestamp) -> Timestamp {
         match self {
             Self::Every(interval) => last_interval(*interval, start, floor),

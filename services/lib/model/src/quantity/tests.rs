@@ -12,8 +12,8 @@ fn amount(text: &str) -> Amount {
     Amount::parse(text).unwrap()
 }
 
-/// Cases of upstream's own tests (`TestQuantityParse`, `TestQuantityString`, `TestQuantityParseEmit`): what is read, and
-/// how it is written.
+/// Cases of upstream's own tests (`TestQuantityParse`, `TestQuantityString`, `TestQuantityParseEmit`): what is read,
+/// and how it is written.
 const WRITTEN: &[(&str, &str)] = &[
     ("0", "0"),
     ("0n", "0"),

@@ -1,6 +1,8 @@
-//! Quotas: the resources that objects use, and the objects that a quota counts (upstream: the evaluators of `pkg/quota`).
+//! Quotas: the resources that objects use, and the objects that a quota counts (upstream: the evaluators of
+//! `pkg/quota`).
 //!
-//! The gateway charges a write by these functions, and the resourcequota-controller counts what exists by the same ones.
+//! The gateway charges a write by these functions, and the resourcequota-controller counts what exists by the same
+//! ones.
 
 mod scope;
 mod usage;

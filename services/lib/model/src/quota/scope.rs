@@ -65,8 +65,8 @@ fn claim_is_in(claim: &PersistentVolumeClaim, operator: &str, values: &[String])
     }
 }
 
-/// Returns the attributes classes of a claim: the one that it should have, the one that its volume has, and the one that this is being
-/// changed to.
+/// Returns the attributes classes of a claim: the one that it should have, the one that its volume has, and the one
+/// that this is being changed to.
 pub fn attributes_classes(claim: &PersistentVolumeClaim) -> BTreeSet<&str> {
     let status = &claim.status;
     let target = status.modify_volume_status.as_ref();

@@ -88,8 +88,8 @@ pub fn is_measured(resource: &str) -> bool {
     .contains(&resource)
 }
 
-/// Returns the kind of which a resource is the number of all objects; `None` for amounts, and for `pods`, which is the number
-/// of those that have not ended.
+/// Returns the kind of which a resource is the number of all objects; `None` for amounts, and for `pods`, which is the
+/// number of those that have not ended.
 pub fn number_of(name: &str) -> Option<&str> {
     let counted = name.strip_prefix(COUNT);
     let counted = counted.or_else(|| NUMBERS.contains(&name).then_some(name));
@@ -109,8 +109,8 @@ fn one(name: &str) -> Amounts {
     [(name.to_owned(), Amount::from_value(1))].into()
 }
 
-/// Returns the resources that a Pod uses at the moment `now`. One that has terminated, or whose grace period is over, uses no
-/// more than its place in the store.
+/// Returns the resources that a Pod uses at the moment `now`. One that has terminated, or whose grace period is over,
+/// uses no more than its place in the store.
 pub fn of_pod(pod: &Pod, now: Timestamp) -> Amounts {
     let mut used = one("count/pods");
     if pod::is_terminal(pod) || overdue_at(pod).is_some_and(|end| now > end) {

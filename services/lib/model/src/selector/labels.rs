@@ -42,8 +42,8 @@ impl Selector {
     /// Parses the syntax of kubectl: `app=web,tier in (a, b),!canary`.
     ///
     /// # Errors
-    /// If the syntax is invalid, a key or value is not valid for a label, the text is longer than 64 KiB, or it has more
-    /// than 256 requirements.
+    /// If the syntax is invalid, a key or value is not valid for a label, the text is longer than 64 KiB, or it has
+    /// more than 256 requirements.
     pub fn parse(text: &str) -> Result<Self, Error> {
         check_length(text)?;
         let requirements = parse::requirements(text)?;

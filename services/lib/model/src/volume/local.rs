@@ -2,8 +2,8 @@
 
 use crate::Meta;
 
-/// Their provisioner; the annotation of nodes with the folder that contains them; and the finalizer with which the agent of the
-/// node keeps a volume until its folder is removed.
+/// Their provisioner; the annotation of nodes with the folder that contains them; and the finalizer with which the
+/// agent of the node keeps a volume until its folder is removed.
 pub const LOCAL_PATH: &str = "setpoint.dev/local-path";
 /// On volumes of this provisioner: the name of the node.
 pub const NODE: &str = "setpoint.dev/node";
@@ -11,8 +11,8 @@ pub const NODE: &str = "setpoint.dev/node";
 /// The folder of simulated nodes, where nothing is made or removed.
 const SIMULATED_FOLDER: &str = "/var/lib/setpoint/local-path";
 
-/// Returns the folder of a node for local volumes, and whether the agent of the node has to remove what it contains; `None` if
-/// the node has no such folder.
+/// Returns the folder of a node for local volumes, and whether the agent of the node has to remove what it contains;
+/// `None` if the node has no such folder.
 pub fn local_folder(node: &Meta) -> Option<(&str, bool)> {
     let runtime = node.labels.get("setpoint.dev/runtime");
     if runtime.is_some_and(|runtime| runtime == "simulated") {

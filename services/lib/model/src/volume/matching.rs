@@ -59,11 +59,11 @@ pub fn satisfies(volume: &Volume, claim: &Claim) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the volume that fits a claim best: the one that is reserved for it, or else the smallest one that is available, of
-/// equal ones that with the fewest access modes. With a site, only volumes that are usable there.
+/// Returns the volume that fits a claim best: the one that is reserved for it, or else the smallest one that is
+/// available, of equal ones that with the fewest access modes. With a site, only volumes that are usable there.
 ///
-/// `is_delayed` claims wait for their first Pod: without a site, only a reserved volume fits them. A reserved volume must be
-/// large enough and have the volume mode, and nothing else.
+/// `is_delayed` claims wait for their first Pod: without a site, only a reserved volume fits them. A reserved volume
+/// must be large enough and have the volume mode, and nothing else.
 pub fn best<'v, V>(
     claim: &Claim,
     volumes: impl IntoIterator<Item = &'v V>,

@@ -1,7 +1,7 @@
 //! PersistentVolumes and claims: what binds one to the other, and which volume fits a claim.
 //!
-//! A volume is reserved for a claim by `spec.claimRef`, and a claim names its volume in `spec.volumeName`. The two are bound if
-//! each names the other, the volume by the uid of the claim.
+//! A volume is reserved for a claim by `spec.claimRef`, and a claim names its volume in `spec.volumeName`. The two are
+//! bound if each names the other, the volume by the uid of the claim.
 #![warn(clippy::arithmetic_side_effects)]
 
 mod claim;

@@ -87,8 +87,8 @@ impl Volume {
         &self.meta.key.name
     }
 
-    /// Returns the key of an index in which a claim finds the volumes that it may be bound to: that of [`reserved_for`] if it is
-    /// reserved, or else its class.
+    /// Returns the key of an index in which a claim finds the volumes that it may be bound to: that of [`reserved_for`]
+    /// if it is reserved, or else its class.
     pub fn index_key(&self) -> String {
         match &self.claim {
             Some(claim) => reserved_for(&claim.key),

@@ -154,7 +154,8 @@ pub fn resources(requests: &[(&str, &str)], limits: &[(&str, &str)]) -> Resource
 }
 
 impl<R: Runtime> Fixture<R> {
-    /// Returns a fixture of a runtime that was opened with the function of `woken`. `kept` is dropped after the runtime.
+    /// Returns a fixture of a runtime that was opened with the function of `woken`. `kept` is dropped after the
+    /// runtime.
     pub fn new(runtime: R, machine: Machine, woken: Woken, kept: impl Any + Send + Sync) -> Self {
         Self {
             runtime,

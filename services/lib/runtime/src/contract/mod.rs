@@ -16,7 +16,8 @@ pub use fixture::{
     resources, sandbox, sandbox_with, uid,
 };
 
-/// Defines tests of a suite. Each runs on a new fixture from `$start`, an async expression; it is skipped if that is `None`.
+/// Defines tests of a suite. Each runs on a new fixture from `$start`, an async expression; it is skipped if that is
+/// `None`.
 #[macro_export]
 macro_rules! run_cases {
     ($start:expr, $suite:path: $($case:ident)*) => {$(

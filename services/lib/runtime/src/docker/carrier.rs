@@ -34,7 +34,8 @@ pub fn body(image: &str, labels: Labels, mounts: Vec<Mount>) -> ContainerCreateB
 }
 
 impl Shared {
-    /// Fills the volumes of a Pod. Its pause container must be running, because a tmpfs exists only while it is mounted.
+    /// Fills the volumes of a Pod. Its pause container must be running, because a tmpfs exists only while it is
+    /// mounted.
     pub(super) async fn fill_volumes(
         &self,
         uid: &str,

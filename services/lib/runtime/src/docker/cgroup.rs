@@ -3,8 +3,8 @@
 //! ```text
 //! /setpoint_<cluster>/pod<uid>/<id of the container>
 //! ```
-//! The engine makes the cgroup of a container below the one that the agent has made. That takes root on the engine's machine, and
-//! an engine that names cgroups by their paths (driver `cgroupfs`).
+//! The engine makes the cgroup of a container below the one that the agent has made. That takes root on the engine's
+//! machine, and an engine that names cgroups by their paths (driver `cgroupfs`).
 
 #![warn(clippy::arithmetic_side_effects)]
 

@@ -30,8 +30,8 @@ const MAX_HOSTNAME: usize = 63;
 
 /// Returns the request for a Pod's pause container, which holds its namespaces, address and volumes.
 ///
-/// Containers of the Pod may share its processes, and the agent runs its own binary in it. So it has no rights, its user is
-/// not root whatever its image says, and it writes nowhere.
+/// Containers of the Pod may share its processes, and the agent runs its own binary in it. So it has no rights, its
+/// user is not root whatever its image says, and it writes nowhere.
 pub fn pause(
     engine: &Engine,
     node: &str,
@@ -148,8 +148,8 @@ fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Returns the entries of /etc/hosts in the engine's format: one line for each address, with all of its names. The engine
-/// writes what is before the colon as it is.
+/// Returns the entries of /etc/hosts in the engine's format: one line for each address, with all of its names. The
+/// engine writes what is before the colon as it is.
 fn extra_hosts(hosts: &Hosts) -> Vec<String> {
     let pairs = hosts.aliases.iter();
     let lines = pairs.map(|(ip, names)| format!("{}:{ip}", names.join("\t")));

@@ -1,7 +1,7 @@
 //! Creates each container once, by name, even if answers of the engine are lost.
 //!
-//! Each request has an identity, a label of its container. So a container that the engine has under this name is known to be
-//! that of the request, whose answer was lost or which has arrived twice, or that of an earlier one.
+//! Each request has an identity, a label of its container. So a container that the engine has under this name is known
+//! to be that of the request, whose answer was lost or which has arrived twice, or that of an earlier one.
 
 use bollard::errors::Error;
 use bollard::models::{ContainerCreateBody, ContainerInspectResponse};

@@ -1,7 +1,7 @@
 //! Measures the space that Pods hold.
 //!
-//! The engine knows the sizes of writable layers. Logs and volumes are files of its machine, which this agent walks through
-//! itself if it sees them, or its binary in the pause container of their Pod.
+//! The engine knows the sizes of writable layers. Logs and volumes are files of its machine, which this agent walks
+//! through itself if it sees them, or its binary in the pause container of their Pod.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -124,8 +124,8 @@ fn log_space(path: &str) -> Option<Space> {
     spaces.reduce(Space::plus)
 }
 
-/// Prints the bytes and the inodes of each directory, a line each, or `-` for one that cannot be measured: the subcommand
-/// `measure <folder>…`.
+/// Prints the bytes and the inodes of each directory, a line each, or `-` for one that cannot be measured: the
+/// subcommand `measure <folder>…`.
 pub fn measure<'a>(folders: impl Iterator<Item = &'a Path>) -> ExitCode {
     for folder in folders {
         match Space::of(folder) {

@@ -250,7 +250,8 @@ async fn network(client: &Docker, name: &str) -> Result<(String, Ipv4Addr), Erro
     with_address(client, id).await
 }
 
-/// Creates the network of this name. Returns its id; `None` if another agent did so and the engine enforces unique names.
+/// Creates the network of this name. Returns its id; `None` if another agent did so and the engine enforces unique
+/// names.
 async fn create_network(client: &Docker, name: &str) -> Result<Option<String>, Error> {
     let request = NetworkCreateRequest {
         name: name.to_owned(),

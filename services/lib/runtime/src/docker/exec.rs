@@ -28,7 +28,8 @@ use crate::{ContainerId, Error, Input, Inputs, Output, Outputs, Streams};
 /// Exit code of a command whose end the engine does not report, because its container has ended.
 const KILLED: i32 = 137;
 /// Attempts at reading the exit code and at setting the size of a terminal, and the time between them: the engine may
-/// report the end of a command after that of its streams, and has its terminal some time after it was asked to start it.
+/// report the end of a command after that of its streams, and has its terminal some time after it was asked to start
+/// it.
 const ATTEMPTS: u32 = 20;
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 

@@ -1,8 +1,8 @@
-//! The agent's own binary in pause containers, for an agent whose container does not reach the network and the volumes of
-//! Pods: as in compose.yaml, where it is in another network, so that Pods do not reach its port.
+//! The agent's own binary in pause containers, for an agent whose container does not reach the network and the volumes
+//! of Pods: as in compose.yaml, where it is in another network, so that Pods do not reach its port.
 //!
-//! A volume of the node holds the binary, which pause containers can only read. It must be linked statically, as those of the
-//! images are.
+//! A volume of the node holds the binary, which pause containers can only read. It must be linked statically, as those
+//! of the images are.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
@@ -183,8 +183,8 @@ impl Shared {
         Ok(String::from_utf8_lossy(&said.concat()).into_owned())
     }
 
-    /// Publishes a new version of a volume's files in a container that ends with that, because the pause container only reads
-    /// them.
+    /// Publishes a new version of a volume's files in a container that ends with that, because the pause container only
+    /// reads them.
     pub(super) async fn publish_within(
         &self,
         program: &Path,

@@ -47,8 +47,8 @@ fn is_of_engine(path: &Path, kind: EntryType, size: u64, link: Option<&Path>) ->
     }
 }
 
-/// Returns the target of a symbolic link: the path from the root of the image if it climbs above that, as the kernel would
-/// resolve it in a container of the image. The engine refuses other links of that kind.
+/// Returns the target of a symbolic link: the path from the root of the image if it climbs above that, as the kernel
+/// would resolve it in a container of the image. The engine refuses other links of that kind.
 fn within(path: &Path, target: &Path) -> PathBuf {
     let parent = path.parent().unwrap_or(Path::new(""));
     let mut parts: Vec<_> = parent.components().collect();

@@ -1,7 +1,7 @@
 //! Removes images that the agent has pulled and that no container uses.
 //!
-//! The engine may have other users, and images that were built on its machine cannot be pulled again. Therefore only images
-//! that this agent has pulled since it started are removed.
+//! The engine may have other users, and images that were built on its machine cannot be pulled again. Therefore only
+//! images that this agent has pulled since it started are removed.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

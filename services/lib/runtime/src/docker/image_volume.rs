@@ -3,10 +3,10 @@
 //! ```text
 //! image ─▶ source ─ export ─▶ filter ─ upload ─▶ carrier ─▶ volume of the engine
 //! ```
-//! Source and carrier are containers that are never started; two, because the engine cannot export a container and unpack into it
-//! at the same time. The volume is complete once its carrier is removed. It is read-only for containers, shared by all that mount
-//! the same image, and removed with the last of them. The engine unpacks it within the carrier, so that no path or link of an
-//! image leads out of it. Engines before 28 cannot mount images themselves.
+//! Source and carrier are containers that are never started; two, because the engine cannot export a container and
+//! unpack into it at the same time. The volume is complete once its carrier is removed. It is read-only for containers,
+//! shared by all that mount the same image, and removed with the last of them. The engine unpacks it within the
+//! carrier, so that no path or link of an image leads out of it. Engines before 28 cannot mount images themselves.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -333,8 +333,8 @@ impl Shared {
         self.remove_unused(names).await;
     }
 
-    /// Removes the image volumes that an earlier agent of this node has left: those without a user, and those that it was
-    /// filling.
+    /// Removes the image volumes that an earlier agent of this node has left: those without a user, and those that it
+    /// was filling.
     pub(super) async fn clean_image_volumes(&self) -> Result<(), bollard::errors::Error> {
         let labels = [(CLUSTER, self.engine.cluster.as_str()), (NODE, &self.node)];
         let mut wanted = with_labels(&labels);

@@ -90,8 +90,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Updates a sandbox from the state of its pause container. Ignores attempts older than the newest. It is ready only once
-    /// it is complete.
+    /// Updates a sandbox from the state of its pause container. Ignores attempts older than the newest. It is ready
+    /// only once it is complete.
     pub(super) fn update_pause(
         &self,
         identity: &Identity,
@@ -249,8 +249,8 @@ impl Shared {
         }
     }
 
-    /// Creates a container. If one of this name exists because the answer to an earlier call was lost, it is used if it was
-    /// started, and recreated if not.
+    /// Creates a container. If one of this name exists because the answer to an earlier call was lost, it is used if it
+    /// was started, and recreated if not.
     async fn create(
         &self,
         identity: &Identity,

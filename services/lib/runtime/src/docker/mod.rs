@@ -84,8 +84,8 @@ struct Shared {
     table: Mutex<Table>,
     /// The newest pause containers, by Pod uid.
     pauses: Mutex<HashMap<String, Pause>>,
-    /// The Pods whose sandbox is not complete, by uid, with the pause container that it replaces. It runs before its volumes
-    /// are filled, so that it is not ready once it runs.
+    /// The Pods whose sandbox is not complete, by uid, with the pause container that it replaces. It runs before its
+    /// volumes are filled, so that it is not ready once it runs.
     incomplete: Mutex<HashMap<String, Option<Pause>>>,
     /// Set once pause containers have the agent's binary.
     helper: OnceCell<()>,
@@ -102,8 +102,8 @@ struct Pause {
 }
 
 impl Docker {
-    /// Opens the runtime of a node, with the containers that exist already. `report` is told whether the task that follows
-    /// the engine is healthy, see [`supervise`].
+    /// Opens the runtime of a node, with the containers that exist already. `report` is told whether the task that
+    /// follows the engine is healthy, see [`supervise`].
     ///
     /// # Errors
     /// If the engine does not list its containers.

@@ -37,8 +37,8 @@ impl Shared {
         Ok(Some(cgroups.of_pod(&config.uid)))
     }
 
-    /// Finds out whether the engine has put a container below the cgroup that this agent has made. An engine on another machine
-    /// has not.
+    /// Finds out whether the engine has put a container below the cgroup that this agent has made. An engine on another
+    /// machine has not.
     pub(super) fn verify_cgroup(&self, uid: &str, runtime_id: &str) {
         let Some(cgroups) = self.cgroups() else {
             return;

@@ -8,8 +8,8 @@ use super::identity::Labels;
 use super::{Shared, engine_error};
 use crate::{Container, ContainerId, Error, Limits, PodResources, State};
 
-/// The label with the requests and limits that a container was started with. A label cannot be changed: an agent that was
-/// restarted gives a container that has been resized its limits once more.
+/// The label with the requests and limits that a container was started with. A label cannot be changed: an agent that
+/// was restarted gives a container that has been resized its limits once more.
 const RESOURCES: &str = "setpoint.dev/resources";
 
 /// Returns the label of a container with these requests and limits.
@@ -25,7 +25,8 @@ pub fn started_with(container: &ContainerInspectResponse) -> Option<ResourceRequ
 }
 
 impl Shared {
-    /// Changes the limits of a running container. Memory that it uses is not taken from it, since the kernel would kill it.
+    /// Changes the limits of a running container. Memory that it uses is not taken from it, since the kernel would kill
+    /// it.
     pub(super) async fn resize(
         &self,
         id: &ContainerId,
@@ -72,8 +73,8 @@ impl Shared {
             .map_err(|error| engine_error(what(), error))
     }
 
-    /// Gives a running Pod other resources as a whole: first its cgroup what allows both, then containers without limits of
-    /// their own the new ones, and at last its cgroup the new ones. Returns whether the Pod has a cgroup.
+    /// Gives a running Pod other resources as a whole: first its cgroup what allows both, then containers without
+    /// limits of their own the new ones, and at last its cgroup the new ones. Returns whether the Pod has a cgroup.
     pub(super) async fn resize_pod(
         &self,
         uid: &str,

@@ -1,7 +1,7 @@
 //! The file /etc/resolv.conf of Pods with a resolver configuration of their own.
 //!
-//! The engine writes another into containers of its networks, so each container has the Pod's file mounted over it. It is in
-//! the volume of the termination messages.
+//! The engine writes another into containers of its networks, so each container has the Pod's file mounted over it. It
+//! is in the volume of the termination messages.
 
 use bollard::errors::Error as BollardError;
 use bollard::models::{Mount, MountType};

@@ -1,8 +1,8 @@
 //! Mounts parts of volumes, and paths of the machine that are below an allowed path.
 //!
-//! The engine mounts a path of its machine, to which it would follow any link. So what is mounted is mounted by this agent
-//! first, at a path that no container can reach, until the container has started and has a mount of its own. Volumes whose files
-//! only the agent writes have no links but its own: the engine resolves their parts.
+//! The engine mounts a path of its machine, to which it would follow any link. So what is mounted is mounted by this
+//! agent first, at a path that no container can reach, until the container has started and has a mount of its own.
+//! Volumes whose files only the agent writes have no links but its own: the engine resolves their parts.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::{ContainerConfig, Error, HostPath, Mount};
 const FOLDER: &str = "/run/setpoint/subpaths";
 
 impl Shared {
-    /// Mounts the parts of volumes that a container mounts, and lets its mounts name them. What is returned is needed until
-    /// the container has started.
+    /// Mounts the parts of volumes that a container mounts, and lets its mounts name them. What is returned is needed
+    /// until the container has started.
     pub(super) async fn bind_sub_paths(
         &self,
         config: &mut ContainerConfig,

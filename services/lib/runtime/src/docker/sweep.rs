@@ -67,8 +67,8 @@ pub async fn own_cluster(settings: &Settings) -> Result<String, ConnectError> {
     Ok(engine::own_cluster(&engine::client(settings).await?).await)
 }
 
-/// Removes a container. Some storage drivers fail while the file system of a container that was just killed is unmounted, so
-/// that errors of the engine are retried.
+/// Removes a container. Some storage drivers fail while the file system of a container that was just killed is
+/// unmounted, so that errors of the engine are retried.
 async fn remove(client: &Docker, id: String) -> Result<(), BollardError> {
     let mut attempts = 1..REMOVAL_ATTEMPTS;
     loop {

@@ -34,8 +34,8 @@ impl Shared {
     }
 }
 
-/// Returns the usage that a response reports. Memory of the page cache that can be reclaimed at once is not counted, as in
-/// `docker stats`.
+/// Returns the usage that a response reports. Memory of the page cache that can be reclaimed at once is not counted, as
+/// in `docker stats`.
 fn of_stats(stats: &ContainerStatsResponse) -> Option<Reading> {
     let cpu = stats.cpu_stats.as_ref()?.cpu_usage.as_ref()?.total_usage?;
     let memory = stats.memory_stats.as_ref()?;

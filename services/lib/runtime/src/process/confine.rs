@@ -1,6 +1,6 @@
 //! The last step before a program of a container: `node-agent confine <folder>` drops privileges, then executes the
-//! container's program, whose configuration is its stdin; `node-agent confine <folder> <tty|plain> <command>…` does so with a command that runs beside it,
-//! in a session of its own.
+//! container's program, whose configuration is its stdin; `node-agent confine <folder> <tty|plain> <command>…` does so
+//! with a command that runs beside it, in a session of its own.
 //!
 //! It is a process of its own because the shim must keep its privileges to be able to kill the container.
 
@@ -147,8 +147,8 @@ fn make_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
     })
 }
 
-/// Joins the container's mounts, if it has any. A container counts as started before it has made them: without the wait the
-/// command would see the file system of the machine.
+/// Joins the container's mounts, if it has any. A container counts as started before it has made them: without the wait
+/// the command would see the file system of the machine.
 fn join_mounts(folder: &Folder, config: &ContainerConfig) -> io::Result<()> {
     if folder.mounts()?.is_empty() {
         return Ok(());

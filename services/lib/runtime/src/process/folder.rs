@@ -6,9 +6,9 @@
 //! ```
 //! The file has no secrets: the shim gets the rest of the configuration as its stdin.
 //!
-//! Room for `exit.json` is reserved before anything else, so that the end of a container is recorded on a full disk, too.
-//! The first to link `shim.json` decides whether the container runs: its shim, or an agent that considers the start as
-//! failed.
+//! Room for `exit.json` is reserved before anything else, so that the end of a container is recorded on a full disk,
+//! too. The first to link `shim.json` decides whether the container runs: its shim, or an agent that considers the
+//! start as failed.
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -24,7 +24,8 @@ use super::mounts::Bind;
 use super::process_handle::Process;
 use crate::{ContainerConfig, Exit};
 
-/// Size reserved for the record of an end: that of its message, which JSON may write as six bytes for each, and of the rest.
+/// Size reserved for the record of an end: that of its message, which JSON may write as six bytes for each, and of the
+/// rest.
 const EXIT_SIZE: usize = 16 << 10;
 
 /// Name of the working directory of a Pod's containers.

@@ -1,8 +1,8 @@
-//! Hands the configuration of a container over to its shim: as a file in memory, which is the stdin of the shim, because the
-//! environment and the command line may contain secrets, which never reach a disk.
+//! Hands the configuration of a container over to its shim: as a file in memory, which is the stdin of the shim,
+//! because the environment and the command line may contain secrets, which never reach a disk.
 //!
-//! The shim keeps the file as long as its container runs. Commands that run beside the container read it there, also those
-//! of an agent that was restarted.
+//! The shim keeps the file as long as its container runs. Commands that run beside the container read it there, also
+//! those of an agent that was restarted.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};

@@ -1,7 +1,7 @@
 //! The mount namespace of a container: the machine's file system, with the container's volumes at their paths.
 //!
-//! The last step before the container's program makes the namespace, which ends with the last process in it. Paths that do not
-//! exist are made on the machine, because its file system is the container's.
+//! The last step before the container's program makes the namespace, which ends with the last process in it. Paths that
+//! do not exist are made on the machine, because its file system is the container's.
 
 use std::fs;
 use std::io;

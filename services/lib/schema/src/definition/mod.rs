@@ -14,7 +14,8 @@ use crate::path::Path;
 use crate::rules::{self, Tree};
 use crate::violation::Violation;
 
-/// The keywords that a schema may have at its root beside a status subresource, in upstream's order and with the names in its message.
+/// The keywords that a schema may have at its root beside a status subresource, in upstream's order and with the names
+/// in its message.
 const ALLOWED_WITH_STATUS: [(&str, &str); 22] = [
     ("description", "Description"),
     ("type", "Type"),
@@ -43,10 +44,11 @@ const ALLOWED_WITH_STATUS: [(&str, &str); 22] = [
     ("x-kubernetes-validations", "XValidations"),
 ];
 
-/// Checks the schema of one version of a definition: that it is structural, has valid extensions, and defaults that are valid themselves.
+/// Checks the schema of one version of a definition: that it is structural, has valid extensions, and defaults that are
+/// valid themselves.
 ///
-/// `path` is the path of the schema in the definition, for example `spec.versions[0].schema.openAPIV3Schema`; `has_status`: the version has a
-/// status subresource. The schema is acceptable if no violation is returned.
+/// `path` is the path of the schema in the definition, for example `spec.versions[0].schema.openAPIV3Schema`;
+/// `has_status`: the version has a status subresource. The schema is acceptable if no violation is returned.
 pub fn validate_definition(json: &Value, path: &str, has_status: bool) -> Vec<Violation> {
     let path = Path::new(path);
     let node = match parse::parse(json, &path) {

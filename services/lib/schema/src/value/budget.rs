@@ -1,15 +1,15 @@
 //! The limit of the checks of one object.
 //!
-//! A list of a million short texts fits into a request, and each may have to be checked against two thousand schemas of an
-//! `anyOf`. Upstream makes all of these checks.
+//! A list of a million short texts fits into a request, and each may have to be checked against two thousand schemas of
+//! an `anyOf`. Upstream makes all of these checks.
 
 use std::cell::Cell;
 
 use crate::path::Path;
 use crate::violation::Violation;
 
-/// The values that are checked against a schema each, in one object. Objects of the largest size against schemas in use need a
-/// tenth of it; it takes seconds.
+/// The values that are checked against a schema each, in one object. Objects of the largest size against schemas in use
+/// need a tenth of it; it takes seconds.
 const MAX_CHECKS: usize = 20_000_000;
 
 /// The checks that remain. An object that has used all of them is not accepted, even if it needed no more.

@@ -23,7 +23,8 @@ const INTEGER: &str = "integer";
 const NUMBER: &str = "number";
 const STRING: &str = "string";
 
-/// Validates a value. `prefix` is the path of the value; `old` suppresses the errors of parts that an update leaves as they are.
+/// Validates a value. `prefix` is the path of the value; `old` suppresses the errors of parts that an update leaves as
+/// they are.
 pub(crate) fn validate(
     node: &Node,
     value: &Value,
@@ -58,8 +59,8 @@ fn check(
     outcome
 }
 
-/// Runs every check that applies to the type of the value. Each adds to the number of checks made, which `anyOf` and `oneOf` use to choose the
-/// branch whose errors they report.
+/// Runs every check that applies to the type of the value. Each adds to the number of checks made, which `anyOf` and
+/// `oneOf` use to choose the branch whose errors they report.
 fn check_all(
     node: &Node,
     value: &Value,

@@ -119,7 +119,10 @@ proptest! {
     }
 
     #[test]
-    fn an_unchanged_object_has_no_errors_but_those_of_types_and_embedded_objects(schema in schema(), object in object()) {
+    fn an_unchanged_object_has_no_errors_but_those_of_types_and_embedded_objects(
+        schema in schema(),
+        object in object(),
+    ) {
         for violation in schema.validate(&object, Some(&object)) {
             let path = violation.path;
             let embedded = ["apiVersion", "kind", "metadata"].iter().any(|name| path.contains(name));

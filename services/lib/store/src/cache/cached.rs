@@ -158,7 +158,8 @@ impl Cached {
         Self::new(kind, Key::default(), revision, &raw, None)
     }
 
-    /// Returns the object in protobuf as it is stored, without the resourceVersion: a slice of `raw`. Not for a [`Self::computed`] one.
+    /// Returns the object in protobuf as it is stored, without the resourceVersion: a slice of `raw`. Not for a
+    /// [`Self::computed`] one.
     pub fn stored(&self) -> Bytes {
         envelope::without_revision(&self.raw, &self.revision.to_string())
     }

@@ -36,7 +36,8 @@ impl Cache {
         self.feed(Topic::Kind(&kind.stored_as))
     }
 
-    /// Returns a feed of the updates of the objects of all custom kinds, those included that are defined later, from now on.
+    /// Returns a feed of the updates of the objects of all custom kinds, those included that are defined later, from
+    /// now on.
     pub fn custom_changes(&self) -> ChangeFeed {
         self.feed(Topic::Custom)
     }

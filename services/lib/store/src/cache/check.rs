@@ -86,7 +86,8 @@ pub(super) async fn difference(shared: &Shared) {
 }
 
 /// Returns whether the cache holds the keys and revisions that the store had at the cache's revision. One kind is
-/// compared after the other, each at the revision that the cache has reached by then, so that none holds the lock for long.
+/// compared after the other, each at the revision that the cache has reached by then, so that none holds the lock for
+/// long.
 ///
 /// # Errors
 /// The errors of the store; `Expired` when its history does not have the cache's revision.
@@ -111,8 +112,8 @@ async fn is_consistent(shared: &Shared) -> Result<bool, Error> {
 
 /// As [`is_consistent`], for a cache that does not advance meanwhile: all kinds are compared in one scan.
 ///
-/// The cache follows its store only when this has succeeded. One request for each kind would take longer than a busy etcd
-/// answers without a timeout, and each attempt begins anew.
+/// The cache follows its store only when this has succeeded. One request for each kind would take longer than a busy
+/// etcd answers without a timeout, and each attempt begins anew.
 ///
 /// # Errors
 /// As [`is_consistent`].

@@ -1,5 +1,5 @@
-//! Consistent reads: the newest revision of the store, and the wait until the cache has reached it. If it does not, the store is
-//! read instead, as in Kubernetes.
+//! Consistent reads: the newest revision of the store, and the wait until the cache has reached it. If it does not, the
+//! store is read instead, as in Kubernetes.
 
 use std::sync::Arc;
 
@@ -80,8 +80,8 @@ impl Cache {
         }
     }
 
-    /// Waits until the cache is as new as asked. Returns a revision to read the store at, if the cache is loaded but does not become
-    /// as new as the store.
+    /// Waits until the cache is as new as asked. Returns a revision to read the store at, if the cache is loaded but
+    /// does not become as new as the store.
     ///
     /// # Errors
     /// `Timeout` or `ServiceUnavailable` if neither can answer.

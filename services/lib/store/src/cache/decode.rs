@@ -18,7 +18,8 @@ pub(super) struct DecodedBatch {
     pub changes: Vec<DecodedChange>,
     /// The custom kinds from this revision on, if a definition has changed.
     pub custom: Option<Arc<CustomKinds>>,
-    /// The kinds that are new among them, with their objects at this revision: some may have outlived a former definition.
+    /// The kinds that are new among them, with their objects at this revision: some may have outlived a former
+    /// definition.
     pub added: Vec<(&'static Kind, KindStore)>,
 }
 

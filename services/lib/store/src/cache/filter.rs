@@ -105,7 +105,8 @@ impl Filter {
         self.labels.is_empty() && self.requirements.is_empty() && !self.needs_conversion()
     }
 
-    /// Returns whether it depends on fields of objects that a webhook has to convert before. [`Self::matches`] leaves them out.
+    /// Returns whether it depends on fields of objects that a webhook has to convert before. [`Self::matches`] leaves
+    /// them out.
     pub fn needs_conversion(&self) -> bool {
         !self.of_converted.is_empty()
     }

@@ -58,7 +58,8 @@ pub(super) struct Log {
     first: u64,
     bytes: usize,
     topics: HashMap<Topic, Channel>,
-    /// The channel of those that follow the whole log: where they have expired last. It has no numbers, since those of all records follow each other.
+    /// The channel of those that follow the whole log: where they have expired last. It has no numbers, since those of
+    /// all records follow each other.
     whole: Channel,
     /// The records that were dropped so far, which a topic that is not in the table may have had.
     dropped: Dropped,
@@ -111,8 +112,8 @@ struct Dropped {
 }
 
 impl Dropped {
-    /// Adds a record. After the first one of a revision, a watcher that has seen it can still resume; after a further one it may have
-    /// missed that.
+    /// Adds a record. After the first one of a revision, a watcher that has seen it can still resume; after a further
+    /// one it may have missed that.
     fn and(self, record: &Record, before: u64) -> Self {
         let further = u64::from(self.last == record.revision);
         Self {
@@ -259,10 +260,11 @@ impl Log {
         };
     }
 
-    /// Returns the number of the topic's first record that a watcher may have missed whose last event had this revision.
+    /// Returns the number of the topic's first record that a watcher may have missed whose last event had this
+    /// revision.
     ///
-    /// A transaction can change several objects of a kind in one revision. The connection may have ended between their events, so all
-    /// but the first are sent again.
+    /// A transaction can change several objects of a kind in one revision. The connection may have ended between their
+    /// events, so all but the first are sent again.
     ///
     /// # Errors
     /// `Expired` if such records may have been dropped.

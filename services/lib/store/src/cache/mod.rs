@@ -4,8 +4,8 @@
 //!
 //! * A watcher gets every change that its filter selects, each once, in order of revision, or else the error `Expired`.
 //! * A consistent read ([`AtLeast::Newest`]) sees every write that was acknowledged before it.
-//! * No watcher delays another: watchers are cursors into the log. One that falls behind its start gets `Expired`, and so
-//!   does one whose client does not take its events.
+//! * No watcher delays another: watchers are cursors into the log. One that falls behind its start gets `Expired`, and
+//!   so does one whose client does not take its events.
 
 mod cached;
 mod change_feed;
@@ -168,8 +168,8 @@ impl Cache {
         }
     }
 
-    /// Returns the objects that the filter selects, in key order, not older than asked; those that cannot be decoded are named
-    /// besides them.
+    /// Returns the objects that the filter selects, in key order, not older than asked; those that cannot be decoded
+    /// are named besides them.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -223,8 +223,8 @@ impl Cache {
     /// The page is read from the store, in parts whose size doubles while few objects match, as in Kubernetes.
     ///
     /// # Errors
-    /// `Expired` if the history no longer includes the revision, `Timeout` if the store has not reached it, `StorageReadError` if a
-    /// value cannot be decoded.
+    /// `Expired` if the history no longer includes the revision, `Timeout` if the store has not reached it,
+    /// `StorageReadError` if a value cannot be decoded.
     pub async fn page(
         &self,
         filter: &Filter,
@@ -283,8 +283,8 @@ impl Cache {
         Ok(self.newest.get().await?)
     }
 
-    /// Starts a watch. Its stream ends with an error, never without one. Values that cannot be decoded are not part of its initial
-    /// state.
+    /// Starts a watch. Its stream ends with an error, never without one. Values that cannot be decoded are not part of
+    /// its initial state.
     ///
     /// # Errors
     /// `Expired` if the log no longer includes the start of the watch.
@@ -312,7 +312,8 @@ impl Cache {
         }
     }
 
-    /// Returns the kinds that are served: those of the `.proto` files, and the custom ones at the revision of the cache.
+    /// Returns the kinds that are served: those of the `.proto` files, and the custom ones at the revision of the
+    /// cache.
     pub fn kinds(&self) -> &Arc<KindTable> {
         &self.shared.table
     }

@@ -34,8 +34,8 @@ const MAX_BATCHES: usize = 256;
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The time within which the watch must deliver a revision that a probe has read. A busy etcd delivers within a second; consistent
-/// reads wait for three.
+/// The time within which the watch must deliver a revision that a probe has read. A busy etcd delivers within a second;
+/// consistent reads wait for three.
 const MAX_LAG: Duration = Duration::from_secs(5);
 
 /// The first delay after an error. It is doubled with each further error.
@@ -236,8 +236,8 @@ async fn for_each_at(
     }
 }
 
-/// Probes the store, and resolves when it does not answer, its revision has gone back, or the watch has not delivered a revision in
-/// time: a watch reports none of these.
+/// Probes the store, and resolves when it does not answer, its revision has gone back, or the watch has not delivered a
+/// revision in time: a watch reports none of these.
 async fn probe(shared: &Shared, mut newest: Revision) -> Error {
     let mut lag = Lag::default();
     loop {

@@ -138,8 +138,8 @@ impl State {
         self.log.take_touched()
     }
 
-    /// Serves these custom kinds from now on, of which `added` are new. The watches of kinds that are gone end with `Expired` after
-    /// their last event.
+    /// Serves these custom kinds from now on, of which `added` are new. The watches of kinds that are gone end with
+    /// `Expired` after their last event.
     fn redefine(
         &mut self,
         custom: Arc<CustomKinds>,
@@ -166,8 +166,8 @@ impl State {
         self.table.publish(custom);
     }
 
-    /// Adds a kind with its objects. Watches from before its former definition was deleted expire, and those of all kinds if it has
-    /// objects.
+    /// Adds a kind with its objects. Watches from before its former definition was deleted expire, and those of all
+    /// kinds if it has objects.
     fn add(&mut self, kind: &'static Kind, kind_store: KindStore, revision: Revision) {
         self.log.expire(&kind.stored_as, revision);
         if kind_store.all().next().is_some() {
@@ -190,8 +190,8 @@ impl State {
     }
 }
 
-/// Returns the topics of a change: that of the kind, that of custom kinds if it is one, and those of the old and new value of its
-/// indexed field.
+/// Returns the topics of a change: that of the kind, that of custom kinds if it is one, and those of the old and new
+/// value of its indexed field.
 fn topics(kind: &'static Kind, values: [Option<Arc<str>>; 2]) -> Vec<Topic> {
     let mut topics = vec![Topic::Kind(&kind.stored_as)];
     topics.extend(kind.is_custom().then_some(Topic::Custom));

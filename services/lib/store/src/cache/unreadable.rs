@@ -52,7 +52,8 @@ impl Unreadable {
     }
 }
 
-/// Returns the error of a list of objects some of which cannot be decoded. The reason of its `Status` is `StorageReadError`.
+/// Returns the error of a list of objects some of which cannot be decoded. The reason of its `Status` is
+/// `StorageReadError`.
 pub(super) fn error<'u>(
     kind: &Kind,
     found: impl ExactSizeIterator<Item = &'u Unreadable>,

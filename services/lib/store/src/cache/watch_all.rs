@@ -38,8 +38,8 @@ pub struct AllWatch {
 }
 
 impl Cache {
-    /// Watches all objects. `after` is the revision to continue after; without one, the current objects are returned, and
-    /// the watch continues after them.
+    /// Watches all objects. `after` is the revision to continue after; without one, the current objects are returned,
+    /// and the watch continues after them.
     ///
     /// # Errors
     /// `Expired` if the log no longer includes the revision.

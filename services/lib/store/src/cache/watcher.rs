@@ -24,8 +24,8 @@ const MAX_RECORDS: usize = 256;
 /// sending the events.
 const MANY_WATCHERS: usize = 64;
 
-/// The least time between two reads of the log by one of many watchers, or by a watch of all kinds, which each write wakes. The
-/// first record after a longer time is read at once.
+/// The least time between two reads of the log by one of many watchers, or by a watch of all kinds, which each write
+/// wakes. The first record after a longer time is read at once.
 pub(super) const COALESCE: Duration = Duration::from_millis(10);
 
 struct Watcher {
@@ -58,7 +58,8 @@ struct ReadLog {
     elected: Revision,
 }
 
-/// Starts a watch. The cache must have reached the start that `spec` asks for. `check` passes the initial state or refuses it.
+/// Starts a watch. The cache must have reached the start that `spec` asks for. `check` passes the initial state or
+/// refuses it.
 pub(super) fn start(
     shared: Arc<Shared>,
     spec: WatchSpec,

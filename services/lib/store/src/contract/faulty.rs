@@ -16,7 +16,8 @@ use crate::{Batch, Entry, Error, KeyChange, Page, Range, Store, Write, outcome};
 type Changes = BoxStream<'static, Result<Batch, Error>>;
 type Condition = Box<dyn Fn(&Write) -> bool + Send>;
 
-/// A store that forwards all calls to another one, except for its faults: delays, a partition, lost changes, lost answers, panics.
+/// A store that forwards all calls to another one, except for its faults: delays, a partition, lost changes, lost
+/// answers, panics.
 pub struct FaultyStore {
     store: Arc<dyn Store>,
     link: watch::Sender<Link>,
@@ -122,8 +123,8 @@ impl FaultyStore {
         });
     }
 
-    /// Loses the answer to one commit, sends the next one twice, delays the third, and so on. The outcome of a commit whose answer
-    /// was lost is read from the history.
+    /// Loses the answer to one commit, sends the next one twice, delays the third, and so on. The outcome of a commit
+    /// whose answer was lost is read from the history.
     pub fn lose_double_and_delay_answers(&self) {
         self.link.send_modify(|link| link.answers = Answers::Fail);
     }

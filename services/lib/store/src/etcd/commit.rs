@@ -1,8 +1,8 @@
 //! Writes. Each is one transaction, which is completed even if the caller is dropped.
 //!
-//! 2026-11: we chose one transaction for each write over group commit (independent writes as nested transactions of one),
-//! because with few writers and a slow disk the throughput falls by 30 to 40 %: a write waits for the batch before it.
-//! Wrong if etcd's CPU is the limit: a prototype took 40 % less of it.
+//! 2026-11: we chose one transaction for each write over group commit (independent writes as nested transactions of
+//! one), because with few writers and a slow disk the throughput falls by 30 to 40 %: a write waits for the batch
+//! before it. Wrong if etcd's CPU is the limit: a prototype took 40 % less of it.
 
 use std::time::Duration;
 
@@ -141,8 +141,8 @@ fn reads_on_failure(write: &Write) -> Vec<TxnOp> {
         .collect()
 }
 
-/// Returns why the transaction was refused; the revision of the write if that is since it was committed before, because a proxy
-/// has sent it twice.
+/// Returns why the transaction was refused; the revision of the write if that is since it was committed before, because
+/// a proxy has sent it twice.
 fn refusal(write: &Write, answer: &TxnResponse) -> Result<Revision, Error> {
     let mut found = answer.op_responses().into_iter().map(found);
     let current = found.next().flatten();

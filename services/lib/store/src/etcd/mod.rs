@@ -2,8 +2,8 @@
 //! watch.
 //!
 //! etcd's client neither retries, nor times out, nor reports whether a failed write was sent. This adapter repeats
-//! reads until their deadline, repeats writes only if none was sent, and reads the outcome of a write whose response was
-//! lost from the history of its key, in a task that runs on if the caller is dropped.
+//! reads until their deadline, repeats writes only if none was sent, and reads the outcome of a write whose response
+//! was lost from the history of its key, in a task that runs on if the caller is dropped.
 
 mod commit;
 mod error_class;

@@ -89,8 +89,8 @@ async fn a_cache_with_a_check_interval_of_zero_is_not_compared() {
     assert_eq!(checks("success"), "0");
 }
 
-/// Checks S8: a cache that was without its store is compared before it follows, in one scan. With a request for each kind,
-/// it would hardly ever follow a busy etcd again.
+/// Checks S8: a cache that was without its store is compared before it follows, in one scan. With a request for each
+/// kind, it would hardly ever follow a busy etcd again.
 #[tokio::test(start_paused = true)]
 async fn a_cache_that_lost_its_store_is_compared_with_one_request() {
     let (store, cache) = start().await;

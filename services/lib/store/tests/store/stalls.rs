@@ -34,7 +34,8 @@ async fn a_watch_that_delivers_nothing_is_noticed_within_seconds_and_begun_again
     assert_eq!(list.items[0].revision, created);
 }
 
-/// Checks DG10: while no watch delivers anything, the cache is not ready, and consistent reads are answered by the store.
+/// Checks DG10: while no watch delivers anything, the cache is not ready, and consistent reads are answered by the
+/// store.
 #[tokio::test(start_paused = true)]
 async fn a_cache_without_a_working_watch_is_not_ready_but_reads_are_consistent() {
     let (store, cache) = start().await;

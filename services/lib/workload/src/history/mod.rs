@@ -1,7 +1,8 @@
-//! The history of a StatefulSet or DaemonSet: its Pod template as ControllerRevisions (upstream's `pkg/controller/history`).
+//! The history of a StatefulSet or DaemonSet: its Pod template as ControllerRevisions (upstream's
+//! `pkg/controller/history`).
 //!
-//! The data of a revision is a strategic merge patch that replaces the template, which `kubectl rollout undo` sends as it
-//! is. The newest revision has the highest number; a rollback gives the revision of an old template the next number.
+//! The data of a revision is a strategic merge patch that replaces the template, which `kubectl rollout undo` sends as
+//! it is. The newest revision has the highest number; a rollback gives the revision of an old template the next number.
 #![warn(clippy::arithmetic_side_effects)]
 
 mod write;
@@ -178,8 +179,8 @@ impl<'a> History<'a> {
 
     /// Returns what makes the revision of a template the newest.
     ///
-    /// The newest revision is that of the template also if its JSON differs but means the same, as that of other versions
-    /// of Kubernetes may: an update of the control plane alone must not restart Pods.
+    /// The newest revision is that of the template also if its JSON differs but means the same, as that of other
+    /// versions of Kubernetes may: an update of the control plane alone must not restart Pods.
     pub fn change(&self, template: &Snapshot) -> RevisionChange<'a> {
         let newest = self.0.last().copied();
         match (self.equal(template), newest) {
@@ -194,8 +195,8 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Returns the revisions to be deleted: the oldest of those that are not live, except for `limit` of them. A negative
-    /// limit keeps all.
+    /// Returns the revisions to be deleted: the oldest of those that are not live, except for `limit` of them. A
+    /// negative limit keeps all.
     pub fn surplus(
         &self,
         limit: i32,

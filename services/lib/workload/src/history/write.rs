@@ -66,8 +66,8 @@ impl Write {
     /// Executes the write for `owner`, an object of the kind `O`, whose template has these labels and this data.
     ///
     /// # Errors
-    /// `Conflict` if the revision has changed; `AlreadyExists` if another object has the name of a new one: once the cache
-    /// shows it, [`Snapshot::name`] chooses another one.
+    /// `Conflict` if the revision has changed; `AlreadyExists` if another object has the name of a new one: once the
+    /// cache shows it, [`Snapshot::name`] chooses another one.
     pub async fn act<O: Resource>(
         &self,
         client: &Client,
@@ -128,8 +128,8 @@ async fn create(
     Ok(created.receipt())
 }
 
-/// Sets the number of a revision, which must be the version that was seen. The object is replaced and not patched: a patch
-/// would write the JSON of its data anew, which must not change.
+/// Sets the number of a revision, which must be the version that was seen. The object is replaced and not patched: a
+/// patch would write the JSON of its data anew, which must not change.
 async fn renumber(client: &Client, seen: &Target, number: i64) -> Result<Receipt, ApiError> {
     let mut revision = client.get::<ControllerRevision>(&seen.key).await?;
     if revision.metadata.uid != seen.uid {

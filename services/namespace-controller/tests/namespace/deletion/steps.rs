@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deletion::fixture::{Fixture, NAMESPACE, config_map, pod};
 
-/// Executes the first action of a controller that has just started; writes the status if there is none. Returns what it did,
-/// `None` if there is nothing to do.
+/// Executes the first action of a controller that has just started; writes the status if there is none. Returns what it
+/// did, `None` if there is nothing to do.
 async fn one_action(fixture: &Fixture) -> Option<String> {
     let informer = fixture.client.informer::<Whole<Namespace>>();
     let reader = informer.reader();

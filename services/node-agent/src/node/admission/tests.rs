@@ -76,7 +76,8 @@ fn a_node_admits_no_more_than_its_maximum_of_pods() {
     assert_eq!(admitted, [true, true, true, false]);
 }
 
-/// Admits a Pod that requests resources of these names and amounts; returns the reason and the message of its rejection.
+/// Admits a Pod that requests resources of these names and amounts; returns the reason and the message of its
+/// rejection.
 fn admit_with(
     admission: &Admission,
     name: &str,

@@ -8,8 +8,8 @@ use setpoint_model::Resources;
 /// The name of the resource that the kubelet checks before others than CPU and memory.
 const STORAGE: &str = "ephemeral-storage";
 
-/// Sums of requests by resource. A request may be any 64-bit number; 128 bits hold any sum of them, so that a subtraction
-/// exactly reverses its addition.
+/// Sums of requests by resource. A request may be any 64-bit number; 128 bits hold any sum of them, so that a
+/// subtraction exactly reverses its addition.
 #[derive(Clone, Default)]
 pub struct Used(BTreeMap<String, i128>);
 

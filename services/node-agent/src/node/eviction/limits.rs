@@ -16,7 +16,8 @@ pub fn has_any(spec: &PodSpec) -> bool {
     volumes(spec).next().is_some() || containers.any(|one| limit(one).is_some())
 }
 
-/// Returns the message of the first limit that a Pod exceeds: that of an emptyDir volume, of the whole Pod, or of a container.
+/// Returns the message of the first limit that a Pod exceeds: that of an emptyDir volume, of the whole Pod, or of a
+/// container.
 pub fn exceeded(spec: &PodSpec, held: &Held) -> Option<String> {
     volume(spec, held)
         .or_else(|| whole(spec, held))

@@ -1,5 +1,5 @@
-//! Evicts Pods when the node is short of memory, disk space or inodes, and Pods that hold more disk space than they may, as the
-//! kubelet's eviction manager does.
+//! Evicts Pods when the node is short of memory, disk space or inodes, and Pods that hold more disk space than they
+//! may, as the kubelet's eviction manager does.
 //!
 //! ```text
 //! observe ─▶ thresholds ─▶ conditions of the node

@@ -202,8 +202,8 @@ mod tests {
     }
 
     proptest! {
-        /// A threshold that is due is met by the last observation and comes with pressure; and enough of everything, for as long as
-        /// the transition period, ends all of it.
+        /// A threshold that is due is met by the last observation and comes with pressure; and enough of everything,
+        /// for as long as the transition period, ends all of it.
         #[test]
         fn what_is_due_is_short_and_enough_ends_it(
             course in prop::collection::vec((0_u64..100, 0_i64..1000), 1..20),

@@ -36,7 +36,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            // Without the kubelet's thresholds of disks (10 % and 15 %): on a developer's machine, a full disk is not the node's.
+            // Without the kubelet's thresholds of disks (10 % and 15 %): on a developer's machine, a full disk is not
+            // the node's.
             hard: "memory.available<100Mi".to_owned(),
             soft: String::new(),
             soft_grace_period: String::new(),
@@ -202,8 +203,8 @@ impl Settings {
 }
 
 impl Settings {
-    /// Returns what the hard threshold of a resource keeps free of its capacity. As in the kubelet, those of inodes and of the
-    /// images' disk keep nothing.
+    /// Returns what the hard threshold of a resource keeps free of its capacity. As in the kubelet, those of inodes and
+    /// of the images' disk keep nothing.
     pub fn reserved(&self, resource: &str, capacity: Amount) -> Amount {
         let signal = match resource {
             "memory" => Signal::Memory,

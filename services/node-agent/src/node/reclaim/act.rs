@@ -17,8 +17,8 @@ use crate::pod::volumes::is_name;
 /// The reason of the Event of a volume whose directory is kept.
 const FAILED: &str = "VolumeFailedDelete";
 
-/// Removes the directory of a volume and then its finalizer. The directory of a volume that is to be retained is kept, as is
-/// one outside of `folder`.
+/// Removes the directory of a volume and then its finalizer. The directory of a volume that is to be retained is kept,
+/// as is one outside of `folder`.
 ///
 /// # Errors
 /// If the volume is used again, its directory cannot be removed, or the gateway returns an error.

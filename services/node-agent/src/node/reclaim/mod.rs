@@ -3,8 +3,8 @@
 //! ```text
 //! deletion timestamp, and our finalizer is the last that protects it ─▶ no Pod uses it ─▶ directory ─▶ finalizer
 //! ```
-//! The volume and its claim are read again before anything is removed, because caches may lag behind a claim that was bound
-//! anew.
+//! The volume and its claim are read again before anything is removed, because caches may lag behind a claim that was
+//! bound anew.
 
 mod act;
 

@@ -101,8 +101,8 @@ impl<R: Runtime> Meter<R> {
         readings.before = std::mem::replace(&mut readings.last, sample);
     }
 
-    /// Returns the usage of the running Pods of all nodes. A Pod is left out until all of its running containers have been
-    /// read.
+    /// Returns the usage of the running Pods of all nodes. A Pod is left out until all of its running containers have
+    /// been read.
     pub fn usage(&self) -> Vec<PodUsage> {
         self.usage_of(&self.running_pods())
     }

@@ -13,8 +13,8 @@ use setpoint_runtime::{Container, State};
 use super::pod_usage;
 
 /// The annotation of a Pod with the CPU load of its workload: a quantity such as `500m`, or steps such as
-/// `0s=500m 1m=4 5m=500m`, each from a time since the first Pod of the workload started. The Pods of one controller share
-/// the load equally, up to their limits.
+/// `0s=500m 1m=4 5m=500m`, each from a time since the first Pod of the workload started. The Pods of one controller
+/// share the load equally, up to their limits.
 const LOAD: &str = "setpoint.dev/simulated-load";
 
 const CPU: &str = "cpu";
@@ -67,7 +67,8 @@ fn started(container: &Container) -> Option<Timestamp> {
     }
 }
 
-/// Splits a load in nanocores equally among containers. Each uses at most its CPU limit, and the memory that it requests.
+/// Splits a load in nanocores equally among containers. Each uses at most its CPU limit, and the memory that it
+/// requests.
 fn split(pod: &Pod, running: &[Container], load: u64) -> Vec<ContainerUsage> {
     let share = load / u64::try_from(running.len()).unwrap_or(u64::MAX).max(1);
     let all = || pod.spec.containers.iter().chain(&pod.spec.init_containers);

@@ -6,7 +6,8 @@ use super::Row;
 
 /// The API's default for `terminationMessagePath`.
 const TERMINATION_LOG: &str = "/dev/termination-log";
-/// The path and the volume of the token that the gateway mounts in every container unless the Pod or its account opts out.
+/// The path and the volume of the token that the gateway mounts in every container unless the Pod or its account opts
+/// out.
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const TOKEN_VOLUME: &str = "kube-api-access-";
 

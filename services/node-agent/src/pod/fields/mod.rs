@@ -219,8 +219,8 @@ impl Matches {
         }
     }
 
-    /// Matches the capability to trace processes, if those of the Pod, its pause container included, are shared: with it, a
-    /// container would act as the agent does in the pause container.
+    /// Matches the capability to trace processes, if those of the Pod, its pause container included, are shared: with
+    /// it, a container would act as the agent does in the pause container.
     fn tracing(&mut self, path: &str, spec: &PodSpec, container: &Container) {
         let has_engine = matches!(self.column, Column::Docker | Column::DockerWithoutCgroups);
         let shares = spec.share_process_namespace == Some(true);

@@ -99,7 +99,8 @@ impl AssignedPod {
                     true => self.run(world, plan),
                     false => self.initialize(world, plan),
                 }
-                // A container that cannot be started or resized ends a round, and must not keep the others from running.
+                // A container that cannot be started or resized ends a round, and must not keep the others from
+                // running.
                 last.iter()
                     .for_each(|failed| start_once(plan, world, failed));
                 self.resize_containers(world, plan);
@@ -265,8 +266,8 @@ impl AssignedPod {
     }
 }
 
-/// Kills the containers that are to be restarted because a rule restarts all of the Pod, without a grace period. Returns
-/// whether there are any; until they have ended, none is started.
+/// Kills the containers that are to be restarted because a rule restarts all of the Pod, without a grace period.
+/// Returns whether there are any; until they have ended, none is started.
 fn stops_outdated(world: &World, sandbox: &Sandbox, plan: &mut Plan<Action>) -> bool {
     let mut alive = sandbox
         .alive()
@@ -317,7 +318,8 @@ fn start_once(plan: &mut Plan<Action>, world: &World, ephemeral: &Container) {
 }
 
 impl AssignedPod {
-    /// Starts a container that has not been started, or that has ended and whose backoff is over. Returns whether it does.
+    /// Starts a container that has not been started, or that has ended and whose backoff is over. Returns whether it
+    /// does.
     fn start_if_due(&self, world: &World, container: &Container, plan: &mut Plan<Action>) -> bool {
         let AttemptHistory { next, last } = world.history(&container.name);
         let (backoff, because) = match last {
@@ -357,8 +359,8 @@ impl AssignedPod {
         true
     }
 
-    /// Returns the wait before the restart of a container that has ended, the backoff of its next attempt, and the reason.
-    /// `None` if it is not restarted.
+    /// Returns the wait before the restart of a container that has ended, the backoff of its next attempt, and the
+    /// reason. `None` if it is not restarted.
     fn restart_of(
         &self,
         world: &World,

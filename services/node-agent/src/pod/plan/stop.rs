@@ -17,8 +17,9 @@ use crate::pod::world::{AssignedPod, World};
 pub(super) const STALE_GRACE: Duration = Duration::from_secs(1);
 
 impl AssignedPod {
-    /// Stops all containers of the Pod. Sidecars stop after the others, in the reverse order of their start; their preStop
-    /// hooks begin at once, as in the kubelet. A sidecar whose turn has not come when `grace` is over stops with the rest.
+    /// Stops all containers of the Pod. Sidecars stop after the others, in the reverse order of their start; their
+    /// preStop hooks begin at once, as in the kubelet. A sidecar whose turn has not come when `grace` is over stops
+    /// with the rest.
     pub(super) fn stop_all(
         &self,
         world: &World,

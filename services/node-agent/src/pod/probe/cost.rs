@@ -20,8 +20,8 @@ const CONTAINERS: usize = 1000;
 const PERIOD: Duration = Duration::from_secs(10);
 const PERIODS: u32 = 3;
 
-/// Prints the part of a core that an HTTP probe of each of a thousand containers takes, in a period of ten seconds. The README has
-/// the command for an optimised build.
+/// Prints the part of a core that an HTTP probe of each of a thousand containers takes, in a period of ten seconds. The
+/// README has the command for an optimised build.
 #[test]
 #[ignore = "takes half a minute"]
 fn the_part_of_a_core_that_a_thousand_probes_take_is_printed() {

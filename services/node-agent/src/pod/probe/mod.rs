@@ -134,7 +134,8 @@ impl Probes {
 }
 
 /// Returns how long to wait before the first execution of the probes of an adopted container, so that an agent that
-/// restarts does not probe all of its containers at once. The same container always waits for the same part of its period.
+/// restarts does not probe all of its containers at once. The same container always waits for the same part of its
+/// period.
 fn spread(id: &ContainerId, running_for: Duration, period: Duration) -> Duration {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     if running_for < ADOPTED_AFTER {

@@ -171,8 +171,8 @@ impl Sources<'_> {
     }
 }
 
-/// Returns the path of `allowed` that a path is or is below; `None` for one with `..`. Of several it is the shortest, because a
-/// Pod may replace the others by links.
+/// Returns the path of `allowed` that a path is or is below; `None` for one with `..`. Of several it is the shortest,
+/// because a Pod may replace the others by links.
 fn allowed_root(allowed: &[String], path: &str) -> Option<String> {
     let absolute = Path::new(path).is_absolute();
     let path = Some(Path::new(path)).filter(|_| absolute)?;

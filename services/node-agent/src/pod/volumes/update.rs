@@ -27,8 +27,8 @@ struct Checked {
 }
 
 impl Updates {
-    /// Returns when the volumes of a Pod were last compared with their objects by this process; `None` if the Pod has other
-    /// labels or annotations since.
+    /// Returns when the volumes of a Pod were last compared with their objects by this process; `None` if the Pod has
+    /// other labels or annotations since.
     pub fn last(&self, metadata: &ObjectMeta) -> Option<Instant> {
         let pods = self.pods.lock();
         let checked = pods.get(&metadata.uid);

@@ -189,8 +189,8 @@ impl AssignedPod {
             .or_else(|| ephemeral().map(Cow::Owned))
     }
 
-    /// Returns whether its containers are to stop for good: the Pod is being deleted, its node ends it, or its deadline is
-    /// exceeded.
+    /// Returns whether its containers are to stop for good: the Pod is being deleted, its node ends it, or its deadline
+    /// is exceeded.
     pub fn is_ending(&self, world: &World) -> bool {
         self.is_deleting() || world.ending.is_some() || self.is_past_deadline(world.now)
     }

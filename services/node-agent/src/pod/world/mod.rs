@@ -107,8 +107,8 @@ impl World {
             .filter(|latest| latest.sandbox == sandbox.id && !self.is_outdated(latest))
     }
 
-    /// Returns how many times all containers of the Pod have been restarted, or are to be: an exit that a rule answers in
-    /// this way ends the round of its attempt.
+    /// Returns how many times all containers of the Pod have been restarted, or are to be: an exit that a rule answers
+    /// in this way ends the round of its attempt.
     pub fn round(&self) -> u32 {
         let all = self.sandbox().into_iter().flat_map(|own| &own.containers);
         let rounds = all.map(|container| match self.restarts_all(container) {

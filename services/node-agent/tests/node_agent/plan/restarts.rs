@@ -78,8 +78,8 @@ fn an_init_container_that_is_never_restarted_fails_its_pod() {
     assert_eq!(simulation.summary().0, "Failed");
 }
 
-/// Returns a Pod that is restarted by none of its policies, with an init container, a sidecar, and a container whose exit with
-/// code 42 restarts all.
+/// Returns a Pod that is restarted by none of its policies, with an init container, a sidecar, and a container whose
+/// exit with code 42 restarts all.
 fn restarting() -> Pod {
     let mut pod = pod("Never", &["init", "proxy"], &["web", "log"]);
     pod.spec.init_containers[1].restart_policy = Some("Always".into());

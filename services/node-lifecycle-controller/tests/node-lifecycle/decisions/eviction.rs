@@ -118,7 +118,8 @@ fn a_pod_is_found_by_its_node_and_keeps_the_tolerations_that_evictions_depend_on
 }
 
 proptest! {
-    /// A crash, of which the next leader remembers nothing, restarts the wait. It may happen before and after each write.
+    /// A crash, of which the next leader remembers nothing, restarts the wait. It may happen before and after each
+    /// write.
     #[test]
     fn a_pod_leaves_only_after_its_toleration_and_then_for_good(
         limit in 1_i64..20,

@@ -16,8 +16,8 @@ fn only(plan: Plan<Action>) -> (Action, &'static str) {
     (step.action, step.because)
 }
 
-/// Returns the taints of a node after the plan for it; `None` if the plan has nothing else than taints to change, and none of
-/// them.
+/// Returns the taints of a node after the plan for it; `None` if the plan has nothing else than taints to change, and
+/// none of them.
 fn tainted(world: &World) -> Option<Vec<String>> {
     let plan = plan(world);
     let step = plan.steps.into_iter().next()?;

@@ -66,7 +66,11 @@ proptest! {
     }
 
     #[test]
-    fn the_plan_does_not_depend_on_the_order_of_the_caches(mut cluster in clusters(), rotation in 0..14_usize, claimed in any::<bool>()) {
+    fn the_plan_does_not_depend_on_the_order_of_the_caches(
+        mut cluster in clusters(),
+        rotation in 0..14_usize,
+        claimed in any::<bool>(),
+    ) {
         if claimed {
             cluster.reconcile();
         }
@@ -124,7 +128,10 @@ proptest! {
 
     /// Checks R3.
     #[test]
-    fn a_crash_between_any_two_actions_converges_to_the_desired_count(mut cluster in clusters(), crashes in prop::collection::vec(0..6_usize, 0..5)) {
+    fn a_crash_between_any_two_actions_converges_to_the_desired_count(
+        mut cluster in clusters(),
+        crashes in prop::collection::vec(0..6_usize, 0..5),
+    ) {
         let wanted = cluster.set.spec.replicas.unwrap() as usize;
         for steps in crashes {
             for step in plan(&cluster.world()).steps.iter().take(steps) {

@@ -1,4 +1,5 @@
-//! Tests of the resourcequota-controller with a gateway: what is no longer used is returned, and no quota is ever exceeded.
+//! Tests of the resourcequota-controller with a gateway: what is no longer used is returned, and no quota is ever
+//! exceeded.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
 mod claims;

@@ -163,8 +163,8 @@ impl State {
         repelled.then_some(FilterReason::ExistingAntiAffinity)
     }
 
-    /// Returns whether the node's domains have the Pods that the affinity is about. The first Pod of a group whose affinity is
-    /// about the group itself may run in any domain.
+    /// Returns whether the node's domains have the Pods that the affinity is about. The first Pod of a group whose
+    /// affinity is about the group itself may run in any domain.
     fn is_attracted(&self, node: usize) -> bool {
         let mut pods = self.affinity.iter().map(|counts| counts.at(node));
         if self.attracting == 0 && self.attracts_itself {

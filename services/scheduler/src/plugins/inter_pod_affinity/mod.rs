@@ -30,8 +30,8 @@ pub fn hint(pod: &PodView, change: &ClusterEvent) -> bool {
     }
 }
 
-/// Returns whether a Pod began to match the affinity, or ceased to match the anti-affinity, of the waiting Pod; or whether its
-/// own anti-affinity ceased to be about the waiting Pod.
+/// Returns whether a Pod began to match the affinity, or ceased to match the anti-affinity, of the waiting Pod; or
+/// whether its own anti-affinity ceased to be about the waiting Pod.
 fn pod_helps(pod: &PodView, old: Option<&PodView>, new: Option<&PodView>) -> bool {
     let none = Affinity::default();
     let own = pod.affinity.as_deref().unwrap_or(&none);
@@ -55,8 +55,8 @@ fn is_about(term: &Term, pod: &PodView) -> bool {
     term.scope.may_contain(&pod.meta)
 }
 
-/// Returns whether a node is in another domain of a term of the Pod, or of any key if the Pod has no terms: then those of
-/// others reject it.
+/// Returns whether a node is in another domain of a term of the Pod, or of any key if the Pod has no terms: then those
+/// of others reject it.
 fn moves_domains(pod: &PodView, old: &NodeView, new: &NodeView) -> bool {
     let moves = |term: &Term| {
         let key = &term.topology_key;

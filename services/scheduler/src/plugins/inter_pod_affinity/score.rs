@@ -34,8 +34,8 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// Returns the scores of nodes; `None` if no term matters. The required affinity of Pods on nodes counts with the weight
-/// `hard`.
+/// Returns the scores of nodes; `None` if no term matters. The required affinity of Pods on nodes counts with the
+/// weight `hard`.
 pub fn score(cluster: &Cluster<'_>, pod: &PodView, hard: i64, nodes: &[usize]) -> Option<Vec<i64>> {
     let mut sums = Sums::default();
     let namespaces = &cluster.snapshot.namespaces;

@@ -47,8 +47,8 @@ fn constraints<'p>(
     own.map(Cow::Borrowed).collect()
 }
 
-/// Returns the default constraints of a Pod without its own: they spread the Pods of its controller and of the Services that
-/// select it.
+/// Returns the default constraints of a Pod without its own: they spread the Pods of its controller and of the Services
+/// that select it.
 fn defaults(cluster: &Cluster<'_>, pending: Pending<'_>, is_hard: bool) -> Vec<Constraint> {
     let pod = pending.pod;
     let constraints = &pending.profile.spread.constraints;

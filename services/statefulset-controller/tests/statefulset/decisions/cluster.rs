@@ -231,8 +231,8 @@ impl Cluster {
         plan.is_empty()
     }
 
-    /// Lets the nodes and the garbage collector do their work: Pods become ready, terminating ones end, and objects whose
-    /// owner is gone are deleted.
+    /// Lets the nodes and the garbage collector do their work: Pods become ready, terminating ones end, and objects
+    /// whose owner is gone are deleted.
     pub fn run(&mut self) {
         let names: Vec<_> = self.pods.keys().cloned().collect();
         for name in names {

@@ -64,8 +64,8 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// The cluster, and the state that the controller's cache shows. It shows the controller's own writes, since the barrier
-/// waits for them; others may be missing.
+/// The cluster, and the state that the controller's cache shows. It shows the controller's own writes, since the
+/// barrier waits for them; others may be missing.
 struct Simulation {
     cluster: Cluster,
     cache: Cluster,

@@ -1,9 +1,9 @@
 //! Charges the quotas of a namespace for a write (upstream: the admission plugin ResourceQuota).
 //!
 //! Upstream reserves by a write of its own before that of the object, and what is reserved for a write that fails stays
-//! reserved until the next count. Here both are one transaction, so nothing is reserved in vain, and a count never misses a
-//! reservation. Writes to one namespace with quotas wait for each other within a gateway; between gateways they conflict and
-//! are repeated.
+//! reserved until the next count. Here both are one transaction, so nothing is reserved in vain, and a count never
+//! misses a reservation. Writes to one namespace with quotas wait for each other within a gateway; between gateways
+//! they conflict and are repeated.
 
 mod usage;
 
@@ -111,8 +111,8 @@ struct Stored {
     revision: Revision,
 }
 
-/// Returns whether an update may use more: of a Pod only if it is resized or moves to another scope. Volumes of claims are resized and
-/// get another class by writes of the status.
+/// Returns whether an update may use more: of a Pod only if it is resized or moves to another scope. Volumes of claims
+/// are resized and get another class by writes of the status.
 fn may_use_more(target: &Target, old: &dyn Object, new: &dyn Object) -> bool {
     if let (Some(old), Some(new)) = (old.downcast_ref::<Pod>(), new.downcast_ref::<Pod>()) {
         let is_resized = target.subresource == Subresource::Resize;
@@ -278,8 +278,8 @@ fn check_known(quota: &ResourceQuota, limited: &BTreeSet<String>) -> Result<(), 
 }
 
 impl Stored {
-    /// Returns the precondition that the quota is unchanged, which writes the new `status.used`. The watch cache sends the changes
-    /// of several quotas in one revision so that none is missed.
+    /// Returns the precondition that the quota is unchanged, which writes the new `status.used`. The watch cache sends
+    /// the changes of several quotas in one revision so that none is missed.
     fn into_precondition(self, context: &RequestContext) -> Precondition {
         let kind = kind_of::<ResourceQuota>();
         let key = setpoint_model::Key::of(&self.quota.metadata);

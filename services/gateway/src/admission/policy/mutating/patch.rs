@@ -21,7 +21,8 @@ pub(super) enum Failure {
     Request(ApiError),
 }
 
-/// Evaluates an expression, and applies the patch to the object of the request. `None` if the test of a JSON patch fails.
+/// Evaluates an expression, and applies the patch to the object of the request. `None` if the test of a JSON patch
+/// fails.
 ///
 /// # Errors
 /// If the expression has no value, or the patch cannot be applied.

@@ -85,7 +85,8 @@ fn is_of_errors(stream: &Stream) -> bool {
     stream.header("streamtype") == "error"
 }
 
-/// Returns what both streams of a connection have in common. Without it, the stream of errors is opened first, and that of data next.
+/// Returns what both streams of a connection have in common. Without it, the stream of errors is opened first, and that
+/// of data next.
 fn request_id(stream: &Stream, is_error: bool) -> String {
     match stream.header("requestid") {
         "" if is_error => stream.id.to_string(),

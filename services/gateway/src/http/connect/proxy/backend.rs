@@ -169,7 +169,8 @@ impl Search<'_> {
         })
     }
 
-    /// Connects to the agent of a node, which has its pages at the same port as its calls. No other port of a node is connected to.
+    /// Connects to the agent of a node, which has its pages at the same port as its calls. No other port of a node is
+    /// connected to.
     async fn node(&self, name: &Name) -> Result<Backend, ApiError> {
         let registry = &self.request.registry;
         let node: Node = target::read(registry, self.context, "", &name.name).await?;

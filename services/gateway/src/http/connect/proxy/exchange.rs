@@ -70,8 +70,8 @@ pub(super) async fn exchange(
     if let Some(to) = to {
         headers.insert(LOCATION, to);
     }
-    // Pages share the origin of the API: without a sandbox, their scripts could do whatever the user who looks at them may. Of
-    // several policies each restricts, so that one of the page is kept beside it.
+    // Pages share the origin of the API: without a sandbox, their scripts could do whatever the user who looks at them
+    // may. Of several policies each restricts, so that one of the page is kept beside it.
     headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
     // As a stream of unknown length it is neither kept in memory nor compressed.
     let body = Body::from_stream(body.into_data_stream());

@@ -50,8 +50,8 @@ enum Encoding {
     Gzip,
 }
 
-/// Rewrites the links of a body if the headers say that it is a page in a known encoding. The headers are then changed to
-/// those of the rewritten page, which is not compressed.
+/// Rewrites the links of a body if the headers say that it is a page in a known encoding. The headers are then changed
+/// to those of the rewritten page, which is not compressed.
 pub(super) fn rewrite(headers: &mut HeaderMap, body: Body, place: Place) -> Body {
     let Some(encoding) = encoding(headers) else {
         return body;

@@ -21,7 +21,8 @@ pub(super) fn prefix<'a>(source: &'a str, path: &str) -> &'a str {
 }
 
 impl Place {
-    /// Returns the place of a redirect or link as the client has to ask for it. Other hosts and relative paths stay as they are.
+    /// Returns the place of a redirect or link as the client has to ask for it. Other hosts and relative paths stay as
+    /// they are.
     pub(super) fn rewrite(&self, to: &str) -> String {
         let Ok(uri) = to.parse::<Uri>() else {
             return to.to_owned();

@@ -44,7 +44,8 @@ impl Plane {
         }
     }
 
-    /// Returns a webhook for ConfigMaps that answers in this way, with some fields. The name of its path is that of the webhook.
+    /// Returns a webhook for ConfigMaps that answers in this way, with some fields. The name of its path is that of the
+    /// webhook.
     pub fn webhook(&self, name: &str, answer: Answer, fields: Value) -> Value {
         self.server.answer(name, answer);
         merged(

@@ -10,7 +10,8 @@ use crate::http::api::Api;
 const METRICS: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.metrics.k8s.io";
 const PODS: &str = "/apis/metrics.k8s.io/v1beta1/pods";
 
-/// Checks RF8: an add-on's is applied without a conflict, metrics of the gateway are served until its server is, and after it.
+/// Checks RF8: an add-on's is applied without a conflict, metrics of the gateway are served until its server is, and
+/// after it.
 #[tokio::test]
 async fn an_add_on_takes_over_resource_metrics_without_a_conflict_and_a_gap() {
     let api = Api::start().await;

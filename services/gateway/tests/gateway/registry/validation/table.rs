@@ -54,8 +54,8 @@ impl Base {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     }
 
-    /// Checks writes of `sent`, with each of the changes, to a subresource of the stored object. `{uid}` and `{revision}` in a
-    /// change stand for those of the object.
+    /// Checks writes of `sent`, with each of the changes, to a subresource of the stored object. `{uid}` and
+    /// `{revision}` in a change stand for those of the object.
     pub async fn written(&self, part: &str, sent: &Value, cases: &[Creation]) {
         let mut wrong = Vec::new();
         for (change, expected) in cases {

@@ -175,7 +175,11 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_independent_managers_does_not_matter(live in any_config(), one in any_config(), two in any_config()) {
+    fn the_order_of_independent_managers_does_not_matter(
+        live in any_config(),
+        one in any_config(),
+        two in any_config(),
+    ) {
         let run = |first: (&str, &Value), second: (&str, &Value)| {
             let mut world = World::deployment();
             world.update("user", live.clone());

@@ -152,7 +152,8 @@ impl Server {
         done(self.store.revision()).raw()
     }
 
-    /// Returns the number of calls of this name (`Watch` …) received; `Initial` are the watches that asked for the state.
+    /// Returns the number of calls of this name (`Watch` …) received; `Initial` are the watches that asked for the
+    /// state.
     pub fn calls(&self, name: &str) -> usize {
         self.calls.lock().get(name).copied().unwrap_or_default()
     }

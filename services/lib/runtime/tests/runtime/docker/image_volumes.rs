@@ -26,7 +26,8 @@ fn mount(reference: &str, path: &str, sub_path: &str) -> Mount {
     }
 }
 
-/// Starts a container once its image volumes are filled; returns the number of calls that had to wait, or why it cannot start.
+/// Starts a container once its image volumes are filled; returns the number of calls that had to wait, or why it cannot
+/// start.
 async fn start(fixture: &Fixture<Docker>, config: ContainerConfig) -> Result<usize, String> {
     let started = async {
         let mut waits = 0;

@@ -14,7 +14,8 @@ use tokio::time::{sleep, timeout};
 use super::first_sandbox;
 use super::fixture::{fixture_with, import, settings};
 
-/// A Docker engine with a directory, a socket and a network namespace of its own, so that it leaves the interfaces of others alone.
+/// A Docker engine with a directory, a socket and a network namespace of its own, so that it leaves the interfaces of
+/// others alone.
 struct PrivateEngine {
     folder: TempDir,
     options: &'static [&'static str],
