@@ -27,9 +27,8 @@ pub struct Settings {
     pub gateway: client::Settings,
     /// Container runtime: docker, process or simulated.
     pub runtime: Kind,
-    /// Name of the node; empty for node-<n> in a Compose project with an engine, else the name of the instance. Several
-    /// nodes get
-    /// `-0`, `-1` and so on appended.
+    /// Name of the node; empty for `node-<n>` in a Compose project with an engine, else the name of the instance.
+    /// Several nodes get `-0`, `-1` and so on appended.
     pub node_name: String,
     /// File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty
     /// to serve nobody.

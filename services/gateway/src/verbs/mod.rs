@@ -1,4 +1,4 @@
-//! The verbs of the API, as methods of [`Registry`](super::Registry).
+//! The verbs of the API, as methods of [`Registry`](crate::registry::Registry).
 
 mod aggregated;
 pub(crate) mod apply;

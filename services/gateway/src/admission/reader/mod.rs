@@ -53,7 +53,7 @@ impl dyn Reader + '_ {
     /// Returns the objects of a kind in a namespace, or in all if that is empty. One that cannot be read is an error.
     ///
     /// # Errors
-    /// As [`Self::find`].
+    /// Those of the reader.
     pub(crate) async fn all<T: Resource>(
         &self,
         namespace: &str,
