@@ -18,6 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("codec", &["model", "proto", "schema"]),
     // A kind knows its message and the rules of its fields, but neither a store nor other objects.
     ("kinds", &["cel", "codec", "model", "proto", "schema"]),
+    // Decisions about requests, from the rules of roles.
+    ("rbac", &["model", "proto"]),
     // Names and quantities are checked by the same rules.
     ("cel", &["model"]),
     ("schema", &["cel", "model"]),

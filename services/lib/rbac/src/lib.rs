@@ -1,0 +1,3 @@
+//! Role-based access control, without I/O.
+
+pub mod bootstrap;
