@@ -7,6 +7,13 @@
 //!
 //! [`covers`] tells which rules somebody may not grant, [`aggregate`] returns the rules of an aggregated ClusterRole,
 //! [`bootstrap`] the roles that every cluster has, and [`reconcile`] completes those that exist.
+//!
+//! # Decisions
+//!
+//! * 2026-11: we chose to index the rules of each role once, and the roles of each subject apart from them, over one
+//!   index of what each subject may do: a role of five hundred combinations in ten thousand bindings would have five
+//!   million entries there, and each change of the role would write them all. Wrong if users hold thousands of roles in
+//!   one namespace that have nothing to do with the request, which thousands of other roles allow.
 
 mod aggregation;
 pub mod bootstrap;

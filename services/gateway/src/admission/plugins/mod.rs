@@ -9,8 +9,8 @@
 //! Plugins that are on by default in Kubernetes 1.36 and not here:
 //!
 //! * `CertificateApproval`, `CertificateSigning`, `CertificateSubjectRestriction`, `ClusterTrustBundleAttest` and
-//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and so does `NodeRestriction`, which is recommended beside
-//!   the defaults.
+//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and so does `NodeRestriction`, which is recommended
+//!   beside the defaults.
 //! * `PodSecurity` enforces the levels of Pod security standards, which are not there yet.
 //! * `TaintNodesByCondition` taints a new Node as not ready until the node-lifecycle-controller has seen it: a cluster
 //!   without that controller could not run anything.

@@ -3,8 +3,8 @@
 //! The modes are asked in their order, and one that allows a request decides. Members of `system:masters` may do
 //! anything in every mode.
 //!
-//! Roles and bindings are those of the watch cache, as upstream's are those of its informers: a change is in effect some
-//! milliseconds after its write. Until all have been read for the first time, requests wait.
+//! Roles and bindings are those of the watch cache, as upstream's are those of its informers: a change is in effect
+//! some milliseconds after its write. Until all have been read for the first time, requests wait.
 
 mod forbidden;
 mod mode;
