@@ -18,6 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("codec", &["model", "proto", "schema"]),
     // A kind knows its message and the rules of its fields, but neither a store nor other objects.
     ("kinds", &["cel", "codec", "model", "proto", "schema"]),
+    // Decisions about requests, from the rules of roles.
+    ("rbac", &["model", "proto"]),
     // Names and quantities are checked by the same rules.
     ("cel", &["model"]),
     ("schema", &["cel", "model"]),
@@ -52,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "model",
             "openapi",
             "proto",
+            "rbac",
             "schema",
             "spdy",
             "store",
@@ -161,6 +164,7 @@ const PURE: &[(&str, &[&str])] = &[
         ],
     ),
     ("model", &["tokio", "tonic", "axum", "hyper"]),
+    ("rbac", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("cel", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("schema", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("openapi", &["tokio", "tonic", "axum", "hyper", "http"]),

@@ -10,6 +10,7 @@ mod idle;
 mod informer;
 mod load;
 mod process;
+mod rbac;
 mod report;
 mod start;
 mod tracing;
@@ -77,6 +78,8 @@ enum Part {
     Informer,
     /// 500 CustomResourceDefinitions: time, memory, discovery and OpenAPI.
     Definitions,
+    /// Decisions about requests, with few bindings and with many.
+    Rbac,
     /// Memory and CPU of the idle cluster.
     Idle,
     /// Time without writes after a leader was stopped or killed.
@@ -117,6 +120,10 @@ impl Part {
             Self::Tracing => tracing::measure(report, options.seconds).await,
             Self::Informer => informer::measure(report).await,
             Self::Definitions => definitions::measure(report).await,
+            Self::Rbac => {
+                rbac::measure(report);
+                Ok(())
+            }
             Self::Idle => idle::measure(report, options.idle).await,
             Self::Failover => failover::measure(report).await,
         }

@@ -65,6 +65,7 @@ mod write;
 
 pub use dial_policy::DialPolicy;
 pub use prometheus_adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
+pub use request::authorization::Mode as AuthorizationMode;
 pub use router::router;
 pub use server_info::ServerInfo;
 pub use settings::Settings;

@@ -12,6 +12,7 @@ use setpoint_store::{cache, etcd};
 
 use crate::aggregation::FrontProxy;
 use crate::prometheus_adapter;
+use crate::request::authorization::Mode;
 use crate::request::flow_control::FlowControl;
 
 /// The settings of the gateway.
@@ -38,12 +39,22 @@ pub struct Settings {
     max_requests_inflight: usize,
     /// Writes executed concurrently; others wait.
     max_mutating_requests_inflight: usize,
+    /// Permissions of users.
+    authorization: Authorization,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
     flaps: Flaps,
     /// Metrics of other sources, for HorizontalPodAutoscalers: a Prometheus server, and the query of each metric.
     metrics: prometheus_adapter::Settings,
+}
+
+/// The permissions of users.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+struct Authorization {
+    /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, or RBAC, by which roles and bindings grant
+    /// permissions. Members of system:masters may do anything.
+    modes: Vec<String>,
 }
 
 /// Detection of managers that overwrite each other's fields.
@@ -90,6 +101,9 @@ impl Default for Settings {
             front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            authorization: Authorization {
+                modes: vec!["AlwaysAllow".into()],
+            },
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -135,6 +149,7 @@ impl host::Settings for Settings {
                 "event_ttl must be greater than 0",
             ),
         ])?;
+        Mode::parse_all(&self.authorization.modes)?;
         self.metrics.validate()
     }
 }
@@ -152,6 +167,14 @@ impl Settings {
     /// Returns the time after its last write at which an Event is deleted.
     pub(crate) fn event_ttl(&self) -> Duration {
         self.event_ttl
+    }
+
+    /// Returns the modes of authorization.
+    ///
+    /// # Errors
+    /// If one is not valid.
+    pub(crate) fn authorization_modes(&self) -> Result<Vec<Mode>, String> {
+        Mode::parse_all(&self.authorization.modes)
     }
 
     /// Returns the file with the key of agents; empty if there is none.
@@ -248,5 +271,12 @@ mod tests {
         settings = Settings::default();
         settings.front_proxy.ca = "ca.crt".into();
         assert!(settings.validate().is_err());
+        settings = Settings::default();
+        settings.authorization.modes = vec!["Rbac".into()];
+        let refused = settings.validate().unwrap_err();
+        assert!(
+            refused.contains("\"Rbac\" is not a valid mode"),
+            "{refused}"
+        );
     }
 }

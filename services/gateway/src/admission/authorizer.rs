@@ -1,22 +1,54 @@
-//! The variable `authorizer`: policies can ask what the user of the request may do. Everything is allowed, as to
-//! requests.
+//! The variable `authorizer`: policies can ask what the user of the request, or a ServiceAccount, may do.
 
-use setpoint_cel::{Authorizer, Decision, Question};
+use std::fmt;
+use std::sync::Arc;
+
+use setpoint_cel::{Decision, Question};
+use setpoint_kinds::Identity;
 
 use super::Attributes;
-use crate::request::authorization::REASON;
+use crate::request::authorization::Authorizer;
+use crate::request::{self, Resource, service_account};
 
-/// The authorizer of the gateway.
-#[derive(Debug)]
-pub(super) struct Everything;
+/// The authorizer of the gateway, asked for the user of a request.
+pub(super) struct OfUser {
+    pub authorizer: Arc<Authorizer>,
+    pub user: Identity,
+}
 
-impl Authorizer for Everything {
-    fn decide(&self, _question: &Question) -> Decision {
+impl fmt::Debug for OfUser {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_tuple("OfUser").field(&self.user).finish()
+    }
+}
+
+impl setpoint_cel::Authorizer for OfUser {
+    fn decide(&self, question: &Question) -> Decision {
+        let account = question.service_account.as_ref();
+        let account = account.map(|(namespace, name)| service_account::identity(namespace, name));
+        let user = account.as_ref().unwrap_or(&self.user);
+        let decision = self.authorizer.decide(user, &attributes(question));
         Decision {
-            allowed: true,
-            reason: REASON.into(),
+            allowed: decision.allowed,
+            reason: decision.reason,
         }
     }
+}
+
+fn attributes(question: &Question) -> request::Attributes {
+    let verb = question.verb.clone();
+    if !question.path.is_empty() {
+        return request::Attributes::of_path(verb, &question.path);
+    }
+    let resource = Resource {
+        group: question.group.clone(),
+        version: "*".into(),
+        resource: question.resource.clone(),
+        subresource: question.subresource.clone(),
+        namespace: question.namespace.clone(),
+        name: question.name.clone(),
+    };
+    request::Attributes::of_resource(verb, resource)
 }
 
 /// Returns the question about the resource of a request.

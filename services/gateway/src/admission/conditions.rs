@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use setpoint_cel::{Error, Evaluation, Expression, Input, Question, Value, Variables};
 use setpoint_kinds::expressions::Compiled;
 
-use super::authorizer::Everything;
+use super::authorizer::OfUser;
 use super::request::Values;
 
 /// The cost that the match conditions of a policy or webhook may have together, as upstream's.
@@ -19,6 +19,7 @@ pub(super) struct Inputs<'a> {
     /// The variable `namespaceObject`.
     pub namespace: &'a Json,
     pub params: &'a Json,
+    pub authorizer: &'a OfUser,
     /// The question about the resource of the request.
     pub resource: &'a Question,
 }
@@ -32,8 +33,8 @@ impl<'a> Inputs<'a> {
             Input::Json(namespace),
             Input::Json(&self.values.request),
             Input::Json(self.params),
-            Input::Authorizer(&Everything),
-            Input::ResourceCheck(&Everything, self.resource),
+            Input::Authorizer(self.authorizer),
+            Input::ResourceCheck(self.authorizer, self.resource),
         ]
     }
 }

@@ -28,9 +28,9 @@ mod webhook;
 pub(crate) use attributes::{Attributes, Operation};
 pub(crate) use chain::Chain;
 use hooks::Hooks;
-use plugins::Plugins;
 #[cfg(test)]
 pub(crate) use plugins::{Plugin, Reserving, Step};
+use plugins::{Plugins, RoleEscalation};
 pub(crate) use reader::Reader;
 pub(crate) use reservation::Reservation;
 use webhook::internal;
@@ -42,6 +42,7 @@ use setpoint_store::cache::Cache;
 
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
+use crate::request::authorization::Authorizer;
 use crate::webhook::Clients;
 use reader::StoreReader;
 
@@ -51,6 +52,7 @@ pub(crate) struct Admission {
     hooks: Hooks,
     webhooks: Clients,
     converter: Arc<Converter>,
+    authorizer: Arc<Authorizer>,
     cache: Cache,
 }
 
@@ -65,6 +67,7 @@ impl Admission {
             hooks: Hooks::default(),
             webhooks: Clients::new(cache.clone(), DialPolicy::default()),
             converter,
+            authorizer: Arc::default(),
             cache,
         }
     }
@@ -82,6 +85,16 @@ impl Admission {
         Self { converter, ..self }
     }
 
+    /// Sets what decides about the permissions of users. Roles and bindings cannot be used to get more of them.
+    #[must_use]
+    pub(crate) fn with_authorizer(mut self, authorizer: Arc<Authorizer>) -> Self {
+        if authorizer.rbac().is_some() {
+            self.plugins
+                .push(Box::new(RoleEscalation::new(authorizer.clone())));
+        }
+        Self { authorizer, ..self }
+    }
+
     /// Adds a plugin behind the others.
     #[cfg(test)]
     pub(crate) fn push_plugin(&mut self, plugin: Box<dyn Plugin>) {
@@ -91,6 +104,11 @@ impl Admission {
     /// Returns the built-in plugins.
     fn plugins(&self) -> &Plugins {
         &self.plugins
+    }
+
+    /// Returns what decides about the permissions of users.
+    fn authorizer(&self) -> &Arc<Authorizer> {
+        &self.authorizer
     }
 
     /// Returns the policies and webhooks.

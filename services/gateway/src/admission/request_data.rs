@@ -13,8 +13,9 @@ use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_store::cache::{AtLeast, Cached};
 
+use super::Attributes;
+use super::authorizer::{self, OfUser};
 use super::request::document;
-use super::{Attributes, authorizer};
 use crate::admission::Admission;
 use crate::errors;
 
@@ -26,6 +27,8 @@ pub(super) struct RequestData {
     pub namespace_object: Value,
     /// The kinds of the other versions of the resource.
     pub equivalents: Vec<&'static Kind>,
+    /// What the user of the request may do.
+    pub authorizer: OfUser,
     /// The question about the resource of the request, for an authorizer.
     pub resource: Question,
 }
@@ -50,6 +53,10 @@ impl RequestData {
             },
             namespace: namespace.map(|found| found.labels().clone()),
             equivalents: request.equivalents(),
+            authorizer: OfUser {
+                authorizer: admission.authorizer().clone(),
+                user: request.context.user.clone(),
+            },
             resource: authorizer::about(request),
         })
     }

@@ -2,17 +2,19 @@
 //! it keeps failing.
 //!
 //! Every gateway runs them; they elect no leader. Loops that upstream's controller manager runs are controllers with
-//! Leases (`controller-manager`), except that of the status of policies: it needs the gateway's compiler of
-//! expressions.
+//! Leases (`controller-manager`), except those of the status of policies, which needs the gateway's compiler of
+//! expressions, and of the aggregation of roles.
 
 mod aggregation;
 mod api_services;
 mod attempts;
+mod bootstrap_roles;
 mod cache_differences;
 mod custom_resource_definitions;
 mod extension_authentication;
 mod kubernetes_service;
 mod policy_status;
+mod role_aggregation;
 mod system_objects;
 mod ttl;
 
@@ -31,10 +33,15 @@ const INITIAL_OBJECTS: [&str; 3] = [
     "poststarthook/start-system-namespaces-controller",
 ];
 
+/// The name of the health check of the roles of every cluster, as in kube-apiserver.
+const BOOTSTRAP_ROLES: &str = "poststarthook/rbac/bootstrap-roles";
+
 impl Registry {
     /// Creates the objects that every cluster has; then runs the deletion of expired objects, and the loops that keep
     /// these objects, the status of definitions, APIServices and their availability, the ConfigMap for other API
     /// servers, and the Service `kubernetes`, until `shutdown`.
+    ///
+    /// With the mode RBAC, it also creates the roles and bindings that every cluster has, and aggregates ClusterRoles.
     ///
     /// An Event expires `event_ttl` after its last write. `report` returns, for the name of a task, the callback for
     /// the health of the task; those of the initial objects get `Ok` once they exist.
@@ -52,6 +59,8 @@ impl Registry {
         let definitions = report("custom-resource-definitions");
         let (services, policies) = (report("api-services"), report("policy-status"));
         let (servers, authentication) = (report("aggregation"), report("extension-authentication"));
+        let uses_rbac = self.authorizer().rbac().is_some();
+        let roles = uses_rbac.then(|| (report(BOOTSTRAP_ROLES), report("role-aggregation")));
         let work = async {
             self.cache().synced().await;
             let failing = |state: Result<(), String>| {
@@ -62,6 +71,7 @@ impl Registry {
             supervise("namespaces", failing, || self.create_system_objects()).await;
             initial.iter().for_each(|report| report(Ok(())));
             tokio::join!(
+                Box::pin(self.keep_roles(roles)),
                 supervise("expiry", expiry, || ttl::run(&self, event_ttl)),
                 supervise("system-objects", permanent, || {
                     Box::pin(self.keep_system_objects())
@@ -87,5 +97,25 @@ impl Registry {
         };
         shutdown.run_until_cancelled(work).await;
         Box::pin(kubernetes_service::release(&self)).await;
+    }
+
+    /// Completes the roles of every cluster, and keeps those that are aggregated; nothing without reports.
+    async fn keep_roles<R>(&self, reports: Option<(R, R)>)
+    where
+        R: Fn(Result<(), String>),
+    {
+        let Some((bootstrap, aggregation)) = reports else {
+            return;
+        };
+        bootstrap(Err("the roles of every cluster do not exist yet".into()));
+        let failing = |state: Result<(), String>| {
+            if state.is_err() {
+                bootstrap(state);
+            }
+        };
+        supervise("bootstrap-roles", failing, || bootstrap_roles::ensure(self)).await;
+        bootstrap(Ok(()));
+        let aggregating = || Box::pin(role_aggregation::run(self));
+        supervise("role-aggregation", aggregation, aggregating).await;
     }
 }

@@ -17,7 +17,6 @@ use super::telemetry::Call;
 use crate::explain::{history, why};
 use crate::registry::{Registry, Target};
 use crate::request::Attributes;
-use crate::request::authorization::authorize;
 use crate::request::flow_control::Seat;
 
 /// The number of versions without a limit in the request.
@@ -41,7 +40,7 @@ impl Service {
     ) -> Result<HistoryResponse, ApiError> {
         let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = admit(&caller, &target).await?;
+        let _seat = admit(&self.registry, &caller, &target).await?;
         let limit = match usize::try_from(request.limit) {
             Ok(0) | Err(_) => VERSIONS,
             Ok(limit) => limit.min(VERSIONS_MAX),
@@ -80,20 +79,27 @@ impl Service {
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
         let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = admit(&caller, &target).await?;
+        let _seat = admit(&self.registry, &caller, &target).await?;
         why::explain(&self.registry, &caller.context, &target, Timestamp::now()).await
     }
 }
 
 /// Authorizes a call, and takes a seat as a list does: a response needs many reads.
-async fn admit(caller: &Caller, target: &Target) -> Result<Option<Seat>, ApiError> {
+async fn admit(
+    registry: &Registry,
+    caller: &Caller,
+    target: &Target,
+) -> Result<Option<Seat>, ApiError> {
     let seat = Call::new(Verb::List, target)
         .seat(&caller.extensions)
         .await?;
-    authorize(
-        &caller.context.user,
-        &Attributes::of_target(Verb::Get, target),
-    )?;
+    registry
+        .authorizer()
+        .authorize(
+            &caller.context.user,
+            &Attributes::of_target(Verb::Get, target),
+        )
+        .await?;
     Ok(seat)
 }
 

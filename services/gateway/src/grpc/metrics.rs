@@ -17,7 +17,6 @@ use super::request::{Caller, open};
 use crate::metrics::{Request as Counted, RequestLabels};
 use crate::prometheus_adapter::{CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
 use crate::registry::Registry;
-use crate::request::authorization::authorize;
 use crate::request::flow_control::{Flow, FlowControl};
 use crate::request::{Attributes, Resource};
 
@@ -52,7 +51,7 @@ impl Service {
             namespace: request.namespace.clone(),
             name: request.name.clone(),
         };
-        serve(resource, &caller, read).await
+        serve(&self.registry, resource, &caller, read).await
     }
 
     async fn read_external(
@@ -75,13 +74,14 @@ impl Service {
             namespace: request.namespace.clone(),
             ..Resource::default()
         };
-        serve(resource, &caller, read).await
+        serve(&self.registry, resource, &caller, read).await
     }
 }
 
 /// Runs the work of a call, if it is allowed and while holding a seat, and counts it. Below a span of the caller it has
 /// one.
 async fn serve<T>(
+    registry: &Registry,
     resource: Resource,
     caller: &Caller,
     work: impl Future<Output = Result<T, ApiError>>,
@@ -121,7 +121,10 @@ async fn serve<T>(
             }
             None => None,
         };
-        authorize(&context.user, &Attributes::of_resource("get", resource))?;
+        registry
+            .authorizer()
+            .authorize(&context.user, &Attributes::of_resource("get", resource))
+            .await?;
         work.await
     });
     let outcome = outcome.await;

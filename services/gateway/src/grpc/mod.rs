@@ -27,7 +27,6 @@ use tower::ServiceExt as _;
 use crate::registry::Registry;
 use crate::request::Attributes;
 use crate::request::authentication;
-use crate::request::authorization::authorize;
 use objects::Service;
 
 /// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a
@@ -95,9 +94,17 @@ async fn prepare(
             // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
             registry.cache().loaded().await?;
         }
-        let user = authentication::identify(registry.tokens(), request.headers_mut()).await?;
+        let user = authentication::identify(
+            registry.tokens(),
+            registry.authorizer(),
+            request.headers_mut(),
+        )
+        .await?;
         if is_reflection {
-            authorize(&user, &Attributes::of_path("post", request.uri().path()))?;
+            registry
+                .authorizer()
+                .authorize(&user, &Attributes::of_path("post", request.uri().path()))
+                .await?;
         }
         Ok::<_, ApiError>(user)
     };

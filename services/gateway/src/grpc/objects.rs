@@ -79,8 +79,11 @@ impl Service {
             list.items = registry.list_in_version(&params.filter, list.items).await?;
             Ok(list)
         };
-        let call = Call::new(Verb::List, &collection);
-        response_of(call.serve(&caller, listed.boxed()).await?, served)
+        let call = Call::new(Verb::List, &collection).selected_by(&request.field_selector);
+        response_of(
+            call.serve(&self.registry, &caller, listed.boxed()).await?,
+            served,
+        )
     }
 
     async fn get_object(&self, request: Request<GetRequest>) -> Result<ObjectResponse, ApiError> {
@@ -89,7 +92,7 @@ impl Service {
         let at_least = at_least(&request.revision)?;
         let found = self.registry.get(&caller.context, &target, at_least);
         let call = Call::new(Verb::Get, &target);
-        call.serve(&caller, found.boxed()).await
+        call.serve(&self.registry, &caller, found.boxed()).await
     }
 
     async fn create_object(
@@ -103,7 +106,7 @@ impl Service {
         let object = object(self.kinds(), request.object).await?;
         let created = self.registry.create(&caller.context, &target, object);
         let call = Call::new(Verb::Create, &target);
-        call.serve(&caller, created.boxed()).await
+        call.serve(&self.registry, &caller, created.boxed()).await
     }
 
     async fn update_object(
@@ -122,7 +125,7 @@ impl Service {
             }
         };
         let call = Call::new(Verb::Update, &target);
-        call.serve(&caller, updated.boxed()).await
+        call.serve(&self.registry, &caller, updated.boxed()).await
     }
 
     async fn patch_object(
@@ -135,7 +138,7 @@ impl Service {
         let caller = caller.writing(request.field_manager, request.dry_run);
         let patched = self.registry.patch(&caller.context, &target, &patch);
         let call = Call::new(Verb::Patch, &target);
-        call.serve(&caller, patched.boxed()).await
+        call.serve(&self.registry, &caller, patched.boxed()).await
     }
 
     async fn delete_object(
@@ -154,7 +157,7 @@ impl Service {
         let options = request.options.unwrap_or_default();
         let deleted = self.registry.delete(&caller.context, &target, &options);
         let call = Call::new(Verb::Delete, &target);
-        let deleted = call.serve(&caller, deleted.boxed()).await?;
+        let deleted = call.serve(&self.registry, &caller, deleted.boxed()).await?;
         let registry = &self.registry;
         let stored = deleted.response.encoded();
         // The deletion has begun, whether or not the object can be converted.

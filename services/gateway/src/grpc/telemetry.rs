@@ -14,15 +14,16 @@ use tonic::Extensions;
 
 use super::request::Caller;
 use crate::metrics;
-use crate::registry::{RequestContext, Target};
+use crate::registry::{Registry, RequestContext, Target};
 use crate::request::Attributes;
-use crate::request::authorization::authorize;
 use crate::request::flow_control::{Flow, FlowControl, Seat};
 
 /// A call of a verb.
 pub(super) struct Call<'a> {
     verb: Verb,
     target: &'a Target,
+    /// The field selector of a collection.
+    fields: &'a str,
     dry_run: bool,
     /// Whether the verb on the target is what the user has to be allowed.
     is_authorized: bool,
@@ -33,9 +34,15 @@ impl<'a> Call<'a> {
         Self {
             verb,
             target,
+            fields: "",
             dry_run: false,
             is_authorized: true,
         }
+    }
+
+    /// Sets the field selector of a collection, which may select one name.
+    pub(super) fn selected_by(self, fields: &'a str) -> Self {
+        Self { fields, ..self }
     }
 
     /// Returns a call that reads objects of many kinds; its work authorizes each kind. `target` is for metrics.
@@ -49,6 +56,7 @@ impl<'a> Call<'a> {
     /// Runs the work of the call in its span, if it is allowed and while holding a seat, and counts it.
     pub(super) async fn serve<T>(
         mut self,
+        registry: &Registry,
         caller: &Caller,
         work: BoxFuture<'_, Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
@@ -62,10 +70,11 @@ impl<'a> Call<'a> {
         let outcome = span.in_scope(async {
             let _seat = self.seat(extensions).await?;
             if self.is_authorized {
-                authorize(
-                    &context.user,
-                    &Attributes::of_target(self.verb, self.target),
-                )?;
+                let asked = Attributes::of_target(self.verb, self.target).selected_by(self.fields);
+                registry
+                    .authorizer()
+                    .authorize(&context.user, &asked)
+                    .await?;
             }
             work.await
         });

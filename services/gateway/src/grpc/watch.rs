@@ -35,7 +35,7 @@ pub(super) async fn begin(
     )?;
     let collection = collection(&filter);
     let (served, converted) = (filter.served(), filter.clone());
-    let call = Call::new(Verb::Watch, &collection);
+    let call = Call::new(Verb::Watch, &collection).selected_by(&request.field_selector);
     let open = Watching::begin(call.info());
     let spec = WatchSpec {
         filter,
@@ -43,7 +43,7 @@ pub(super) async fn begin(
         bookmarks: true,
     };
     let watched = registry.watch(&caller.context, spec);
-    let events = call.serve(&caller, watched.boxed()).await?;
+    let events = call.serve(registry, &caller, watched.boxed()).await?;
     let events = open.over(registry.watch_in_version(converted, events));
     Ok(Box::pin(events.map(|event| Ok(message(event?, served)?))))
 }

@@ -16,7 +16,6 @@ use setpoint_proto::ApiError;
 use super::response::{self, ApiResponse, ErrorResponse};
 use crate::registry::Registry;
 use crate::request::authentication;
-use crate::request::authorization::authorize;
 use crate::request::service_account::ISSUER;
 use crate::request::{Query, RequestInfo};
 
@@ -43,8 +42,11 @@ async fn user_of(
     info: &RequestInfo,
     headers: &mut HeaderMap,
 ) -> Result<Identity, ApiError> {
-    let user = authentication::identify(registry.tokens(), headers).await?;
-    authorize(&user, &info.attributes)?;
+    let user = authentication::identify(registry.tokens(), registry.authorizer(), headers).await?;
+    registry
+        .authorizer()
+        .authorize(&user, &info.attributes)
+        .await?;
     Ok(user)
 }
 

@@ -23,6 +23,7 @@ use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
 use crate::prometheus_adapter::Adapter;
+use crate::request::authorization::{Authorizer, Mode};
 use crate::request::service_account::Tokens;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
@@ -45,6 +46,7 @@ pub struct Registry {
     adapter: Option<Adapter>,
     aggregator: Aggregator,
     tokens: Tokens,
+    authorizer: Arc<Authorizer>,
 }
 
 impl Registry {
@@ -62,6 +64,7 @@ impl Registry {
             usage: Usage::default(),
             adapter: None,
             aggregator: Aggregator::default(),
+            authorizer: Arc::default(),
         }
     }
 
@@ -138,6 +141,23 @@ impl Registry {
     /// Returns the aggregator of other API servers.
     pub(crate) fn aggregator(&self) -> &Aggregator {
         &self.aggregator
+    }
+
+    /// Sets the modes of authorization. Without, everything is allowed.
+    ///
+    /// # Panics
+    /// With [`Mode::Rbac`] outside of a Tokio runtime.
+    #[must_use]
+    pub fn with_authorization(mut self, modes: &[Mode]) -> Self {
+        let authorizer = Arc::new(Authorizer::new(modes, &self.cache));
+        self.admission = self.admission.with_authorizer(authorizer.clone());
+        self.authorizer = authorizer;
+        self
+    }
+
+    /// Returns what decides about the permissions of users.
+    pub(crate) fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
     }
 
     /// Returns the addresses of other processes that the gateway may call.

@@ -80,12 +80,23 @@ impl Attributes {
     }
 
     /// Returns the attributes of a call that names a resource.
-    pub(crate) fn of_resource(verb: &'static str, resource: Resource) -> Self {
+    pub(crate) fn of_resource(verb: impl Into<Cow<'static, str>>, resource: Resource) -> Self {
         Self {
             verb: verb.into(),
             resource: Some(resource),
             path: String::new(),
         }
+    }
+
+    /// Sets the name to the only one that a field selector of a collection allows.
+    #[must_use]
+    pub(crate) fn selected_by(mut self, field_selector: &str) -> Self {
+        if let Some(resource) = self.resource.as_mut().filter(|of| of.name.is_empty())
+            && let Some(name) = named_by_selector(field_selector)
+        {
+            resource.name = name;
+        }
+        self
     }
 
     /// Returns whether the request lasts until one end ends it (upstream: `BasicLongRunningRequestCheck`): a watch, a
@@ -153,7 +164,10 @@ fn verb_of_method(
     let is_collection = resource.name.is_empty();
     match method.as_str() {
         "GET" | "HEAD" if is_collection => {
-            resource.name = named_by_selector(query).unwrap_or_default();
+            resource.name = query
+                .get("fieldSelector")
+                .and_then(named_by_selector)
+                .unwrap_or_default();
             if query.flag("watch") { "watch" } else { "list" }
         }
         "GET" | "HEAD" => "get",
@@ -167,8 +181,8 @@ fn verb_of_method(
 }
 
 /// Returns the only name that a field selector allows.
-fn named_by_selector(query: &Query) -> Option<String> {
-    let fields = Fields::parse(query.get("fieldSelector")?).ok()?;
+fn named_by_selector(selector: &str) -> Option<String> {
+    let fields = Fields::parse(selector).ok()?;
     let name = fields.exact("metadata.name")?;
     names::validate_path_segment(name)
         .is_empty()

@@ -8,12 +8,14 @@
 //! attributes as the HTTP request that does the same.
 //!
 //! A request without credentials is one of the administrator: the listener is on loopback. One with a token of a
-//! ServiceAccount is one of that account; any other `Authorization` is refused.
+//! ServiceAccount is one of that account; any other `Authorization` is refused. Who may impersonate others acts as the
+//! user whom the headers name.
 
 mod attributes;
 pub(crate) mod authentication;
 pub(crate) mod authorization;
 pub(crate) mod flow_control;
+mod impersonation;
 mod info;
 mod jwt;
 mod query;

@@ -73,6 +73,16 @@ pub(crate) fn groups(namespace: &str) -> Vec<String> {
     ]
 }
 
+/// Returns the user that a ServiceAccount is, without a token.
+pub(crate) fn identity(namespace: &str, name: &str) -> Identity {
+    Identity {
+        name: format!("system:serviceaccount:{namespace}:{name}"),
+        uid: String::new(),
+        groups: groups(namespace),
+        extra: BTreeMap::new(),
+    }
+}
+
 /// Verifies tokens, with the keys that sign them.
 pub(crate) struct Tokens {
     pub(crate) keys: TokenKeys,

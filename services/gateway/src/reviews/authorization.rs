@@ -1,9 +1,10 @@
-//! The reviews of permissions. They are answered as the gateway decides about requests: everything is allowed.
+//! The reviews of permissions, which are answered as the gateway decides about requests.
 
 use std::future::ready;
 
 use serde::Serialize;
 use setpoint_codec::Object;
+use setpoint_kinds::Identity;
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_kinds::validation::metadata;
@@ -16,27 +17,29 @@ use setpoint_proto::authorization::{
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::{ApiError, Reason};
 
-use crate::request::authorization::REASON;
+use crate::request::authorization::Rules;
+use crate::request::{Attributes, Resource};
 use crate::reviews::{Answering, Question, Review};
 
 impl Review for SubjectAccessReview {
-    fn answer<'a>(&'a mut self, _question: &'a Question<'a>) -> Answering<'a> {
+    fn answer<'a>(&'a mut self, question: &'a Question<'a>) -> Answering<'a> {
         let mut errors = FieldErrors::default();
         validate_subject(&self.spec, &mut errors);
         validate_metadata(&self.metadata, "must be empty", &mut errors);
-        self.status = allowed();
+        self.status = decide_about(&self.spec, question);
         Box::pin(ready(errors.into_result(Object::kind(self), "")))
     }
 }
 
 impl Review for SelfSubjectAccessReview {
-    fn answer<'a>(&'a mut self, _question: &'a Question<'a>) -> Answering<'a> {
+    fn answer<'a>(&'a mut self, question: &'a Question<'a>) -> Answering<'a> {
         let (mut errors, spec) = (FieldErrors::default(), &self.spec);
         let (of, other) = (&spec.resource_attributes, &spec.non_resource_attributes);
         validate_attributes(of.as_ref(), other.as_ref(), &mut errors);
         validate_selectors(of.as_ref(), &mut errors);
         validate_metadata(&self.metadata, "must be empty", &mut errors);
-        self.status = allowed();
+        let user = &question.context.user;
+        self.status = decide(user, of.as_ref(), other.as_ref(), question);
         Box::pin(ready(errors.into_result(Object::kind(self), "")))
     }
 }
@@ -64,42 +67,95 @@ impl Review for LocalSubjectAccessReview {
                 let path = FieldPath::root("spec.nonResourceAttributes");
                 errors.invalid(&path, of, "disallowed on this kind of request");
             }
-            self.status = allowed();
+            self.status = decide_about(&self.spec, question);
             errors.into_result(Object::kind(self), "")
         })
     }
 }
 
 impl Review for SelfSubjectRulesReview {
-    fn answer<'a>(&'a mut self, _question: &'a Question<'a>) -> Answering<'a> {
+    fn answer<'a>(&'a mut self, question: &'a Question<'a>) -> Answering<'a> {
         if self.spec.namespace.is_empty() {
             let error = ApiError::new(Reason::BadRequest, "no namespace on request");
             return Box::pin(ready(Err(error)));
         }
-        let all = || vec!["*".to_owned()];
-        self.status = SubjectRulesReviewStatus {
-            resource_rules: vec![ResourceRule {
-                verbs: all(),
-                api_groups: all(),
-                resources: all(),
-                ..Default::default()
-            }],
-            non_resource_rules: vec![NonResourceRule {
-                verbs: all(),
-                non_resource_ur_ls: all(),
-            }],
-            ..Default::default()
-        };
+        let (authorizer, user) = (question.registry.authorizer(), &question.context.user);
+        self.status = status_of(authorizer.rules_for(user, &self.spec.namespace));
         Box::pin(ready(Ok(())))
     }
 }
 
-fn allowed() -> SubjectAccessReviewStatus {
+/// Returns the answer to a question about any user.
+fn decide_about(
+    spec: &SubjectAccessReviewSpec,
+    question: &Question<'_>,
+) -> SubjectAccessReviewStatus {
+    let extra = spec.extra.iter();
+    let user = Identity {
+        name: spec.user.clone(),
+        uid: spec.uid.clone(),
+        groups: spec.groups.clone(),
+        extra: extra
+            .map(|(name, values)| (name.clone(), values.items.clone()))
+            .collect(),
+    };
+    let (of, other) = (&spec.resource_attributes, &spec.non_resource_attributes);
+    decide(&user, of.as_ref(), other.as_ref(), question)
+}
+
+fn decide(
+    user: &Identity,
+    of: Option<&ResourceAttributes>,
+    other: Option<&NonResourceAttributes>,
+    question: &Question<'_>,
+) -> SubjectAccessReviewStatus {
+    let attributes = match (of, other) {
+        (Some(of), _) => Attributes::of_resource(of.verb.clone(), resource_of(of)),
+        (None, Some(other)) => Attributes::of_path(other.verb.clone(), &other.path),
+        // It is invalid.
+        (None, None) => return SubjectAccessReviewStatus::default(),
+    };
+    let decision = question.registry.authorizer().decide(user, &attributes);
     SubjectAccessReviewStatus {
-        allowed: true,
-        reason: REASON.into(),
-        ..Default::default()
+        allowed: decision.allowed,
+        reason: decision.reason,
+        ..SubjectAccessReviewStatus::default()
     }
+}
+
+fn resource_of(of: &ResourceAttributes) -> Resource {
+    Resource {
+        group: of.group.clone(),
+        version: of.version.clone(),
+        resource: of.resource.clone(),
+        subresource: of.subresource.clone(),
+        namespace: of.namespace.clone(),
+        name: of.name.clone(),
+    }
+}
+
+fn status_of(found: Rules) -> SubjectRulesReviewStatus {
+    let mut status = SubjectRulesReviewStatus {
+        evaluation_error: found.error.unwrap_or_default(),
+        ..SubjectRulesReviewStatus::default()
+    };
+    for rule in found.rules {
+        if !rule.non_resource_urls.is_empty() {
+            status.non_resource_rules.push(NonResourceRule {
+                verbs: rule.verbs.clone(),
+                non_resource_ur_ls: rule.non_resource_urls,
+            });
+        }
+        if !rule.resources.is_empty() {
+            status.resource_rules.push(ResourceRule {
+                verbs: rule.verbs,
+                api_groups: rule.api_groups,
+                resources: rule.resources,
+                resource_names: rule.resource_names,
+            });
+        }
+    }
+    status
 }
 
 fn validate_subject(spec: &SubjectAccessReviewSpec, errors: &mut FieldErrors) {

@@ -12,7 +12,6 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
 use crate::request::Attributes;
-use crate::request::authorization::authorize;
 use crate::verbs::patch::Patch;
 use crate::verbs::update::Precondition;
 use crate::write::change::Change;
@@ -94,7 +93,9 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
-        authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
+        self.authorizer()
+            .authorize(&context.user, &Attributes::of_target(Verb::Create, target))
+            .await?;
         let reset = field_manager::reset(target.form(), target.subresource);
         let edit = field_manager::edit(context, target.form(), target.subresource, &reset);
         let object = fields::apply(&edit, &*empty(target.form())?, &patch.body, patch.force);

@@ -14,7 +14,6 @@ use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::{ObjectResponse, Registry, RequestContext, Target, errors};
 use crate::request;
-use crate::request::authorization::authorize;
 use crate::verbs::update::Precondition;
 use crate::write::body::{Body, ValidateBody};
 use crate::write::change::Change;
@@ -34,10 +33,12 @@ impl Registry {
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         let pod = Target::new(kind_of::<Pod>(), &target.namespace, name, "binding")?;
-        authorize(
-            &context.user,
-            &request::Attributes::of_target(Verb::Create, &pod),
-        )?;
+        self.authorizer()
+            .authorize(
+                &context.user,
+                &request::Attributes::of_target(Verb::Create, &pod),
+            )
+            .await?;
         self.bind(context, &pod, object).await
     }
 

@@ -7,7 +7,6 @@ use setpoint_proto::ApiError;
 use crate::admission::Operation;
 use crate::registry::{Registry, RequestContext, Subresource, Target};
 use crate::request::Attributes;
-use crate::request::authorization::authorize;
 use crate::write::body::Body;
 
 impl Registry {
@@ -23,7 +22,9 @@ impl Registry {
     ) -> Result<Box<dyn Object>, ApiError> {
         if target.subresource != Subresource::Proxy {
             // As upstream, also for a connection that is opened by GET.
-            authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
+            self.authorizer()
+                .authorize(&context.user, &Attributes::of_target(Verb::Create, target))
+                .await?;
         }
         let body = Body {
             operation: Operation::Connect,

@@ -13,7 +13,6 @@ use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
 use crate::request::Attributes;
-use crate::request::authorization::authorize;
 use crate::write::change::Change;
 use crate::write::current::Current;
 use crate::write::field_manager;
@@ -75,7 +74,9 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        authorize(&context.user, &Attributes::of_target(Verb::Create, target))?;
+        self.authorizer()
+            .authorize(&context.user, &Attributes::of_target(Verb::Create, target))
+            .await?;
         Precondition::of(&*object).check_uid(target, "")?;
         object.meta_mut().resource_version.clear();
         let created = self.create(context, target, object).await?;

@@ -1,15 +1,16 @@
 //! The built-in admission plugins, under upstream's names, one file each.
 //!
 //! The order is the one that upstream recommends (`AllOrderedPlugins` of kube-apiserver). Policies, webhooks and then
-//! quotas come after it: they are later steps of a write. Four plugins are no plugins upstream:
+//! quotas come after it: they are later steps of a write. Five plugins are no plugins upstream:
 //! `CustomResourceLifecycle` is a part of the handler of custom resources, `ServiceIPAllocator` of the storage of
-//! Services, and `LeaseTerm` is Setpoint's own.
+//! Services, `RoleEscalation` of that of roles and bindings (it is there in the mode RBAC only), and `LeaseTerm` is
+//! Setpoint's own.
 //!
 //! Plugins that are on by default in Kubernetes 1.36 and not here:
 //!
 //! * `CertificateApproval`, `CertificateSigning`, `CertificateSubjectRestriction`, `ClusterTrustBundleAttest` and
-//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and everything is authorized yet; so does
-//!   `NodeRestriction`, which is recommended beside the defaults.
+//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and so does `NodeRestriction`, which is recommended
+//!   beside the defaults.
 //! * `PodSecurity` enforces the levels of Pod security standards, which are not there yet.
 //! * `TaintNodesByCondition` taints a new Node as not ready until the node-lifecycle-controller has seen it: a cluster
 //!   without that controller could not run anything.
@@ -31,6 +32,7 @@ mod pod_resize_validator;
 mod pod_topology_labels;
 mod priority;
 mod resource_quota;
+mod role_escalation;
 mod runtime_class;
 mod service_account;
 mod service_ip_allocator;
@@ -43,6 +45,7 @@ use setpoint_proto::ApiError;
 use setpoint_store::cache::AtLeast;
 
 use super::{Attributes, Reader, Reservation};
+pub(super) use role_escalation::RoleEscalation;
 
 /// A step of a plugin that is under way.
 pub(crate) type Step<'a> = BoxFuture<'a, Result<(), ApiError>>;
@@ -143,7 +146,6 @@ impl Plugins {
     }
 
     /// Adds a plugin behind the others.
-    #[cfg(test)]
     pub(crate) fn push(&mut self, plugin: Box<dyn Plugin>) {
         self.ordered.push(plugin);
     }

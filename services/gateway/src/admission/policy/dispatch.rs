@@ -76,6 +76,7 @@ impl Dispatch<'_> {
             values: &values,
             namespace: &self.data.namespace_object,
             params: &invocation.params,
+            authorizer: &self.data.authorizer,
             resource: &self.data.resource,
         };
         let evaluate = || evaluation::objections(policy, &inputs);

@@ -19,7 +19,7 @@
 //!   write costs one look into the cache.
 //! * Expressions are those of `setpoint-cel`, with upstream's budgets of cost: 1 000 000 for one expression, 10 000 000
 //!   for the validations of a policy and for each mutation, 2 500 000 for match conditions.
-//! * `authorizer` allows everything, as the gateway does. The background task of policies checks the types of
+//! * `authorizer` answers as the gateway decides about requests. The background task of policies checks the types of
 //!   expressions, and writes `status.typeChecking`.
 
 mod dispatch;

@@ -58,6 +58,7 @@ async fn holds(webhook: &Webhook, values: &Values, data: &RequestData) -> Result
         values,
         namespace: &Value::Null,
         params: &Value::Null,
+        authorizer: &data.authorizer,
         resource: &data.resource,
     };
     // The work does not depend on the size of the objects alone: expressions may loop.

@@ -48,7 +48,7 @@ impl Service {
         let target = named(kinds, resource, namespace, name, "")?;
         let found = read::with_owners(&self.registry, &caller.context, &target);
         Call::new(Verb::Get, &target)
-            .serve(&caller, found.boxed())
+            .serve(&self.registry, &caller, found.boxed())
             .await
     }
 
@@ -68,7 +68,7 @@ impl Service {
             &request.owner,
         );
         let items = Call::of_many_kinds(Verb::List, &target)
-            .serve(&caller, content.boxed())
+            .serve(&self.registry, &caller, content.boxed())
             .await?;
         Ok(ListMetadataResponse { items })
     }
@@ -84,7 +84,7 @@ impl Service {
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
         let counted = read::count(&self.registry, &caller.context, &request);
         let numbers = Call::of_many_kinds(Verb::List, &target)
-            .serve(&caller, counted.boxed())
+            .serve(&self.registry, &caller, counted.boxed())
             .await?;
         Ok(CountMetadataResponse { numbers })
     }
@@ -105,7 +105,7 @@ impl Service {
         let target = named(kinds, resource, namespace, name, "")?;
         let removed = remove::remove(&self.registry, &caller.context, &target, &request);
         let revision = Call::new(Verb::Patch, &target)
-            .serve(&caller, removed.boxed())
+            .serve(&self.registry, &caller, removed.boxed())
             .await?;
         Ok(RemoveMetadataResponse { revision })
     }

@@ -16,7 +16,6 @@ use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Target, errors, readable,
 };
 use crate::request::Attributes;
-use crate::request::authorization::authorize;
 
 /// The location of the owner that a reference names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,10 +64,13 @@ async fn owner_of(
         Location::OutOfScope => return Ok(state(owner::State::OutOfScope)),
         Location::Unknown => return Ok(state(owner::State::UnknownKind)),
     };
-    authorize(
-        &context.user,
-        &Attributes::of_target(Verb::Get, &Target::whole(kind, &key)),
-    )?;
+    registry
+        .authorizer()
+        .authorize(
+            &context.user,
+            &Attributes::of_target(Verb::Get, &Target::whole(kind, &key)),
+        )
+        .await?;
     let found = match cache.get(kind.stored(), &key, AtLeast::Any).await {
         // The definition of the kind has just been deleted.
         Err(error) if error.reason == Reason::NotFound => {
@@ -115,7 +117,10 @@ pub(super) async fn list(
     let kinds = registry.cache().kinds().iter();
     let listed = |kind: &&Kind| kind.is_stored() && (kind.namespaced || namespace.is_empty());
     for kind in kinds.filter(listed) {
-        authorize(&context.user, &all_of(kind, namespace))?;
+        registry
+            .authorizer()
+            .authorize(&context.user, &all_of(kind, namespace))
+            .await?;
         match registry
             .cache()
             .list(&Filter::all(kind, namespace), at)
@@ -156,7 +161,10 @@ pub(super) async fn count(
         let Some(kind) = kind.filter(|kind| kind.is_stored() && kind.namespaced) else {
             continue;
         };
-        authorize(&context.user, &all_of(kind, namespace))?;
+        registry
+            .authorizer()
+            .authorize(&context.user, &all_of(kind, namespace))
+            .await?;
         match cache
             .list(&Filter::all(kind, namespace), AtLeast::Any)
             .await

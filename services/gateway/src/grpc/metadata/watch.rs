@@ -24,7 +24,6 @@ use crate::grpc::telemetry::Call;
 use crate::metrics::Watching;
 use crate::registry::{Cached, Registry, Target};
 use crate::request::Attributes;
-use crate::request::authorization::authorize;
 
 /// The longest time without a bookmark, in which a watch that is lost can be continued at the last event or bookmark.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(10);
@@ -69,14 +68,17 @@ pub(super) async fn begin(
     let watched = async {
         for kind in registry.cache().kinds().iter() {
             let every = Target::whole(kind, &Key::default());
-            authorize(
-                &caller.context.user,
-                &Attributes::of_target(Verb::Watch, &every),
-            )?;
+            registry
+                .authorizer()
+                .authorize(
+                    &caller.context.user,
+                    &Attributes::of_target(Verb::Watch, &every),
+                )
+                .await?;
         }
         registry.cache().watch_all(after).await
     };
-    let (objects, changes) = call.serve(&caller, watched.boxed()).await?;
+    let (objects, changes) = call.serve(registry, &caller, watched.boxed()).await?;
     let end = after.is_none().then(|| MetadataEvent {
         initial_events_end: true,
         ..bookmark(changes.reached())

@@ -105,7 +105,8 @@ impl Api {
         Self::of(in_process::loading(store, settings))
     }
 
-    fn of(registry: Arc<Registry>) -> Self {
+    /// Starts a gateway over a registry, without any objects.
+    pub fn of(registry: Arc<Registry>) -> Self {
         let router = in_process::router(registry.clone());
         Self { router, registry }
     }

@@ -183,6 +183,7 @@ impl Dispatch<'_> {
             values,
             namespace: &self.pass.data.namespace_object,
             params: &invocation.params,
+            authorizer: &self.pass.data.authorizer,
             resource: &self.pass.data.resource,
         }
     }

@@ -49,12 +49,17 @@ impl Plane {
 
     /// Like [`Self::start`], with these pages of the agent.
     pub async fn with_pages(pages: Router) -> Self {
+        Self::with(pages, |registry| registry).await
+    }
+
+    /// Like [`Self::with_pages`], with further settings of the gateway.
+    pub async fn with(pages: Router, with: impl FnOnce(Registry) -> Registry) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         let key = Key::read_or_create(&path).unwrap();
         let policy = DialPolicy::default().with_agent_secret(path);
         let (store, settings) = (Arc::new(Memory::default()), cache::Settings::default());
-        let with = |registry: Registry| registry.with_dial_policy(policy);
+        let with = |registry: Registry| with(registry.with_dial_policy(policy));
         let registry = in_process::registry_with(store, settings, with).await;
         let api = Api::over(registry).await;
         let agent = Agent::start(&key, pages).await;
