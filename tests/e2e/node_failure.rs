@@ -13,9 +13,9 @@ use crate::web::{is_ready, text};
 
 const MANAGER: &str = "controller-manager";
 /// Longer than the grace period and the tolerations of the Pods together.
-const LONG_ENOUGH: Duration = Duration::from_secs(15);
+const LONG_ENOUGH: Duration = Duration::from_secs(9);
 
-/// Its Pods stay for five seconds on a node that does not answer.
+/// Its Pods stay for two seconds on a node that does not answer.
 const WEB: &str = r#"
 apiVersion: apps/v1
 kind: Deployment
@@ -29,8 +29,8 @@ spec:
       terminationGracePeriodSeconds: 1
       containers: [{name: main, image: web}]
       tolerations:
-      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 5}
-      - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 5}
+      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 2}
+      - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 2}
 "#;
 
 /// Starts a cluster with two nodes, whose agents renew their Leases every second, and a grace period of five seconds.

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use setpoint_tests::{Cluster, Size};
+use setpoint_tests::Size;
 
-use super::{MANAGER, cluster, cluster_of, create, flags, until, until_some, value};
+use super::{cluster, cluster_of, create, until, until_some, value};
 
 const WEB: &str = r#"
 apiVersion: apps/v1
@@ -101,13 +101,7 @@ fn a_busy_process_is_scaled_up_and_an_idle_one_down() {
 /// An autoscaler with the minimum of 3, and a client that keeps setting 1: flap detection names both, and the field.
 #[test]
 fn a_client_that_undoes_the_writes_of_an_autoscaler_is_named() {
-    let mut cluster = Cluster::start(Size {
-        process_nodes: 0,
-        simulated_nodes: 2,
-        ..Size::default()
-    });
-    let often = ["--horizontalpodautoscaler-sync-period", "1s"].map(str::to_owned);
-    cluster.service(MANAGER, 0, &[flags(), often.into()].concat());
+    let cluster = cluster(2);
     let kubectl = cluster.kubectl();
     create(&kubectl, WEB);
     kubectl.ok("autoscale deployment web --cpu-percent=1000 --min=3 --max=10");

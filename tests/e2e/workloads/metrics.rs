@@ -68,8 +68,7 @@ impl Scene {
         };
         let config = format!("--config={}", config.display());
         let mut cluster = Cluster::with_gateway_flags(size, &[&config]);
-        let period = "--horizontalpodautoscaler-sync-period=1s".to_owned();
-        cluster.service(MANAGER, 0, &[flags(), vec![period]].concat());
+        cluster.service(MANAGER, 0, &flags());
         let kubectl = cluster.kubectl();
         create(&kubectl, &WEB.replace("METRIC", metric));
         kubectl.ok("rollout status deployment/web --timeout=60s");

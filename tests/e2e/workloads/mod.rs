@@ -35,10 +35,11 @@ fn cluster_of(size: Size) -> Cluster {
 
 pub const MANAGER: &str = "controller-manager";
 
-/// Returns the flags of a process of controllers.
+/// Returns the flags of a process of controllers, whose autoscaler looks at the metrics each second.
 fn flags() -> Vec<String> {
+    let often = "--horizontalpodautoscaler-sync-period=1s".to_owned();
     let controllers = CONTROLLERS.map(str::to_owned);
-    [fast_election(), controllers.into()].concat()
+    [fast_election(), controllers.into(), vec![often]].concat()
 }
 
 pub fn create(kubectl: &Kubectl, manifest: &str) {

@@ -271,70 +271,172 @@ fn named(subject: &ObjectRef) -> String {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+    use setpoint_proto::Cause;
     use setpoint_proto::setpoint::{ReconcileOutcome, Step};
 
     use super::*;
 
-    #[test]
-    fn the_page_lists_waits_verdicts_steps_with_reasons_and_silent_replicas() {
-        let pod = ObjectRef {
-            resource: "pods".to_owned(),
+    fn reference(resource: &str, name: &str) -> ObjectRef {
+        ObjectRef {
+            resource: resource.to_owned(),
             namespace: "production".to_owned(),
-            name: "web-a".to_owned(),
-        };
-        let verdict = Verdict {
-            node: "node-1".to_owned(),
+            name: name.to_owned(),
+        }
+    }
+
+    fn observer(service: &str, silent: &str, reconciles: Vec<Reconcile>) -> Observer {
+        Observer {
+            service: service.to_owned(),
+            instance: format!("{service}-0"),
+            silent: silent.to_owned(),
+            reconciles,
+        }
+    }
+
+    fn step(action: &str, because: &str) -> Step {
+        Step {
+            action: action.to_owned(),
+            because: because.to_owned(),
+        }
+    }
+
+    /// Returns the answer for a Pod that fits nowhere. No time is known, since the page has distances from now.
+    fn unschedulable() -> WhyResponse {
+        let pod = reference("pods", "web-5d9f-x");
+        let set = reference("replicasets.apps", "web-5d9f");
+        let message = "0/2 nodes are available: 2 Insufficient cpu.".to_owned();
+        let verdict = |node: &str| Verdict {
+            node: node.to_owned(),
             objections: vec!["Insufficient cpu".to_owned()],
             score: None,
         };
         let wait = Wait {
             reason: "Unschedulable".to_owned(),
-            message: "0/1 nodes are available".to_owned(),
-            verdicts: vec![verdict],
+            message: message.clone(),
+            verdicts: vec![verdict("node-1"), verdict("node-2")],
             ..Wait::default()
         };
-        let reconcile = Reconcile {
-            subject: Some(ObjectRef {
-                resource: "replicasets.apps".to_owned(),
-                name: "web".to_owned(),
-                ..pod.clone()
-            }),
-            touched: Some(pod.clone()),
-            outcome: ReconcileOutcome::Done.into(),
-            times: 1,
-            steps: vec![Step {
-                action: "Create".to_owned(),
-                because: "fewer Pods than replicas".to_owned(),
-            }],
+        let refused = Reconcile {
+            subject: Some(pod.clone()),
+            outcome: ReconcileOutcome::Waiting.into(),
+            attempt: 1,
+            times: 3,
+            steps: vec![step("MarkUnschedulable", &message)],
+            verdicts: wait.verdicts.clone(),
+            causes: vec![writer("replicaset-controller"), writer("node-agent")],
             ..Reconcile::default()
         };
-        let observer = |instance: &str, silent: &str, reconciles| Observer {
-            service: "replicaset-controller".to_owned(),
-            instance: instance.to_owned(),
-            silent: silent.to_owned(),
-            reconciles,
+        let created = Reconcile {
+            subject: Some(set.clone()),
+            touched: Some(pod.clone()),
+            outcome: ReconcileOutcome::Failed.into(),
+            attempt: 2,
+            error: "Timeout: the gateway did not answer".to_owned(),
+            steps: vec![step(
+                "Create { name: \"web-5d9f-x\" }",
+                "fewer Pods than replicas",
+            )],
+            ..Reconcile::default()
         };
-        let page = page(&WhyResponse {
+        WhyResponse {
             subject: Some(pod),
             kind: "Pod".to_owned(),
+            exists: true,
+            revision: "42".to_owned(),
+            generation: 1,
+            owners: vec![set, reference("deployments.apps", "web")],
+            cause: Some(Cause {
+                term: 3,
+                depth: 2,
+                ..writer("scheduler")
+            }),
+            managers: vec![Manager {
+                name: "replicaset-controller".to_owned(),
+                fields: vec![
+                    "metadata.labels.app".to_owned(),
+                    "spec.containers".to_owned(),
+                ],
+                more_fields: 7,
+                ..Manager::default()
+            }],
             waits: vec![wait],
             observers: vec![
-                observer("replicaset-controller-0", "", vec![reconcile]),
-                observer("replicaset-controller-1", "no answer", Vec::new()),
+                observer("replicaset-controller", "", vec![created]),
+                observer("scheduler", "", vec![refused]),
+                observer("node-agent", "no answer within 1s", Vec::new()),
             ],
+            events: vec![EventSummary {
+                r#type: "Warning".to_owned(),
+                reason: "FailedScheduling".to_owned(),
+                message,
+                count: 3,
+                component: "scheduler".to_owned(),
+                ..EventSummary::default()
+            }],
             ..WhyResponse::default()
-        });
-        for line in [
-            "Name:        web-a",
-            "State:       it does not exist any more",
-            "  Unschedulable: 0/1 nodes are available",
-            "    node-1: Insufficient cpu",
-            "Reconciles of replicaset-controller-0:",
-            "    Create, because: fewer Pods than replicas",
-            "  replicaset-controller-1: no answer",
-        ] {
-            assert!(page.lines().any(|one| one == line), "{line}\n{page}");
         }
-        assert!(page.contains(" on replicaset/web: done"), "{page}");
+    }
+
+    fn writer(name: &str) -> Cause {
+        Cause {
+            writer: name.to_owned(),
+            ..Cause::default()
+        }
+    }
+
+    #[test]
+    fn the_page_says_what_a_pod_waits_for_and_what_its_controllers_decided() {
+        expect![[r#"
+            Name:        web-5d9f-x
+            Namespace:   production
+            Kind:        Pod
+            Revision:    42, generation 1
+            Controlled:  replicaset/web-5d9f ◀ deployment/web
+            Last write:  at an unknown time by scheduler in its term 3, caused by a chain of 2 writes
+            Waits for:
+              Unschedulable: 0/2 nodes are available: 2 Insufficient cpu.
+                node-1: Insufficient cpu
+                node-2: Insufficient cpu
+            Reconciles of replicaset-controller-0:
+              at an unknown time on replicaset/web-5d9f: failed, attempt 2, took 0ms
+                Timeout: the gateway did not answer
+                Create { name: "web-5d9f-x" }, because: fewer Pods than replicas
+            Reconciles of scheduler-0:
+              at an unknown time: waiting (3 times), woken by replicaset-controller, node-agent, took 0ms
+                MarkUnschedulable, because: 0/2 nodes are available: 2 Insufficient cpu.
+                  node-1: Insufficient cpu
+                  node-2: Insufficient cpu
+            Written by:
+              replicaset-controller (at an unknown time): metadata.labels.app, spec.containers and 7 more
+            Events:
+              Warning  FailedScheduling   at an unknown time (x3)  scheduler  0/2 nodes are available: 2 Insufficient cpu.
+            Did not answer:
+              node-agent-0: no answer within 1s
+        "#]].assert_eq(&page(&unschedulable()));
+    }
+
+    #[test]
+    fn the_page_of_a_deleted_object_has_the_managers_that_undid_each_other() {
+        expect![[r#"
+            Name:        shared
+            Namespace:   production
+            Kind:        ConfigMap
+            State:       it does not exist any more
+            Deleted:     at an unknown time by kubectl-delete, not caused by another write
+            Flaps:
+              argocd and kubectl-edit undo each other's writes of data.color (reported 4 times, last at an unknown time)
+        "#]].assert_eq(&page(&WhyResponse {
+            subject: Some(reference("configmaps", "shared")),
+            kind: "ConfigMap".to_owned(),
+            cause: Some(writer("kubectl-delete")),
+            flaps: vec![Flap {
+                field: "data.color".to_owned(),
+                managers: vec!["argocd".to_owned(), "kubectl-edit".to_owned()],
+                count: 4,
+                ..Flap::default()
+            }],
+            ..WhyResponse::default()
+        }));
     }
 }

@@ -1,5 +1,6 @@
 //! Plans: actions and their reasons, as data.
 
+use std::fmt::{self, Debug, Display};
 use std::time::Duration;
 
 use setpoint_proto::ApiError;
@@ -20,6 +21,8 @@ use setpoint_proto::ApiError;
 /// plan.look_again(Duration::from_secs(60));
 /// assert_eq!(plan.steps[0].because, "fewer Pods than replicas");
 /// assert_eq!(plan.again, Some(Duration::from_secs(30)));
+/// let text = "\"Create web-1\" because fewer Pods than replicas\nlook again after 30s\n";
+/// assert_eq!(plan.to_string(), text);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<A> {
@@ -36,6 +39,19 @@ pub struct Step<A> {
     pub action: A,
     /// The reason, as a phrase.
     pub because: &'static str,
+}
+
+/// Writes a line for each step, with its reason, and one for the repetition.
+impl<A: Debug> Display for Plan<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Step { action, because } in &self.steps {
+            writeln!(f, "{action:?} because {because}")?;
+        }
+        match self.again {
+            Some(again) => writeln!(f, "look again after {again:?}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl<A> Default for Plan<A> {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use expect_test::expect;
 use setpoint_model::Key;
-use setpoint_scheduler::{Action, Nomination, PodView};
+use setpoint_scheduler::{Action, PodView};
 
-use crate::world::{HOSTNAME, NodeB, PodB, bindings, node, plan, pod, refusal, world};
+use crate::world::{HOSTNAME, NodeB, PodB, bindings, node, plan, planned, pod, refusal, world};
 
 fn hosts(names: &[&str]) -> Vec<NodeB> {
     let host = |name: &&str| node(name).labels(&format!("{HOSTNAME}={name}"));
@@ -69,17 +70,41 @@ fn a_refusal_counts_what_speaks_against_the_nodes_as_upstream_does() {
         node("cordoned").cordoned(),
         node("tainted").taint("dedicated", "db", "NoSchedule"),
     ];
-    let (message, nomination) = refusal(&world(&nodes, &[], &[pod("web").cpu("100m")]));
-    assert_eq!(
-        message,
-        "0/4 nodes are available: 1 Too many pods, 1 node(s) had untolerated taint(s), \
-         1 node(s) were unschedulable, 2 Insufficient cpu. \
-         preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
-    );
-    assert_eq!(nomination, Nomination::Clear);
-    let (message, nomination) = refusal(&world(&[], &[], &[pod("web")]));
-    assert_eq!(message, "no nodes available to schedule pods");
-    assert_eq!(nomination, Nomination::Keep);
+    expect![[r#"
+        refuse web, nomination Clear because no node fits
+          0/4 nodes are available: 1 Too many pods, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 Insufficient cpu. preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling.
+          cordoned: node(s) were unschedulable
+          small: Insufficient cpu
+          tainted: node(s) had untolerated taint {dedicated: db}
+          tiny: Too many pods, Insufficient cpu
+    "#]].assert_eq(&planned(&world(&nodes, &[], &[pod("web").cpu("100m")])));
+    expect![[r#"
+        refuse web, nomination Keep because no node fits
+          no nodes available to schedule pods
+    "#]]
+    .assert_eq(&planned(&world(&[], &[], &[pod("web")])));
+}
+
+#[test]
+fn a_plan_binds_what_fits_and_counts_it_for_the_next_pod() {
+    let nodes = [
+        node("small").has("cpu", "500m"),
+        node("large").has("cpu", "1"),
+    ];
+    let pods = ["a", "b", "c"].map(|name| pod(name).cpu("600m"));
+    let pods = [&pods[..], &[pod("tiny").cpu("100m")]].concat();
+    expect![[r#"
+        bind a to large because the best of the nodes that fit
+        refuse b, nomination Clear because no node fits
+          0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.
+          large: Insufficient cpu
+          small: Insufficient cpu
+        refuse c, nomination Clear because no node fits
+          0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.
+          large: Insufficient cpu
+          small: Insufficient cpu
+        bind tiny to small because the best of the nodes that fit
+    "#]].assert_eq(&planned(&world(&nodes, &[], &pods)));
 }
 
 /// The Pods of DaemonSets name their node in `matchFields` and tolerate its conditions.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use expect_test::expect;
 use setpoint_controller::View as _;
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::policy::PodDisruptionBudget;
-use setpoint_scheduler::{Action, BudgetView, Nomination, Snapshot};
+use setpoint_scheduler::{BudgetView, Nomination, Snapshot};
 
-use crate::world::{NodeB, PodB, node, parse_labels, plan, pod, refusal, victims, world};
+use crate::world::{NodeB, PodB, node, parse_labels, planned, pod, refusal, victims, world};
 
 pub fn small(name: &str) -> NodeB {
     node(name).has("cpu", "1").labels(&format!("host={name}"))
@@ -44,24 +45,13 @@ fn nominated(snapshot: &Snapshot) -> String {
 #[test]
 fn a_pod_takes_the_place_of_one_of_lower_priority() {
     let snapshot = world(&[small("a")], &[on("a", "low", "800m", 1)], &[high("500m")]);
-    let steps = plan(&snapshot).steps;
-    let Action::MarkUnschedulable {
-        message,
-        nomination,
-        ..
-    } = &steps[0].action
-    else {
-        panic!("first the node is nominated");
-    };
-    assert_eq!(message, "0/1 nodes are available: 1 Insufficient cpu.");
-    assert_eq!(*nomination, Nomination::Node("a".into()));
-    let Action::Preempt { pod, victim, node } = &steps[1].action else {
-        panic!("then the victim is deleted");
-    };
-    let names = (&*pod.meta.key.name, &*victim.meta.key.name, &**node);
-    assert_eq!(names, ("high", "low", "a"));
-    assert_eq!(steps.len(), 2);
-    assert!(steps.iter().all(|step| !step.because.is_empty()));
+    expect![[r#"
+        refuse high, nomination Node("a") because no node fits; Pods of lower priority make room
+          0/1 nodes are available: 1 Insufficient cpu.
+          a: Insufficient cpu
+        preempt low on a for high because a Pod of higher priority needs its room
+    "#]]
+    .assert_eq(&planned(&snapshot));
 }
 
 /// Checks C7: upstream's `TestDryRunPreemption`.

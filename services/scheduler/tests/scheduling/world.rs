@@ -439,6 +439,51 @@ pub fn scores(snapshot: Snapshot, profile: Profile, pod: &PodB) -> Vec<i64> {
     verdicts.into_iter().filter_map(Result::ok).collect()
 }
 
+/// The plan of the default profile as text, with the reasons against nodes.
+pub fn planned(snapshot: &Snapshot) -> String {
+    let steps = plan(snapshot).steps.into_iter();
+    let text = steps.map(|step| {
+        let (action, because) = (described(&step.action), step.because);
+        format!("{action} because {because}\n{}", objected(&step.action))
+    });
+    text.collect()
+}
+
+fn described(action: &Action) -> String {
+    let pod = &action.pod().meta.key.name;
+    let name = |pod: &PodView| pod.meta.key.name.clone();
+    match action {
+        Action::Bind { node, .. } => format!("bind {pod} to {node}"),
+        Action::BindVolumes { node, choices, .. } => {
+            format!("bind {} claims of {pod} on {node}", choices.len())
+        }
+        Action::MarkUnschedulable { nomination, .. } => {
+            format!("refuse {pod}, nomination {nomination:?}")
+        }
+        Action::Preempt { victim, node, .. } => {
+            format!("preempt {} on {node} for {pod}", name(victim))
+        }
+        Action::Withdraw { nominated, .. } => {
+            format!("withdraw the nomination of {} for {pod}", name(nominated))
+        }
+    }
+}
+
+/// The message of a refusal, and the reasons against each node.
+fn objected(action: &Action) -> String {
+    let Action::MarkUnschedulable {
+        message, against, ..
+    } = action
+    else {
+        return String::new();
+    };
+    let against = against.iter().map(|(node, reasons)| {
+        let reasons: Vec<_> = reasons.iter().map(|one| format!("{one:#}")).collect();
+        format!("  {node}: {}\n", reasons.join(", "))
+    });
+    format!("  {message}\n{}", against.collect::<String>())
+}
+
 /// The Pods that the plan binds, with their nodes.
 pub fn bindings(snapshot: &Snapshot) -> Vec<(String, String)> {
     let steps = plan(snapshot).steps.into_iter();

@@ -5,4 +5,5 @@ mod cluster;
 mod plan;
 mod simulation;
 mod status;
+mod story;
 mod ticks;

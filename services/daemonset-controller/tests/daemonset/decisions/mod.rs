@@ -6,3 +6,4 @@ mod placement;
 mod plan;
 mod simulation;
 mod status;
+mod story;

@@ -86,3 +86,46 @@ fn a_rollout_with_surge_adds_a_pod_before_it_takes_one() {
     "#]]
     .assert_eq(&rolled_out(&mut cluster));
 }
+
+#[test]
+fn recreate_removes_all_pods_before_it_makes_new_ones() {
+    let mut cluster = Cluster::settled(3, 1, 0);
+    cluster.edit(|spec| {
+        spec.strategy.r#type = "Recreate".into();
+        spec.strategy.rolling_update = None;
+    });
+    cluster.set_image("next");
+    expect![[r#"
+        scale from 3 to 0 because Pods of an old template
+          0 Pods, 0 available
+        create a set of 3 because no ReplicaSet has this template
+          3 Pods, 1 available
+          3 Pods, 2 available
+          3 Pods, 3 available
+          3 Pods, 3 available
+    "#]]
+    .assert_eq(&rolled_out(&mut cluster));
+}
+
+#[test]
+fn a_rollback_scales_the_old_set_up_again() {
+    let mut cluster = Cluster::settled(2, 1, 0);
+    let before = cluster.deployment.spec.template.clone();
+    cluster.set_image("next");
+    cluster.settle();
+    cluster.edit(|spec| spec.template = before);
+    expect![[r#"
+        Refresh because annotations or minReadySeconds of the Deployment changed
+          2 Pods, 2 available
+        scale from 0 to 1 because there is room for more
+          3 Pods, 3 available
+        scale from 2 to 1 because enough Pods are available without it
+          2 Pods, 2 available
+        scale from 1 to 2 because there is room for more
+          3 Pods, 3 available
+        scale from 1 to 0 because enough Pods are available without it
+          2 Pods, 2 available
+          2 Pods, 2 available
+    "#]]
+    .assert_eq(&rolled_out(&mut cluster));
+}

@@ -126,12 +126,12 @@ impl Api {
 
     /// Reads an object until it is as wanted, for a minute at most. Returns it.
     pub async fn eventually(&self, path: &str, wanted: impl Fn(&Reply) -> bool) -> Reply {
-        for _ in 0..600 {
+        for _ in 0..3000 {
             let reply = self.get(path).await;
             if wanted(&reply) {
                 return reply;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("{path} stays as it is: {:?}", self.get(path).await);
     }

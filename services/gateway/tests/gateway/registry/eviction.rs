@@ -10,7 +10,7 @@ use setpoint_proto::{ApiError, Reason};
 use crate::registry::gateway::{self, TestGateway, pod, typed};
 
 /// Starts a gateway with the running Pod `web`, on a node.
-async fn start(ready: bool) -> TestGateway {
+pub async fn start(ready: bool) -> TestGateway {
     let gateway = TestGateway::start().await;
     let mut web = pod("web");
     web.metadata.labels = [("app".to_owned(), "web".to_owned())].into();
@@ -27,7 +27,7 @@ async fn start(ready: bool) -> TestGateway {
 }
 
 /// Creates a budget for the Pod with a status that its controller has written.
-async fn protect(gateway: &TestGateway, name: &str, allowed: i32, healthy: i32) {
+pub async fn protect(gateway: &TestGateway, name: &str, allowed: i32, healthy: i32) {
     let mut budget = PodDisruptionBudget::default();
     budget.metadata.name = name.into();
     budget.spec.min_available = Some(IntOrString::int(2));
@@ -43,7 +43,7 @@ async fn protect(gateway: &TestGateway, name: &str, allowed: i32, healthy: i32) 
     gateway.report(&budget).await.unwrap();
 }
 
-async fn evict(gateway: &TestGateway, options: Value) -> Result<Status, ApiError> {
+pub async fn evict(gateway: &TestGateway, options: Value) -> Result<Status, ApiError> {
     let mut eviction = Eviction::default();
     eviction.metadata.name = "web".into();
     eviction.delete_options = Some(serde_json::from_value(options).unwrap());

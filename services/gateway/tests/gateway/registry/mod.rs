@@ -26,3 +26,4 @@ mod status;
 mod subresources;
 mod update;
 mod validation;
+mod why;

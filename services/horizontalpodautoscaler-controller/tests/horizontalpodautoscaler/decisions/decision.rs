@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use expect_test::expect;
 use serde_json::{Value, json};
 use setpoint_horizontalpodautoscaler_controller::{
     Action, Decision, History, Reading, Select, World, decide, plan, resource_samples,
@@ -128,15 +129,33 @@ fn no_replicas_disable_an_autoscaler_until_a_user_sets_some() {
 
 #[test]
 fn a_step_says_whether_the_metrics_or_the_bounds_ask_for_it() {
-    for ((min, max), usages, because) in [
-        ((1, 9), &[900, 900], "the metrics ask for more replicas"),
-        ((1, 9), &[10, 10], "the metrics ask for fewer replicas"),
-        ((1, 1), &[300, 300], "more replicas than the maximum"),
-        ((3, 9), &[300, 300], "fewer replicas than the minimum"),
-    ] {
+    let planned = |(min, max), usages: &[i64]| {
         let world = cpu_world(cpu_spec(min, max, 30), usages);
-        assert_eq!(plan(&world).steps[0].because, because);
-    }
+        let plan = plan(&world);
+        format!(
+            "{} replicas of {min} to {max}, usages {usages:?}\n{plan}",
+            usages.len()
+        )
+    };
+    let plans = [
+        planned((1, 9), &[900, 900]),
+        planned((1, 9), &[10, 10]),
+        planned((1, 9), &[300, 310]),
+        planned((1, 1), &[300, 300]),
+        planned((3, 9), &[300, 300]),
+    ];
+    expect![[r#"
+        2 replicas of 1 to 9, usages [900, 900]
+        Scale { replicas: 4, reason: "cpu resource utilization (percentage of request) above target" } because the metrics ask for more replicas
+        2 replicas of 1 to 9, usages [10, 10]
+        Scale { replicas: 1, reason: "All metrics below target" } because the metrics ask for fewer replicas
+        2 replicas of 1 to 9, usages [300, 310]
+        2 replicas of 1 to 1, usages [300, 300]
+        Scale { replicas: 1, reason: "Current number of replicas above Spec.MaxReplicas" } because more replicas than the maximum
+        2 replicas of 3 to 9, usages [300, 300]
+        Scale { replicas: 3, reason: "Current number of replicas below Spec.MinReplicas" } because fewer replicas than the minimum
+    "#]]
+    .assert_eq(&plans.concat());
 }
 
 fn external(target: Value) -> Value {

@@ -7,4 +7,5 @@ mod indexed;
 mod pods;
 mod scaling;
 mod simulation;
+mod story;
 mod tracking;

@@ -5,6 +5,7 @@ mod eviction;
 mod health;
 mod nodes;
 mod properties;
+mod story;
 mod zones;
 
 use std::sync::Arc;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::decisions::cluster::Cluster;
+use expect_test::expect;
 use jiff::Timestamp;
 use setpoint_proto::core::ContainerStatus;
 use setpoint_replicaset_controller::{Action, REJECTED_KEPT, plan};
@@ -53,6 +54,27 @@ fn rejected_at(seconds: &[i64]) -> Cluster {
         cluster.reject(&name);
     }
     cluster
+}
+
+/// Checks F6.
+#[test]
+fn a_pod_that_its_node_rejects_is_replaced_after_a_wait_and_a_few_such_pods_are_kept() {
+    let mut cluster = rejected_at(&[1_000]);
+    expect![[r#"
+        look again after 1s
+    "#]]
+    .assert_eq(&plan(&cluster.world()).to_string());
+    cluster.now += 1;
+    expect![[r#"
+        Create { name: "web-d5frc" } because fewer Pods than replicas
+    "#]]
+    .assert_eq(&plan(&cluster.world()).to_string());
+    let many: Vec<_> = (1_000..).take(REJECTED_KEPT + 2).collect();
+    expect![[r#"
+        Delete(production/pod-1) because more Pods rejected by nodes than are kept
+        Delete(production/pod-0) because more Pods rejected by nodes than are kept
+    "#]]
+    .assert_eq(&plan(&rejected_at(&many).world()).to_string());
 }
 
 /// Checks F6, R8.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::decisions::cluster::{Cluster, owned};
+use expect_test::expect;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use setpoint_proto::core::{self, ContainerStatus};
@@ -182,23 +183,17 @@ fn orphans_are_adopted_and_unselected_pods_released_first() {
     cluster.change("leaving").metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
     cluster.add("failed").metadata.owner_references.clear();
     cluster.change("failed").status.phase = "Failed".into();
-    let planned = |cluster: &Cluster| -> Vec<_> {
-        let steps = plan(&cluster.world()).steps.into_iter();
-        steps
-            .map(|step| (format!("{:?}", step.action), step.because))
-            .collect()
-    };
-    let expected = [
-        (
-            "Adopt(production/orphan)",
-            "an orphan that the selector matches",
-        ),
-        ("Release(production/stray)", "its labels left the selector"),
-    ];
-    let expected = expected.map(|(action, because)| (action.to_owned(), because));
-    assert_eq!(planned(&cluster), expected);
+    expect![[r#"
+        Adopt(production/orphan) because an orphan that the selector matches
+        Release(production/stray) because its labels left the selector
+    "#]]
+    .assert_eq(&plan(&cluster.world()).to_string());
     cluster.reconcile();
-    assert_eq!(counts(&cluster.world()), (2, 0));
+    expect![[r#"
+        Create { name: "web-kgtcs" } because fewer Pods than replicas
+        Create { name: "web-nrnm6" } because fewer Pods than replicas
+    "#]]
+    .assert_eq(&plan(&cluster.world()).to_string());
 }
 
 /// Checks R1.
@@ -267,13 +262,20 @@ fn pods_are_deleted_in_the_order_of_upstream() {
     cluster.run("young", "g", 100).metadata.creation_timestamp = at(500);
     cluster.run("old", "h", 100);
 
-    let name = |action| match action {
-        Action::Delete(pod) => pod.key.name,
-        other => panic!("only deletes are due, not {other:?}"),
-    };
-    let steps = plan(&cluster.world()).steps.into_iter();
-    let order: Vec<_> = steps.map(|step| name(step.action)).collect();
-    assert_eq!(order, ORDER);
+    expect![[r#"
+        Delete(production/unscheduled) because more Pods than replicas
+        Delete(production/pending) because more Pods than replicas
+        Delete(production/unknown) because more Pods than replicas
+        Delete(production/unready) because more Pods than replicas
+        Delete(production/cheap) because more Pods than replicas
+        Delete(production/crowded-1) because more Pods than replicas
+        Delete(production/crowded-2) because more Pods than replicas
+        Delete(production/fresh) because more Pods than replicas
+        Delete(production/restless) because more Pods than replicas
+        Delete(production/young) because more Pods than replicas
+        Delete(production/old) because more Pods than replicas
+    "#]]
+    .assert_eq(&plan(&cluster.world()).to_string());
 }
 
 /// Runs two Pods of about the same age, applies a change, and returns the name of the Pod that is deleted.

@@ -94,3 +94,48 @@ fn claims_come_before_their_pods() {
     "#]]
     .assert_eq(&settled(&mut cluster));
 }
+
+#[test]
+fn a_partition_keeps_the_template_of_the_pods_below_it() {
+    let mut cluster = Cluster::new(3).parallel();
+    cluster.image("a");
+    expect![[r#"
+        revision 1 because no revision has this template
+          no Pods
+        create web-0 because no Pod has this ordinal
+        create web-1 because no Pod has this ordinal
+        create web-2 because no Pod has this ordinal
+          web-0 of a, web-1 of a, web-2 of a
+    "#]]
+    .assert_eq(&settled(&mut cluster));
+    cluster.partition(2);
+    cluster.image("b");
+    expect![[r#"
+        revision 2 because no revision has this template
+          web-0 of a, web-1 of a, web-2 of a
+        delete web-2 because its template is that of an old revision
+          web-0 of a, web-1 of a
+        create web-2 because no Pod has this ordinal
+          web-0 of a, web-1 of a, web-2 of b
+    "#]]
+    .assert_eq(&settled(&mut cluster));
+}
+
+#[test]
+fn a_claim_that_goes_with_its_pod_is_owned_by_the_pod_before_that_is_deleted() {
+    let mut cluster = Cluster::new(3).with_claims();
+    cluster.retain("Retain", "Delete");
+    cluster.image("a");
+    cluster.settle();
+    cluster.set.spec.replicas = Some(1);
+    expect![[r#"
+        own data-web-2 because the retention policy of claims
+        own data-web-1 because the retention policy of claims
+          web-0 of a, web-1 of a, web-2 of a
+        delete web-2 because more Pods than replicas
+          web-0 of a, web-1 of a
+        delete web-1 because more Pods than replicas
+          web-0 of a
+    "#]]
+    .assert_eq(&settled(&mut cluster));
+}
