@@ -137,7 +137,14 @@ const SERVICE: &[&str] = &[
 ];
 
 /// Crates that only tests use. Those that are not in `ARROWS` may depend on any crate.
-const TESTS: &[&str] = &["testkit", "simulation", "tests", "determinism", "fuzz"];
+const TESTS: &[&str] = &[
+    "testkit",
+    "objects",
+    "simulation",
+    "tests",
+    "determinism",
+    "fuzz",
+];
 
 /// Features that only tests enable.
 const TEST_FEATURES: &[&str] = &["contract", "testing"];

@@ -60,7 +60,8 @@ pub(crate) fn record(
     }
 }
 
-fn new_job(world: &World, name: &str, time: Timestamp) -> Job {
+/// Returns the Job of a scheduled time.
+pub fn new_job(world: &World, name: &str, time: Timestamp) -> Job {
     let (cronjob, from) = (&world.cronjob, &world.cronjob.template.metadata);
     let mut annotations = from.annotations.clone();
     annotations.insert(SCHEDULED.to_owned(), scheduled_text(world, time));

@@ -15,6 +15,7 @@ mod status;
 mod ticks;
 mod world;
 
+pub use act::new_job;
 pub use cronjob::{CronJobView, Policy};
 pub use events::Note;
 pub use job::{JobView, Outcome};

@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use setpoint_controller::{View as _, Whole};
 use setpoint_endpointslice_controller::{Action, PodView, World, Zones, plan};
+use setpoint_objects::Objects;
 use setpoint_proto::core::{Endpoints, Pod, Service};
 use setpoint_proto::discovery::EndpointSlice;
 
-/// The objects of one Service, as the API would have them after the actions of the controller.
-#[derive(Clone)]
+/// A Service with its Pods, and the objects that the controller writes.
+#[derive(Debug)]
 pub struct Cluster {
+    pub objects: Objects,
     pub service: Service,
     pub pods: BTreeMap<String, Pod>,
-    pub slices: BTreeMap<String, EndpointSlice>,
-    pub endpoints: Option<Endpoints>,
     pub zones: Zones,
     pub reports: Vec<String>,
     seed: u64,
@@ -56,10 +57,9 @@ impl Cluster {
     pub fn of(service: Service, pods: impl IntoIterator<Item = Pod>) -> Self {
         let pods = pods.into_iter().map(|pod| (pod.metadata.name.clone(), pod));
         Self {
+            objects: Objects::new("shop", Timestamp::UNIX_EPOCH),
             service,
             pods: pods.collect(),
-            slices: BTreeMap::new(),
-            endpoints: None,
             zones: Zones::new(),
             reports: Vec::new(),
             seed: 0,
@@ -77,14 +77,8 @@ impl Cluster {
                 .map(PodView::of)
                 .map(Arc::new)
                 .collect(),
-            slices: self
-                .slices
-                .values()
-                .cloned()
-                .map(Whole::of)
-                .map(Arc::new)
-                .collect(),
-            endpoints: self.endpoints.clone().map(Whole::of).map(Arc::new),
+            slices: self.objects.newest().views(),
+            endpoints: self.objects.get("web").map(Whole::of).map(Arc::new),
             is_reported: !self.reports.is_empty(),
             seed: self.seed << 32,
         }
@@ -100,18 +94,19 @@ impl Cluster {
     }
 
     pub fn apply(&mut self, action: Action) {
-        match action {
-            Action::Create(slice) | Action::Update(slice) => {
-                self.slices.insert(slice.metadata.name.clone(), *slice);
+        let (objects, service) = (&mut self.objects, Whole::of(self.service.clone()));
+        let applied = match action {
+            Action::Create(slice) => objects.create_or_take(&service.meta, *slice),
+            Action::Update(slice) => objects.update(*slice),
+            Action::Delete(slice) => objects.delete_unchanged::<EndpointSlice>(&slice),
+            Action::CreateEndpoints(new) => objects.create(*new).map(drop),
+            Action::UpdateEndpoints(new) => objects.update(*new),
+            Action::Report(problem) => {
+                self.reports.push(problem);
+                Ok(())
             }
-            Action::Delete(slice) => {
-                self.slices.remove(&slice.key.name).expect("it exists");
-            }
-            Action::CreateEndpoints(new) | Action::UpdateEndpoints(new) => {
-                self.endpoints = Some(*new);
-            }
-            Action::Report(problem) => self.reports.push(problem),
-        }
+        };
+        applied.expect("what is planned is accepted");
     }
 
     /// Executes plans until one is empty; returns the number of writes.
@@ -124,9 +119,24 @@ impl Cluster {
         writes
     }
 
+    /// Returns the slices, by name.
+    pub fn slices(&self) -> Vec<Arc<EndpointSlice>> {
+        self.objects.list()
+    }
+
+    /// Returns the first slice.
+    pub fn slice(&self) -> EndpointSlice {
+        EndpointSlice::clone(&self.slices()[0])
+    }
+
+    pub fn endpoints(&self) -> Endpoints {
+        self.objects.get("web").expect("they exist")
+    }
+
     /// Returns the addresses of the slices with their conditions `ready`, `serving` and `terminating`.
     pub fn addresses(&self) -> Vec<(String, [Option<bool>; 3])> {
-        let endpoints = self.slices.values().flat_map(|slice| &slice.endpoints);
+        let slices = self.slices();
+        let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
         let found = endpoints.map(|one| {
             let are = &one.conditions;
             (

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use setpoint_proto::core::Endpoints;
+use setpoint_proto::discovery::EndpointSlice;
 
 use crate::cluster::{Cluster, pod, read, selecting, service};
 
@@ -15,16 +16,16 @@ fn endpoints_of_a_service_without_a_selector_are_mirrored() {
         "ports": [{"name": "http", "port": 9376, "protocol": "TCP"}],
     });
     let written = json!({"metadata": {"namespace": "shop", "name": "web"}, "subsets": [subset]});
-    cluster.endpoints = Some(read(written));
+    cluster.objects.create::<Endpoints>(read(written)).unwrap();
     cluster.settle();
-    let slice = cluster.slices.values().next().unwrap();
+    let slice = cluster.slice();
     let manager = &slice.metadata.labels["endpointslice.kubernetes.io/managed-by"];
     assert_eq!(manager, "endpointslicemirroring-controller.k8s.io");
     assert_eq!(cluster.addresses()[1].1, [Some(false), None, None]);
 
-    cluster.endpoints = None;
+    cluster.objects.remove::<Endpoints>("web");
     cluster.settle();
-    assert!(cluster.slices.is_empty());
+    assert!(cluster.slices().is_empty());
 }
 
 #[test]
@@ -45,7 +46,7 @@ fn mirrored(metadata: Value) -> Cluster {
         "subsets": [{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80}]}],
     }));
     (endpoints.metadata.namespace, endpoints.metadata.name) = ("shop".into(), "web".into());
-    cluster.endpoints = Some(endpoints);
+    cluster.objects.create(endpoints).expect("they are valid");
     cluster
 }
 
@@ -67,7 +68,7 @@ fn endpoints_of_a_controller_and_those_that_ask_for_it_are_not_mirrored() {
     ] {
         let mut cluster = mirrored(metadata.clone());
         cluster.settle();
-        assert_eq!(cluster.slices.len(), slices, "{metadata}");
+        assert_eq!(cluster.slices().len(), slices, "{metadata}");
     }
 }
 
@@ -82,13 +83,14 @@ fn a_mirror_has_the_annotations_of_the_endpoints_that_are_about_addresses() {
     let mut cluster = mirrored(json!({ "annotations": annotations }));
     cluster.settle();
     let annotations = |cluster: &Cluster| {
-        let slice = cluster.slices.values().next().unwrap();
+        let slice = cluster.slice();
         json!(slice.metadata.annotations)
     };
     assert_eq!(annotations(&cluster), kept);
-    let endpoints = cluster.endpoints.as_mut().unwrap();
-    let team = endpoints.metadata.annotations.get_mut("team").unwrap();
-    *team = "stock".into();
+    cluster.objects.edit("web", |endpoints: &mut Endpoints| {
+        let team = ("team".to_owned(), "stock".to_owned());
+        endpoints.metadata.annotations.extend([team]);
+    });
     assert_eq!(cluster.settle(), 1);
     assert_eq!(annotations(&cluster), json!({"team": "stock"}));
 }
@@ -96,7 +98,7 @@ fn a_mirror_has_the_annotations_of_the_endpoints_that_are_about_addresses() {
 #[test]
 fn endpoints_of_a_user_get_the_service_as_their_owner() {
     let owner = |cluster: &Cluster| {
-        let endpoints = cluster.endpoints.as_ref().unwrap();
+        let endpoints = cluster.endpoints();
         let owners = endpoints.metadata.owner_references.iter();
         owners.map(|owner| owner.uid.clone()).collect::<Vec<_>>()
     };
@@ -117,12 +119,13 @@ fn a_mirrored_endpoint_has_what_its_address_says_and_a_malformed_address_has_non
         json!({"ip": "10.1.2.3", "hostname": "db-0", "nodeName": "node-a", "targetRef": target});
     let port = json!({"name": "sql", "port": 5432, "protocol": "TCP", "appProtocol": "postgres"});
     let mut cluster = mirrored(json!({}));
-    let endpoints = cluster.endpoints.as_mut().unwrap();
     let subset =
         json!({"addresses": [address, {"ip": "ten"}, {"ip": "10.1.2.4"}], "ports": [port]});
-    endpoints.subsets = vec![read(subset)];
+    cluster.objects.amend("web", |endpoints: &mut Endpoints| {
+        endpoints.subsets = vec![read(subset)];
+    });
     cluster.settle();
-    let slice = cluster.slices.values().next().unwrap();
+    let slice = cluster.slice();
     let ready = json!({"ready": true});
     let expected = json!([
         {"addresses": ["10.1.2.3"], "conditions": ready, "hostname": "db-0", "nodeName": "node-a", "targetRef": target},
@@ -136,13 +139,14 @@ fn a_mirrored_endpoint_has_what_its_address_says_and_a_malformed_address_has_non
 fn mirrors_are_deleted_once_the_service_has_a_selector() {
     let mut cluster = mirrored(json!({}));
     cluster.settle();
-    let mirror = cluster.slices.keys().next().unwrap().clone();
-    let mut deleting = cluster.slices[&mirror].clone();
+    let mirror = cluster.slice();
+    let mut deleting = mirror.clone();
     deleting.metadata.name = "deleting".into();
     deleting.metadata.deletion_timestamp = Some(Default::default());
-    cluster.slices.insert("deleting".into(), deleting);
+    cluster.objects.put(deleting);
     cluster.service = selecting();
     cluster.settle();
-    assert!(!cluster.slices.contains_key(&mirror));
-    assert!(cluster.slices.contains_key("deleting"), "it is left alone");
+    let is_there = |name: &str| cluster.objects.get::<EndpointSlice>(name).is_some();
+    assert!(!is_there(&mirror.metadata.name));
+    assert!(is_there("deleting"), "it is left alone");
 }

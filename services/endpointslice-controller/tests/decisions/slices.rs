@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
-use setpoint_proto::core::EndpointAddress;
+use setpoint_proto::core::{EndpointAddress, Endpoints};
+use setpoint_proto::discovery::EndpointSlice;
 
 use crate::cluster::{Cluster, pod, read, selecting, service};
 
@@ -25,7 +26,7 @@ fn pods_with_addresses_that_no_slice_may_have_are_no_endpoints() {
         assert_eq!(cluster.settle(), 3, "an Event, one slice and the Endpoints");
         let addresses = cluster.addresses().into_iter().map(|(ip, _)| ip);
         assert_eq!(addresses.collect::<Vec<_>>(), ["10.0.0.1"]);
-        let subsets = &cluster.endpoints.as_ref().unwrap().subsets;
+        let subsets = &cluster.endpoints().subsets;
         assert_eq!(subsets[0].addresses.len(), 1);
         let report = format!("address {refused} of Pod near {problem}");
         assert_eq!(cluster.reports, [report]);
@@ -33,7 +34,7 @@ fn pods_with_addresses_that_no_slice_may_have_are_no_endpoints() {
         cluster.pods.remove("far");
         cluster.settle();
         assert_eq!(cluster.addresses(), []);
-        assert_eq!(cluster.slices.len(), 1);
+        assert_eq!(cluster.slices().len(), 1);
         assert_eq!(cluster.reports.len(), 1);
     }
     let mut cluster = Cluster::of(selecting(), [pod("far", "10.0.0.1", true)]);
@@ -62,7 +63,7 @@ fn slices_and_endpoints_have_the_pods_with_their_conditions() {
         ("10.0.0.2".to_owned(), [no, no, no]),
     ];
     assert_eq!(cluster.addresses(), expected);
-    let slice = cluster.slices.values().next().unwrap();
+    let slice = cluster.slice();
     assert_eq!(slice.address_type, "IPv4");
     assert_eq!(slice.ports[0].port, Some(8080));
     assert_eq!(slice.metadata.owner_references[0].uid, "s");
@@ -72,7 +73,7 @@ fn slices_and_endpoints_have_the_pods_with_their_conditions() {
         "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
     });
     assert_eq!(json!(slice.metadata.labels), labels);
-    let endpoints = cluster.endpoints.as_ref().unwrap();
+    let endpoints = cluster.endpoints();
     let of = |addresses: &[EndpointAddress]| {
         let ips = addresses.iter().map(|one| one.ip.clone());
         ips.collect::<Vec<_>>()
@@ -88,7 +89,7 @@ fn slices_and_endpoints_have_the_pods_with_their_conditions() {
             .iter()
             .all(|(_, [ready, ..])| *ready == yes)
     );
-    let endpoints = cluster.endpoints.as_ref().unwrap();
+    let endpoints = cluster.endpoints();
     assert_eq!(of(&endpoints.subsets[0].addresses).len(), 3);
 }
 
@@ -96,16 +97,16 @@ fn slices_and_endpoints_have_the_pods_with_their_conditions() {
 fn a_service_without_endpoints_has_one_empty_slice() {
     let mut cluster = Cluster::of(selecting(), []);
     cluster.settle();
-    let empty = cluster.slices.values().next().unwrap().clone();
+    let empty = cluster.slice();
     assert!(empty.endpoints.is_empty() && empty.ports.is_empty());
-    assert_eq!(cluster.slices.len(), 1);
+    assert_eq!(cluster.slices().len(), 1);
 
     cluster.pods = Cluster::of(selecting(), [pod("a", "10.0.0.1", true)]).pods;
     cluster.settle();
-    assert_eq!(cluster.slices.len(), 1, "the empty slice is gone");
+    assert_eq!(cluster.slices().len(), 1, "the empty slice is gone");
     cluster.pods.clear();
     cluster.settle();
-    assert_eq!(cluster.slices.len(), 1);
+    assert_eq!(cluster.slices().len(), 1);
     assert!(cluster.addresses().is_empty());
 }
 
@@ -115,12 +116,13 @@ fn pods_with_other_numbers_of_a_named_port_have_slices_of_their_own() {
     other.spec.containers[0].ports[0].container_port = 9090;
     let mut cluster = Cluster::of(selecting(), [pod("a", "10.0.0.1", true), other]);
     cluster.settle();
-    let ports = cluster.slices.values().map(|slice| slice.ports[0].port);
+    let slices = cluster.slices();
+    let ports = slices.iter().map(|slice| slice.ports[0].port);
     assert_eq!(
         ports.collect::<BTreeSet<_>>(),
         [Some(8080), Some(9090)].into()
     );
-    assert_eq!(cluster.endpoints.as_ref().unwrap().subsets.len(), 2);
+    assert_eq!(cluster.endpoints().subsets.len(), 2);
 }
 
 #[test]
@@ -136,7 +138,7 @@ fn a_headless_service_names_the_hosts_of_its_pods() {
     let headless = service(json!({"clusterIP": "None", "selector": {"app": "web"}}));
     let mut cluster = Cluster::of(headless, [named, elsewhere, nameless]);
     cluster.settle();
-    let slice = cluster.slices.values().next().unwrap();
+    let slice = cluster.slice();
     let hostnames = slice.endpoints.iter().map(|one| one.hostname.as_deref());
     assert_eq!(hostnames.collect::<Vec<_>>(), [Some("a"), None, None]);
     assert!(
@@ -152,7 +154,7 @@ fn a_pod_that_becomes_unready_costs_two_writes_among_many() {
     let pods = (0..250).map(|n| pod(&format!("p{n}"), &format!("10.0.1.{n}"), true));
     let mut cluster = Cluster::of(selecting(), pods);
     cluster.settle();
-    assert_eq!(cluster.slices.len(), 3);
+    assert_eq!(cluster.slices().len(), 3);
     cluster
         .pods
         .insert("p7".into(), pod("p7", "10.0.1.7", false));
@@ -190,8 +192,8 @@ fn slices_and_endpoints_have_the_labels_of_the_service_except_for_headless() {
     let labels = &mut cluster.service.metadata.labels;
     labels.insert("tier".into(), "back".into());
     assert_eq!(cluster.settle(), 2);
-    let slice = cluster.slices.values().next().unwrap();
-    let endpoints = cluster.endpoints.as_ref().unwrap();
+    let slice = cluster.slice();
+    let endpoints = cluster.endpoints();
     for labels in [&slice.metadata.labels, &endpoints.metadata.labels] {
         assert_eq!(labels["tier"], "back");
     }
@@ -201,28 +203,34 @@ fn slices_and_endpoints_have_the_labels_of_the_service_except_for_headless() {
 fn slices_of_others_and_those_that_are_being_deleted_are_left_alone() {
     let mut cluster = Cluster::of(selecting(), [pod("a", "10.0.0.1", true)]);
     cluster.settle();
-    let (_, slice) = cluster.slices.pop_first().unwrap();
-    let (mut other, mut deleting) = (slice.clone(), slice);
+    let slice = cluster.slice();
+    let (mut other, mut deleting) = (slice.clone(), slice.clone());
     let manager = "endpointslice.kubernetes.io/managed-by".to_owned();
+    other.metadata.name = "x".into();
     other.metadata.labels.insert(manager, "example.com".into());
+    deleting.metadata.name = "y".into();
     deleting.metadata.deletion_timestamp = Some(Default::default());
-    cluster.slices = [("x".to_owned(), other), ("y".to_owned(), deleting)].into();
-    let before = cluster.slices.clone();
+    cluster
+        .objects
+        .remove::<EndpointSlice>(&slice.metadata.name);
+    cluster.objects.put(other);
+    cluster.objects.put(deleting);
+    let before = cluster.slices();
     assert_eq!(cluster.settle(), 1, "another slice");
-    cluster.slices.retain(|name, _| before.contains_key(name));
-    assert_eq!(cluster.slices, before);
+    assert!(before.iter().all(|slice| cluster.slices().contains(slice)));
 }
 
 #[test]
 fn endpoints_that_are_being_deleted_are_left_alone() {
     let mut cluster = Cluster::of(selecting(), []);
     cluster.settle();
-    let endpoints = cluster.endpoints.as_mut().unwrap();
-    endpoints.metadata.deletion_timestamp = Some(Default::default());
-    let before = cluster.endpoints.clone();
+    cluster.objects.amend("web", |endpoints: &mut Endpoints| {
+        endpoints.metadata.deletion_timestamp = Some(Default::default());
+    });
+    let before = cluster.endpoints();
     cluster.pods = Cluster::of(selecting(), [pod("a", "10.0.0.1", true)]).pods;
     cluster.settle();
-    assert_eq!(cluster.endpoints, before);
+    assert_eq!(cluster.endpoints(), before);
 }
 
 #[test]
@@ -243,14 +251,15 @@ fn a_pod_has_one_endpoint_in_each_family_of_the_service() {
         service.spec.ip_families = families.iter().map(ToString::to_string).collect();
         let mut cluster = Cluster::of(service, pods.clone());
         cluster.settle();
-        let found = cluster.slices.values().flat_map(|slice| {
+        let slices = cluster.slices();
+        let found = slices.iter().flat_map(|slice| {
             let addresses = slice.endpoints.iter().map(|one| one.addresses[0].as_str());
             addresses.map(|ip| (slice.address_type == "IPv6", ip))
         });
         let found: BTreeSet<_> = found.collect();
         let expected = expected.iter().map(|ip| (ip.contains(':'), *ip));
         assert_eq!(found, expected.collect(), "{families:?}");
-        let subsets = &cluster.endpoints.as_ref().unwrap().subsets;
+        let subsets = &cluster.endpoints().subsets;
         let first = families.first().is_some_and(|first| *first == "IPv6");
         let listed = subsets.iter().flat_map(|subset| &subset.addresses);
         assert!(listed.clone().all(|one| one.ip.contains(':') == first));
@@ -265,7 +274,7 @@ fn an_empty_slice_is_of_the_first_family_of_the_service() {
         service.spec.ip_families = families.iter().map(ToString::to_string).collect();
         let mut cluster = Cluster::of(service, []);
         cluster.settle();
-        let slice = cluster.slices.values().next().unwrap();
+        let slice = cluster.slice();
         assert_eq!(slice.address_type, family);
     }
 }
@@ -294,7 +303,7 @@ fn a_named_port_is_found_by_its_protocol_in_containers_and_sidecars() {
         let service = service(json!({"selector": {"app": "web"}, "ports": ports}));
         let mut cluster = Cluster::of(service, [server.clone()]);
         cluster.settle();
-        let slice = cluster.slices.values().next().unwrap();
+        let slice = cluster.slice();
         let found = slice.ports.first().and_then(|port| port.port);
         assert_eq!(found, expected, "{protocol} {target}");
     }
@@ -315,7 +324,7 @@ fn endpoints_list_a_thousand_addresses_the_ready_ones_first_and_say_that_others_
     let mut cluster = Cluster::of(selecting(), pods.chain(others));
     let annotation = "endpoints.kubernetes.io/over-capacity";
     let counts = |cluster: &Cluster| {
-        let endpoints = cluster.endpoints.as_ref().unwrap();
+        let endpoints = cluster.endpoints();
         let count = |one: &setpoint_proto::core::EndpointSubset| {
             (one.addresses.len(), one.not_ready_addresses.len())
         };

@@ -13,7 +13,8 @@ type Hinted = (Option<String>, Vec<String>, Vec<String>);
 
 /// The zone and the hints of each endpoint, by the Pod's name.
 fn hints(cluster: &Cluster) -> BTreeMap<String, Hinted> {
-    let endpoints = cluster.slices.values().flat_map(|slice| &slice.endpoints);
+    let slices = cluster.slices();
+    let endpoints = slices.iter().flat_map(|slice| &slice.endpoints);
     let hinted = endpoints.map(|endpoint| {
         let hints = endpoint.hints.clone().unwrap_or_default();
         let zones = hints.for_zones.into_iter().map(|zone| zone.name);

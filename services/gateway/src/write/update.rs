@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use setpoint_codec::{Object, envelope, fields};
-use setpoint_kinds::{self as kinds, update};
+use setpoint_kinds::{self as kinds, delete, update};
 use setpoint_proto::ApiError;
 use setpoint_store::{self as store, Write};
 
@@ -207,7 +207,7 @@ impl Draft for Update<'_, '_> {
     }
 
     fn effect(&self) -> Effect {
-        match deletion_is_complete(self.object()) {
+        match delete::is_complete(self.object()) {
             true => Effect::Removes,
             false => Effect::Writes,
         }
@@ -215,7 +215,7 @@ impl Draft for Update<'_, '_> {
 
     async fn commit(mut self, reservation: Reservation) -> Committed<Self> {
         let new = self.new.take().expect(MADE);
-        Committed::Ended(match deletion_is_complete(&*new) {
+        Committed::Ended(match delete::is_complete(&*new) {
             true => self.remove(new, &reservation).await,
             false => self.store(new, &reservation).await,
         })
@@ -354,38 +354,4 @@ fn in_form(
         Subresource::Scale => Box::new(scale::of(&*object)?),
         _ => object,
     })
-}
-
-/// Returns whether the object is being deleted, its grace period is over, and no finalizer holds it.
-fn deletion_is_complete(object: &dyn Object) -> bool {
-    let meta = object.meta();
-    meta.deletion_timestamp.is_some()
-        && meta.deletion_grace_period_seconds == Some(0)
-        && meta.finalizers.is_empty()
-        && !kinds::of(object.kind()).holds_deletion(object)
-}
-
-#[cfg(test)]
-mod tests {
-    use setpoint_proto::core::{Namespace, Pod};
-
-    use super::*;
-
-    #[test]
-    fn a_deletion_is_complete_without_a_grace_period_and_finalizers() {
-        let mut pod = Pod::default();
-        assert!(!deletion_is_complete(&pod));
-        pod.metadata.deletion_timestamp = Some(Default::default());
-        pod.metadata.deletion_grace_period_seconds = Some(30);
-        assert!(!deletion_is_complete(&pod));
-        pod.metadata.deletion_grace_period_seconds = Some(0);
-        assert!(deletion_is_complete(&pod));
-        pod.metadata.finalizers.push("a.io/b".into());
-        assert!(!deletion_is_complete(&pod));
-        let mut namespace = Namespace::default();
-        namespace.metadata.deletion_timestamp = Some(Default::default());
-        namespace.metadata.deletion_grace_period_seconds = Some(0);
-        namespace.spec.finalizers.push("kubernetes".into());
-        assert!(!deletion_is_complete(&namespace));
-    }
 }

@@ -20,6 +20,7 @@ pub mod custom;
 pub mod customresourcedefinition;
 mod daemonset;
 pub mod default_class;
+pub mod delete;
 mod deployment;
 mod device;
 mod deviceclass;

@@ -1,27 +1,24 @@
-//! Simulates the gateway for one CronJob and its Jobs.
+//! One CronJob and its Jobs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use setpoint_controller::{Outcome, View};
-use setpoint_cronjob_controller::{Action, CronJobView, JobView, World, plan, status};
-use setpoint_model::{Target, owner};
+use setpoint_cronjob_controller::{Action, CronJobView, CronJobs, World, new_job};
+use setpoint_objects::{Objects, Past};
 use setpoint_proto::batch::{CronJob, Job, JobCondition};
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::core::Container;
 
 /// The creation time of the CronJob: a Monday.
 pub const CREATED: &str = "2026-01-05T00:00:00Z";
+const NAME: &str = "report";
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Cluster {
-    pub cronjob: CronJob,
-    pub jobs: BTreeMap<String, Job>,
-    pub now: Timestamp,
+    pub objects: Objects,
     /// When the schedule was changed.
     pub changed: Option<Timestamp>,
-    revision: u64,
 }
 
 pub fn at(text: &str) -> Timestamp {
@@ -31,114 +28,106 @@ pub fn at(text: &str) -> Timestamp {
 impl Cluster {
     pub fn new(schedule: &str) -> Self {
         let mut cronjob = CronJob::default();
-        let meta = &mut cronjob.metadata;
-        (meta.name, meta.namespace) = ("report".into(), "production".into());
-        meta.uid = "cronjob-uid".into();
-        meta.creation_timestamp = at(CREATED).into();
-        cronjob.spec.schedule = schedule.into();
-        cronjob.spec.concurrency_policy = "Allow".into();
-        cronjob.spec.successful_jobs_history_limit = Some(3);
-        cronjob.spec.failed_jobs_history_limit = Some(1);
-        Self {
-            cronjob,
-            jobs: BTreeMap::new(),
-            now: at(CREATED),
+        cronjob.metadata.name = NAME.into();
+        cronjob.spec.schedule = "0 * * * *".into();
+        let pod = &mut cronjob.spec.job_template.spec.template.spec;
+        pod.restart_policy = "Never".into();
+        pod.containers = vec![Container {
+            name: "main".into(),
+            image: "report".into(),
+            ..Default::default()
+        }];
+        let mut objects = Objects::new("production", at(CREATED));
+        objects.create(cronjob).unwrap();
+        let mut cluster = Self {
+            objects,
             changed: None,
-            revision: 0,
-        }
+        };
+        cluster.edit(|cronjob| cronjob.spec.schedule = schedule.into());
+        cluster
+    }
+
+    pub fn cronjob(&self) -> CronJob {
+        self.objects.get(NAME).unwrap()
+    }
+
+    /// Changes the CronJob, also to what is refused today.
+    pub fn edit(&mut self, change: impl FnOnce(&mut CronJob)) {
+        self.objects.amend(NAME, change);
     }
 
     /// Adds a Job that the CronJob controls.
-    pub fn add(&mut self, name: &str) -> &mut Job {
-        self.revision += 1;
-        let mut job = Job::default();
-        (job.metadata.name, job.metadata.namespace) = (name.into(), "production".into());
-        job.metadata.uid = format!("{name}-{}", self.revision);
-        job.metadata.creation_timestamp = self.now.into();
-        job.metadata.owner_references = vec![owner::reference_to(&self.cronjob)];
-        self.jobs.insert(name.into(), job);
-        self.change(name)
+    pub fn add(&mut self, name: &str) {
+        let mut job = new_job(&self.world(), name, self.objects.now);
+        job.metadata.annotations.clear();
+        self.objects.create(job).unwrap();
     }
 
     /// Adds the Job of a scheduled time.
-    pub fn add_scheduled(&mut self, time: Timestamp) -> &mut Job {
-        let name = format!("report-{}", time.as_second() / 60);
-        let job = self.add(&name);
-        let annotation = "batch.kubernetes.io/cronjob-scheduled-timestamp";
-        job.metadata
-            .annotations
-            .insert(annotation.into(), time.to_string());
-        job
+    pub fn add_scheduled(&mut self, time: Timestamp) {
+        let name = format!("{NAME}-{}", time.as_second() / 60);
+        let job = new_job(&self.world(), &name, time);
+        self.objects.create(job).unwrap();
     }
 
-    /// Returns a Job to be changed, with a new resourceVersion.
-    pub fn change(&mut self, name: &str) -> &mut Job {
-        self.revision += 1;
-        let job = self.jobs.get_mut(name).unwrap();
-        job.metadata.resource_version = self.revision.to_string();
-        job
-    }
-
-    /// Finishes a Job.
+    /// Finishes a Job: `Complete` or `Failed`.
     pub fn finish(&mut self, name: &str, condition: &str) {
-        let now = self.now;
-        let status = &mut self.change(name).status;
-        status.start_time.get_or_insert(now.into());
-        if condition == "Complete" {
-            status.completion_time = Some(now.into());
-        }
-        status.conditions.push(JobCondition {
-            r#type: condition.into(),
+        let now = self.objects.now;
+        let is_complete = condition == "Complete";
+        let before = if is_complete {
+            "SuccessCriteriaMet"
+        } else {
+            "FailureTarget"
+        };
+        let conditions = [before, condition].map(|kind| JobCondition {
+            r#type: kind.into(),
             status: "True".into(),
             ..Default::default()
         });
+        self.objects.edit::<Job>(name, |job| {
+            job.status.start_time = Some(now.into());
+            job.status.completion_time = is_complete.then(|| now.into());
+            job.status.conditions = conditions.into();
+        });
     }
 
+    pub fn jobs(&self) -> Vec<Arc<Job>> {
+        self.objects.list()
+    }
+
+    /// Returns the newest state.
     pub fn world(&self) -> World {
-        let jobs = self.jobs.values().cloned().map(JobView::of);
+        self.world_of(self.objects.newest())
+    }
+
+    /// Returns the world that caches show.
+    pub fn world_of(&self, seen: Past<'_>) -> World {
         World {
-            cronjob: Arc::new(CronJobView::of(self.cronjob.clone())),
-            jobs: jobs.map(Arc::new).collect(),
+            cronjob: CronJobView::of(seen.get(NAME).unwrap()).into(),
+            jobs: seen.views(),
             changed: self.changed,
             local: TimeZone::UTC,
-            now: self.now,
+            now: self.objects.now,
         }
     }
 
-    /// Applies an action as the gateway does.
-    pub fn apply(&mut self, action: &Action) -> Result<(), ApiError> {
-        match action {
-            Action::Tell(_) => {}
-            Action::Create { name, time } => {
-                if !self.jobs.contains_key(name) {
-                    assert_eq!(self.add_scheduled(*time).metadata.name, *name);
+    /// Reconciles a world. Returns the outcome.
+    pub fn reconcile_world(&mut self, world: &World) -> Outcome<Action> {
+        self.objects
+            .reconcile::<CronJobs>(world, |objects, action| match action {
+                Action::Tell(_) => Ok(()),
+                Action::Create { name, time } => {
+                    let job = new_job(world, name, *time);
+                    objects.create_or_take(&world.cronjob.meta, job)
                 }
-            }
-            Action::Delete(job) => match self.jobs.get(&job.key.name) {
-                None => {}
-                Some(found) if Target::of(&JobView::of(found.clone()).meta) == *job => {
-                    self.jobs.remove(&job.key.name);
-                }
-                Some(_) => return Err(ApiError::new(Reason::Conflict, "changed")),
-            },
-        }
-        Ok(())
+                Action::Delete(job) => objects.delete_unchanged_with::<Job>(job, "Background"),
+            })
     }
 
-    /// Reconciles once and writes the status. Returns the actions.
+    /// Reconciles once. Returns the actions.
     pub fn reconcile(&mut self) -> Vec<Action> {
-        let world = self.world();
-        let plan = plan(&world);
-        for step in &plan.steps {
-            self.apply(&step.action).unwrap();
-        }
-        let outcome = Outcome {
-            done: plan.steps.len(),
-            ..Outcome::of(plan)
-        };
-        if let Some(status) = status(&world, &outcome) {
-            self.cronjob.status = status;
-        }
+        let outcome = self.reconcile_world(&self.world());
+        assert_eq!(outcome.failed, None);
         let steps = outcome.plan.steps.into_iter();
         steps.map(|step| step.action).collect()
     }
@@ -147,11 +136,9 @@ impl Cluster {
     pub fn settle(&mut self) -> Vec<Action> {
         let mut done = Vec::new();
         for _ in 0..8 {
-            let before = (self.cronjob.status.clone(), self.jobs.len());
-            let actions = self.reconcile();
-            let wrote = actions.iter().any(|action| action.job().is_some());
-            done.extend(actions);
-            if !wrote && before == (self.cronjob.status.clone(), self.jobs.len()) {
+            let before = self.objects.revision();
+            done.extend(self.reconcile());
+            if before == self.objects.revision() {
                 return done;
             }
         }
@@ -161,19 +148,19 @@ impl Cluster {
     /// Settles at a time. Returns the reasons of the Events and the names of the Jobs that were created (`+`) and
     /// deleted (`-`).
     pub fn settle_at(&mut self, time: &str) -> Vec<String> {
-        self.now = at(time);
+        self.objects.now = at(time);
         let mut said: Vec<_> = self.settle().iter().map(brief).collect();
         said.dedup();
         said
     }
 
-    pub fn active(&self) -> Vec<&str> {
-        let active = self.cronjob.status.active.iter();
-        active.map(|job| &*job.name).collect()
+    pub fn active(&self) -> Vec<String> {
+        let active = self.cronjob().status.active.into_iter();
+        active.map(|job| job.name).collect()
     }
 
     pub fn last_scheduled(&self) -> Option<Timestamp> {
-        self.cronjob.status.last_schedule_time.as_ref()?.timestamp()
+        self.cronjob().status.last_schedule_time?.timestamp()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests of the plan, by examples.
 
 use setpoint_cronjob_controller::{Action, Note, plan};
+use setpoint_proto::batch::Job;
 
 use crate::decisions::cluster::{Cluster, at, brief};
 
@@ -10,7 +11,7 @@ const JOBS: [&str; 3] = ["report-29459580", "report-29459640", "report-29459700"
 
 fn hourly(policy: &str) -> Cluster {
     let mut cluster = Cluster::new(HOURLY);
-    cluster.cronjob.spec.concurrency_policy = policy.into();
+    cluster.edit(|cronjob| cronjob.spec.concurrency_policy = policy.into());
     cluster
 }
 
@@ -39,7 +40,7 @@ fn a_scheduled_time_gets_one_job_whose_name_has_its_minutes() {
 #[test]
 fn a_job_that_is_not_in_the_status_is_not_created_again() {
     let mut cluster = hourly("Forbid");
-    cluster.now = at("2026-01-05T01:00:10Z");
+    cluster.objects.now = at("2026-01-05T01:00:10Z");
     cluster.add_scheduled(at("2026-01-05T01:00:00Z"));
     assert!(cluster.settle().is_empty());
     assert_eq!(cluster.active(), [JOBS[0]]);
@@ -63,9 +64,9 @@ fn the_reconcile_is_repeated_at_the_next_time_and_within_an_hour() {
     let mut cluster = Cluster::new("0 3 * * *");
     let again = |cluster: &Cluster| plan(&cluster.world()).again.map(|again| again.as_secs());
     assert_eq!(again(&cluster), Some(3_600));
-    cluster.now = at("2026-01-05T02:58:00Z");
+    cluster.objects.now = at("2026-01-05T02:58:00Z");
     assert_eq!(again(&cluster), Some(120));
-    cluster.cronjob.spec.suspend = Some(true);
+    cluster.edit(|cronjob| cronjob.spec.suspend = Some(true));
     assert_eq!(again(&cluster), None);
 }
 
@@ -73,12 +74,12 @@ fn the_reconcile_is_repeated_at_the_next_time_and_within_an_hour() {
 #[test]
 fn more_than_a_hundred_missed_times_are_told_and_the_last_is_started() {
     let mut cluster = hourly("Allow");
-    cluster.now = at("2026-01-09T04:00:01Z");
+    cluster.objects.now = at("2026-01-09T04:00:01Z");
     assert!(notes(&cluster).is_empty(), "these are a hundred");
     let said = cluster.settle_at("2026-01-09T05:00:01Z");
     assert_eq!(said[0], "TooManyMissedTimes");
     assert_eq!(cluster.last_scheduled(), Some(at("2026-01-09T05:00:00Z")));
-    assert_eq!((said.len(), cluster.jobs.len()), (2, 1));
+    assert_eq!((said.len(), cluster.jobs().len()), (2, 1));
     assert!(cluster.settle_at("2026-01-09T05:00:02Z").is_empty());
 }
 
@@ -86,12 +87,12 @@ fn more_than_a_hundred_missed_times_are_told_and_the_last_is_started() {
 #[test]
 fn a_time_after_its_deadline_is_told_and_not_started() {
     let mut cluster = hourly("Allow");
-    cluster.cronjob.spec.starting_deadline_seconds = Some(60);
-    cluster.now = at("2026-01-05T01:01:00Z");
+    cluster.edit(|cronjob| cronjob.spec.starting_deadline_seconds = Some(60));
+    cluster.objects.now = at("2026-01-05T01:01:00Z");
     let expected = "Missed scheduled time to start a job: Mon, 05 Jan 2026 01:00:00 +0000";
     assert_eq!(notes(&cluster)[0].message, expected);
     assert_eq!(cluster.settle_at("2026-01-05T01:01:00Z"), ["MissSchedule"]);
-    assert!(cluster.jobs.is_empty());
+    assert!(cluster.jobs().is_empty());
 }
 
 /// Checks J3.
@@ -132,7 +133,7 @@ fn replace_deletes_the_active_job_before_it_starts_the_next() {
     let said = cluster.settle_at("2026-01-05T02:00:00Z");
     assert_eq!(said, [format!("-{}", JOBS[0]), format!("+{}", JOBS[1])]);
     assert_eq!(cluster.active(), [JOBS[1]]);
-    assert_eq!(cluster.jobs.len(), 1);
+    assert_eq!(cluster.jobs().len(), 1);
 }
 
 /// Checks J3: a finalizer keeps the Job.
@@ -140,7 +141,9 @@ fn replace_deletes_the_active_job_before_it_starts_the_next() {
 fn replace_does_not_wait_for_a_job_that_is_being_deleted() {
     let mut cluster = hourly("Replace");
     cluster.settle_at("2026-01-05T01:00:00Z");
-    cluster.change(JOBS[0]).metadata.deletion_timestamp = Some(at("2026-01-05T01:59:00Z").into());
+    cluster.objects.amend::<Job>(JOBS[0], |job| {
+        job.metadata.deletion_timestamp = Some(at("2026-01-05T01:59:00Z").into())
+    });
     let said = cluster.settle_at("2026-01-05T02:00:00Z");
     assert_eq!(said, [format!("+{}", JOBS[1])]);
     assert_eq!(cluster.active(), [JOBS[1]]);
@@ -150,9 +153,9 @@ fn replace_does_not_wait_for_a_job_that_is_being_deleted() {
 #[test]
 fn a_suspended_cronjob_starts_nothing_and_later_only_the_last_time() {
     let mut cluster = hourly("Allow");
-    cluster.cronjob.spec.suspend = Some(true);
+    cluster.edit(|cronjob| cronjob.spec.suspend = Some(true));
     assert!(cluster.settle_at("2026-01-05T03:30:00Z").is_empty());
-    cluster.cronjob.spec.suspend = Some(false);
+    cluster.edit(|cronjob| cronjob.spec.suspend = Some(false));
     let started = format!("+{}", JOBS[2]);
     assert_eq!(cluster.settle_at("2026-01-05T03:30:00Z"), [started]);
 }
@@ -161,8 +164,8 @@ fn a_suspended_cronjob_starts_nothing_and_later_only_the_last_time() {
 #[test]
 fn a_time_that_the_clocks_skip_is_not_started() {
     let mut cluster = Cluster::new("30 2 * * *");
-    cluster.cronjob.spec.time_zone = Some("Europe/Berlin".into());
-    cluster.cronjob.metadata.creation_timestamp = at("2026-03-28T12:00:00Z").into();
+    cluster.edit(|cronjob| cronjob.spec.time_zone = Some("Europe/Berlin".into()));
+    cluster.edit(|cronjob| cronjob.metadata.creation_timestamp = at("2026-03-28T12:00:00Z").into());
     assert!(cluster.settle_at("2026-03-29T23:59:00Z").is_empty());
     let said = cluster.settle_at("2026-03-30T00:30:00Z");
     assert_eq!(said, ["+report-29580510"]);
@@ -198,7 +201,7 @@ fn schedules_without_times_are_told_with_the_words_of_upstream() {
     ];
     for (schedule, zone, reason, message) in cases {
         let mut cluster = Cluster::new(schedule);
-        cluster.cronjob.spec.time_zone = zone.map(str::to_owned);
+        cluster.edit(|cronjob| cronjob.spec.time_zone = zone.map(str::to_owned));
         let notes = notes(&cluster);
         assert_eq!((notes[0].reason, &*notes[0].message), (reason, message));
         assert!(notes[0].warns && notes.len() == 1);
@@ -208,7 +211,7 @@ fn schedules_without_times_are_told_with_the_words_of_upstream() {
 #[test]
 fn old_finished_jobs_are_deleted_by_their_start() {
     let mut cluster = hourly("Allow");
-    cluster.cronjob.spec.suspend = Some(true);
+    cluster.edit(|cronjob| cronjob.spec.suspend = Some(true));
     for (name, condition, start) in [
         ("c", "Complete", Some("2026-01-05T00:03:00Z")),
         ("a", "Complete", Some("2026-01-05T00:01:00Z")),
@@ -219,28 +222,29 @@ fn old_finished_jobs_are_deleted_by_their_start() {
     ] {
         cluster.add(name);
         cluster.finish(name, condition);
-        cluster.change(name).status.start_time = start.map(|start| at(start).into());
+        cluster.objects.amend::<Job>(name, |job| {
+            job.status.start_time = start.map(|start| at(start).into())
+        });
     }
     cluster.add("running");
     let said = cluster.settle_at("2026-01-05T00:10:00Z");
     assert_eq!(said, ["UnexpectedJob", "-a", "-failed", "UnexpectedJob"]);
-    cluster.cronjob.spec.successful_jobs_history_limit = Some(0);
-    cluster.cronjob.spec.failed_jobs_history_limit = None;
+    cluster.edit(|cronjob| cronjob.spec.successful_jobs_history_limit = Some(0));
+    cluster.edit(|cronjob| cronjob.spec.failed_jobs_history_limit = None);
     cluster.settle();
-    assert_eq!(
-        Vec::from_iter(cluster.jobs.keys()),
-        ["failed-later", "running"]
-    );
+    let left = cluster.jobs();
+    let left: Vec<_> = left.iter().map(|job| &*job.metadata.name).collect();
+    assert_eq!(left, ["failed-later", "running"]);
 }
 
 /// Checks J1.
 #[test]
 fn old_jobs_are_deleted_after_the_job_of_a_scheduled_time_was_created() {
     let mut cluster = hourly("Allow");
-    cluster.cronjob.spec.successful_jobs_history_limit = Some(0);
+    cluster.edit(|cronjob| cronjob.spec.successful_jobs_history_limit = Some(0));
     cluster.add("old");
     cluster.finish("old", "Complete");
-    cluster.now = at("2026-01-05T01:00:00Z");
+    cluster.objects.now = at("2026-01-05T01:00:00Z");
     let steps = plan(&cluster.world()).steps;
     let planned: Vec<_> = steps.iter().map(|step| brief(&step.action)).collect();
     assert_eq!(planned, [format!("+{}", JOBS[0])]);
@@ -251,8 +255,8 @@ fn old_jobs_are_deleted_after_the_job_of_a_scheduled_time_was_created() {
 #[test]
 fn a_job_is_not_deleted_before_its_time_is_in_the_status() {
     let mut cluster = hourly("Allow");
-    cluster.cronjob.spec.successful_jobs_history_limit = Some(0);
-    cluster.now = at("2026-01-05T01:00:10Z");
+    cluster.edit(|cronjob| cronjob.spec.successful_jobs_history_limit = Some(0));
+    cluster.objects.now = at("2026-01-05T01:00:10Z");
     cluster.add_scheduled(at("2026-01-05T01:00:00Z"));
     cluster.finish(JOBS[0], "Complete");
     assert!(cluster.reconcile().is_empty());
@@ -282,8 +286,8 @@ fn active_jobs_that_finish_or_go_are_told_and_removed() {
     cluster.settle_at("2026-01-05T01:00:00Z");
     cluster.settle_at("2026-01-05T02:00:00Z");
     cluster.finish(JOBS[0], "Failed");
-    cluster.jobs.remove(JOBS[1]);
-    cluster.now = at("2026-01-05T02:01:00Z");
+    cluster.objects.remove::<Job>(JOBS[1]);
+    cluster.objects.now = at("2026-01-05T02:01:00Z");
     let messages: Vec<_> = notes(&cluster)
         .into_iter()
         .map(|note| note.message)
@@ -302,13 +306,15 @@ fn a_cronjob_that_is_being_deleted_writes_only_its_status() {
     let mut cluster = hourly("Allow");
     cluster.settle_at("2026-01-05T01:00:00Z");
     cluster.finish(JOBS[0], "Complete");
-    cluster.cronjob.spec.successful_jobs_history_limit = Some(0);
-    cluster.cronjob.metadata.deletion_timestamp = Some(at("2026-01-05T02:00:00Z").into());
+    cluster.edit(|cronjob| cronjob.spec.successful_jobs_history_limit = Some(0));
+    cluster.edit(|cronjob| {
+        cronjob.metadata.deletion_timestamp = Some(at("2026-01-05T02:00:00Z").into())
+    });
     assert_eq!(
         cluster.settle_at("2026-01-05T03:00:00Z"),
         ["SawCompletedJob"]
     );
     assert!(cluster.active().is_empty());
-    assert_eq!(cluster.jobs.len(), 1);
+    assert_eq!(cluster.jobs().len(), 1);
     assert_eq!(plan(&cluster.world()).again, None);
 }

@@ -1,11 +1,13 @@
 //! Random histories: caches lag, the controller crashes between any two writes, Jobs finish, users interfere.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use setpoint_controller::Outcome;
-use setpoint_cronjob_controller::{Action, plan, status};
+use setpoint_cronjob_controller::{plan, status};
+use setpoint_model::Revision;
 use setpoint_model::time::seconds_after;
+use setpoint_proto::batch::Job;
 
 use crate::decisions::cluster::Cluster;
 
@@ -46,77 +48,57 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 struct Simulation {
     cluster: Cluster,
-    /// The caches after each change, from the last that has all own writes.
-    caches: Vec<Cluster>,
-    /// The scheduled times for which a Job was created.
-    started: Vec<String>,
+    /// What the caches may show: each change from the last that has all own writes.
+    caches: Vec<Revision>,
+    /// The uids of the Jobs that were ever created for a scheduled time, by name.
+    started: BTreeMap<String, String>,
     /// Whether the policy has been `Forbid` since all Jobs of earlier policies were finished.
     forbids: bool,
     by_hand: usize,
 }
 
 impl Simulation {
-    fn changed(&mut self) {
-        self.caches.push(self.cluster.clone());
+    fn new(cluster: Cluster) -> Self {
+        Self {
+            caches: vec![cluster.objects.revision()],
+            forbids: cluster.cronjob().spec.concurrency_policy == "Forbid",
+            cluster,
+            started: BTreeMap::new(),
+            by_hand: 0,
+        }
     }
 
-    /// Reconciles on a snapshot of the caches, until the crash.
-    fn reconcile(&mut self, snapshot: &Cluster, crash: Option<usize>) {
-        let mut seen = snapshot.clone();
-        seen.now = self.cluster.now;
-        let world = seen.world();
-        let mut outcome = Outcome::of(plan(&world));
-        let mut writes = 0;
-        for step in &outcome.plan.steps {
-            if crash.is_some_and(|crash| writes >= crash) {
-                return self.own_writes();
-            }
-            let is_new = step
-                .action
-                .job()
-                .is_some_and(|job| !self.cluster.jobs.contains_key(job));
-            match self.cluster.apply(&step.action) {
-                Ok(()) => outcome.done += 1,
-                Err(error) => {
-                    outcome.failed.get_or_insert(error);
-                    break;
-                }
-            }
-            writes += usize::from(step.action.job().is_some());
-            if let Action::Create { name, .. } = &step.action
-                && is_new
-            {
-                self.started.push(name.clone());
-            }
-        }
-        let crashed = crash.is_some_and(|crash| writes >= crash);
-        let unchanged = seen.cronjob == self.cluster.cronjob;
-        if let Some(status) = status(&world, &outcome).filter(|_| !crashed && unchanged) {
-            self.cluster.cronjob.status = status;
-        }
+    fn changed(&mut self) {
+        self.caches.push(self.cluster.objects.revision());
+    }
+
+    /// Reconciles what the caches show, until the crash.
+    fn reconcile(&mut self, seen: Revision, crash: Option<usize>) {
+        let world = self.cluster.world_of(self.cluster.objects.as_of(seen));
+        self.cluster.objects.crash_after(crash);
+        self.cluster.reconcile_world(&world);
+        self.cluster.objects.crash_after(None);
         self.own_writes();
     }
 
     /// The next reconcile, also of a new leader, sees all that was written.
     fn own_writes(&mut self) {
-        self.caches = vec![self.cluster.clone()];
+        self.caches = vec![self.cluster.objects.revision()];
     }
 
     fn apply(&mut self, event: &Event) {
         match event {
-            Event::Wait(seconds) => self.cluster.now = seconds_after(self.cluster.now, *seconds),
-            Event::Reconcile(crash) => self.reconcile(&self.cluster.clone(), *crash),
+            Event::Wait(seconds) => {
+                let objects = &mut self.cluster.objects;
+                objects.now = seconds_after(objects.now, *seconds);
+            }
+            Event::Reconcile(crash) => self.reconcile(self.cluster.objects.revision(), *crash),
             Event::Late(by) => {
                 let newest = self.caches.len() - 1;
-                let snapshot = self.caches[newest.saturating_sub(*by)].clone();
-                self.reconcile(&snapshot, None);
+                self.reconcile(self.caches[newest.saturating_sub(*by)], None);
             }
             Event::Finish(job, well) => {
-                let running = self.cluster.jobs.iter();
-                let running: Vec<_> = running
-                    .filter(|(_, job)| job.status.conditions.is_empty())
-                    .map(|(name, _)| name.clone())
-                    .collect();
+                let running = names(&self.cluster, is_running);
                 if let Some(name) = running.get(job % running.len().max(1)) {
                     let condition = ["Failed", "Complete"][usize::from(*well)];
                     self.cluster.finish(name, condition);
@@ -130,12 +112,15 @@ impl Simulation {
                 self.changed();
             }
             Event::Suspend(suspend) => {
-                self.cluster.cronjob.spec.suspend = Some(*suspend);
+                self.cluster
+                    .edit(|cronjob| cronjob.spec.suspend = Some(*suspend));
                 self.changed();
             }
             Event::Policy(policy) => {
-                self.cluster.cronjob.spec.concurrency_policy = POLICIES[*policy].into();
-                self.forbids = POLICIES[*policy] == "Forbid" && self.running() <= 1;
+                let policy = POLICIES[*policy];
+                self.cluster
+                    .edit(|cronjob| cronjob.spec.concurrency_policy = policy.into());
+                self.forbids = policy == "Forbid" && self.running() <= 1;
                 // A reconcile that has not seen the change may still follow the old policy.
                 self.own_writes();
             }
@@ -144,12 +129,30 @@ impl Simulation {
 
     /// Returns the number of unfinished Jobs of scheduled times.
     fn running(&self) -> usize {
-        let jobs = self.cluster.jobs.values();
-        let scheduled = jobs.filter(|job| !job.metadata.name.starts_with("by-hand"));
-        scheduled
-            .filter(|job| job.status.conditions.is_empty())
-            .count()
+        names(&self.cluster, |job| is_scheduled(job) && is_running(job)).len()
     }
+
+    /// Checks that no scheduled time has got a second Job, also after the first was deleted.
+    fn check_started(&mut self) {
+        for job in self.cluster.jobs().iter().filter(|job| is_scheduled(job)) {
+            let (name, uid) = (&job.metadata.name, &job.metadata.uid);
+            let first = self.started.entry(name.clone());
+            assert_eq!(first.or_insert_with(|| uid.clone()), uid);
+        }
+    }
+}
+
+fn is_running(job: &Job) -> bool {
+    job.status.conditions.is_empty()
+}
+
+fn is_scheduled(job: &Job) -> bool {
+    !job.metadata.name.starts_with("by-hand")
+}
+
+fn names(cluster: &Cluster, are: impl Fn(&Job) -> bool) -> Vec<String> {
+    let jobs = cluster.jobs().into_iter().filter(|job| are(job));
+    jobs.map(|job| job.metadata.name.clone()).collect()
 }
 
 proptest! {
@@ -159,21 +162,16 @@ proptest! {
         events in events(), policy in 0..3_usize, limits in (0..3_i32, 0..3_i32), interval in any::<bool>(),
     ) {
         let mut cluster = Cluster::new(if interval { "@every 90s" } else { "*/2 * * * *" });
-        cluster.cronjob.spec.concurrency_policy = POLICIES[policy].into();
-        cluster.cronjob.spec.successful_jobs_history_limit = Some(limits.0);
-        cluster.cronjob.spec.failed_jobs_history_limit = Some(limits.1);
-        let mut simulation = Simulation {
-            caches: vec![cluster.clone()],
-            cluster,
-            started: Vec::new(),
-            forbids: POLICIES[policy] == "Forbid",
-            by_hand: 0,
-        };
+        cluster.edit(|cronjob| {
+            cronjob.spec.concurrency_policy = POLICIES[policy].into();
+            cronjob.spec.successful_jobs_history_limit = Some(limits.0);
+            cronjob.spec.failed_jobs_history_limit = Some(limits.1);
+        });
+        let mut simulation = Simulation::new(cluster);
         let mut last = None;
         for event in &events {
             simulation.apply(event);
-            let distinct: BTreeSet<_> = simulation.started.iter().collect();
-            prop_assert_eq!(distinct.len(), simulation.started.len(), "{:?}", simulation.started);
+            simulation.check_started();
             prop_assert!(!simulation.forbids || simulation.running() <= 1);
             let now = simulation.cluster.last_scheduled();
             prop_assert!(last <= now, "the status goes back");
@@ -182,29 +180,18 @@ proptest! {
         let cluster = &mut simulation.cluster;
         cluster.settle();
         let finished = |condition: &str| {
-            let jobs = cluster.jobs.values();
-            jobs.filter(|job| job.status.conditions.iter().any(|one| one.r#type == condition)).count()
+            names(cluster, |job| job.status.conditions.iter().any(|one| one.r#type == condition)).len()
         };
         prop_assert!(finished("Complete") <= limits.0 as usize);
         prop_assert!(finished("Failed") <= limits.1 as usize);
-        let recorded: BTreeSet<_> = cluster.active().into_iter().map(str::to_owned).collect();
-        let running = cluster.jobs.iter().filter(|(name, job)| {
-            job.status.conditions.is_empty() && !name.starts_with("by-hand")
-        });
-        let running: BTreeSet<_> = running.map(|(name, _)| name.clone()).collect();
-        prop_assert_eq!(recorded, running);
+        let mut recorded = cluster.active();
+        recorded.sort();
+        prop_assert_eq!(recorded, names(cluster, |job| is_scheduled(job) && is_running(job)));
     }
 
     #[test]
     fn the_plan_does_not_depend_on_the_order_of_the_cache(events in events(), rotation in 0..10_usize) {
-        let cluster = Cluster::new("* * * * *");
-        let mut simulation = Simulation {
-            caches: vec![cluster.clone()],
-            cluster,
-            started: Vec::new(),
-            forbids: false,
-            by_hand: 0,
-        };
+        let mut simulation = Simulation::new(Cluster::new("* * * * *"));
         events.iter().for_each(|event| simulation.apply(event));
         let world = simulation.cluster.world();
         let mut rotated = world.clone();

@@ -2,6 +2,7 @@
 
 use setpoint_controller::Outcome;
 use setpoint_cronjob_controller::{plan, status};
+use setpoint_proto::batch::Job;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::decisions::cluster::{Cluster, at};
@@ -10,7 +11,7 @@ const JOB: &str = "report-29459580";
 
 fn due() -> Cluster {
     let mut cluster = Cluster::new("0 * * * *");
-    cluster.now = at("2026-01-05T01:00:00Z");
+    cluster.objects.now = at("2026-01-05T01:00:00Z");
     cluster
 }
 
@@ -32,18 +33,20 @@ fn a_scheduled_time_is_recorded_only_if_its_job_was_created() {
 fn an_active_job_is_referenced_by_kind_name_and_uid() {
     let mut cluster = due();
     cluster.settle();
-    let active = cluster.cronjob.status.active.clone();
+    let active = cluster.cronjob().status.active;
     let reference = &active[0];
-    let job = &cluster.jobs[JOB].metadata;
+    let job = &cluster.jobs()[0].metadata;
     assert_eq!(
         (&*reference.kind, &*reference.api_version),
         ("Job", "batch/v1")
     );
     assert_eq!((&reference.name, &reference.uid), (&job.name, &job.uid));
     assert_eq!(reference.namespace, "production");
-    cluster.change(JOB);
+    cluster
+        .objects
+        .amend::<Job>(JOB, |job| job.metadata.labels.clear());
     cluster.settle();
-    assert_eq!(cluster.cronjob.status.active, active, "it is not renewed");
+    assert_eq!(cluster.cronjob().status.active, active, "it is not renewed");
 }
 
 #[test]
@@ -51,7 +54,7 @@ fn the_last_success_is_that_of_any_job_and_does_not_go_back() {
     let mut cluster = due();
     cluster.settle();
     let last = |cluster: &Cluster| {
-        let time = cluster.cronjob.status.last_successful_time.as_ref();
+        let time = cluster.cronjob().status.last_successful_time;
         time.and_then(|time| time.timestamp())
     };
     cluster.finish(JOB, "Failed");
@@ -61,7 +64,9 @@ fn the_last_success_is_that_of_any_job_and_does_not_go_back() {
     cluster.finish("by-hand", "Complete");
     cluster.settle();
     assert_eq!(last(&cluster), Some(at("2026-01-05T01:10:00Z")));
-    cluster.jobs.clear();
+    for job in cluster.jobs() {
+        cluster.objects.remove::<Job>(&job.metadata.name);
+    }
     cluster.settle();
     assert_eq!(last(&cluster), Some(at("2026-01-05T01:10:00Z")));
 }
@@ -69,9 +74,9 @@ fn the_last_success_is_that_of_any_job_and_does_not_go_back() {
 #[test]
 fn a_job_whose_replacement_failed_stays_active() {
     let mut cluster = due();
-    cluster.cronjob.spec.concurrency_policy = "Replace".into();
+    cluster.edit(|cronjob| cronjob.spec.concurrency_policy = "Replace".into());
     cluster.settle();
-    cluster.now = at("2026-01-05T02:00:00Z");
+    cluster.objects.now = at("2026-01-05T02:00:00Z");
     let world = cluster.world();
     let outcome = Outcome::of(plan(&world));
     let failed = Outcome {

@@ -63,7 +63,7 @@ fn the_last_scheduled_time_is_that_of_a_job_unless_the_clock_was_set_back() {
         ("2026-01-05T01:10:00Z", Some(one)),
         ("2026-01-05T00:59:59Z", None),
     ] {
-        cluster.now = at(now);
+        cluster.objects.now = at(now);
         assert_eq!(cluster.world().last_scheduled(), expected, "{now}");
     }
 }
@@ -72,7 +72,7 @@ fn the_last_scheduled_time_is_that_of_a_job_unless_the_clock_was_set_back() {
 #[test]
 fn a_time_is_due_until_its_deadline() {
     let mut cluster = Cluster::new("0 * * * *");
-    cluster.cronjob.spec.starting_deadline_seconds = Some(90);
+    cluster.edit(|cronjob| cronjob.spec.starting_deadline_seconds = Some(90));
     let times = |ticks: Ticks| (ticks.due, ticks.late);
     let one = Some(at("2026-01-05T01:00:00Z"));
     for (now, expected) in [
@@ -81,11 +81,11 @@ fn a_time_is_due_until_its_deadline() {
         ("2026-01-05T01:01:29Z", (one, None)),
         ("2026-01-05T01:01:30Z", (None, one)),
     ] {
-        cluster.now = at(now);
+        cluster.objects.now = at(now);
         assert_eq!(times(ticks(&cluster)), expected, "{now}");
     }
     for deadline in [i64::MAX, i64::MIN] {
-        cluster.cronjob.spec.starting_deadline_seconds = Some(deadline);
+        cluster.edit(|cronjob| cronjob.spec.starting_deadline_seconds = Some(deadline));
         ticks(&cluster);
     }
 }
@@ -94,8 +94,8 @@ fn a_time_is_due_until_its_deadline() {
 #[test]
 fn a_deadline_does_not_move_the_start_of_intervals() {
     let mut cluster = Cluster::new("@every 1h");
-    cluster.cronjob.spec.starting_deadline_seconds = Some(10);
-    cluster.now = at("2026-01-05T03:00:05Z");
+    cluster.edit(|cronjob| cronjob.spec.starting_deadline_seconds = Some(10));
+    cluster.objects.now = at("2026-01-05T03:00:05Z");
     let ticks = ticks(&cluster);
     assert_eq!(ticks.due, Some(at("2026-01-05T03:00:00Z")));
     assert_eq!(ticks.next, Some(at("2026-01-05T04:00:00Z")));
@@ -113,12 +113,12 @@ fn a_changed_schedule_is_followed_from_its_next_time() {
         let mut cluster = Cluster::new(schedule);
         cluster.changed = Some(at("2026-01-05T15:30:00Z"));
         for now in ["2026-01-05T15:30:00Z", "2026-01-05T15:59:00Z"] {
-            cluster.now = at(now);
+            cluster.objects.now = at(now);
             let ticks = ticks(&cluster);
             let expected = (None, None, Some(at(next)));
             assert_eq!((ticks.due, ticks.late, ticks.next), expected, "{schedule}");
         }
-        cluster.now = at(next);
+        cluster.objects.now = at(next);
         assert_eq!(ticks(&cluster).due, Some(at(next)), "{schedule}");
     }
 }
@@ -134,9 +134,9 @@ fn the_zone_is_that_of_the_cronjob_or_else_that_of_the_controller() {
     };
     assert_eq!(next(&cluster, "UTC"), "2026-01-05T08:00:00Z");
     assert_eq!(next(&cluster, "Europe/Berlin"), "2026-01-05T07:00:00Z");
-    cluster.cronjob.spec.time_zone = Some("America/New_York".into());
+    cluster.edit(|cronjob| cronjob.spec.time_zone = Some("America/New_York".into()));
     assert_eq!(next(&cluster, "Europe/Berlin"), "2026-01-05T13:00:00Z");
-    cluster.cronjob.spec.schedule = "TZ=Asia/Tokyo 0 8 * * *".into();
+    cluster.edit(|cronjob| cronjob.spec.schedule = "TZ=Asia/Tokyo 0 8 * * *".into());
     assert_eq!(next(&cluster, "Europe/Berlin"), "2026-01-05T23:00:00Z");
 }
 
@@ -148,8 +148,10 @@ fn the_search_for_rare_times_over_decades_ends() {
         ("* * * 1-11 *", "2025-11-30T23:59:00Z"),
     ] {
         let mut cluster = Cluster::new(schedule);
-        cluster.cronjob.metadata.creation_timestamp = at("1971-11-30T23:58:30Z").into();
-        cluster.now = at("2025-12-15T00:00:00Z");
+        cluster.edit(|cronjob| {
+            cronjob.metadata.creation_timestamp = at("1971-11-30T23:58:30Z").into()
+        });
+        cluster.objects.now = at("2025-12-15T00:00:00Z");
         let due = ticks(&cluster).due;
         assert!(due.is_none_or(|due| due == at(last)), "{schedule}: {due:?}");
     }
