@@ -2,8 +2,8 @@
 //!
 //! A write passes the defaults, preparation and validation of `lib/kinds`, and commits to the store in memory of
 //! `lib/store`. So revisions, generations, preconditions, finalizers and deletions are those of the gateway, and what a
-//! plan writes must be valid. Admission plugins are left out, since they look at objects that such a test does not have.
-//! Added is what tests want to move: caches that lag, a crash after a number of writes, and time.
+//! plan writes must be valid. Admission plugins are left out, since they look at objects that such a test does not
+//! have. Added is what tests want to move: caches that lag, a crash after a number of writes, and time.
 //!
 //! The methods are those of `setpoint_controller::Client`, so that applying an action reads as the controller's `act`.
 #![allow(

@@ -13,8 +13,8 @@
 //! * Leases are written without a turn: renewals would fill the log.
 //!
 //! We chose the gateway over a second, smaller API server because each of its rules would have to be written twice. It
-//! would be wrong if a test of a controller became slow by it: property tests of plans use `setpoint-objects`, which has
-//! the rules of kinds and the store, but neither connections nor admission.
+//! would be wrong if a test of a controller became slow by it: property tests of plans use `setpoint-objects`, which
+//! has the rules of kinds and the store, but neither connections nor admission.
 #![allow(
     clippy::unwrap_used,
     reason = "only tests use this crate: a panic is a failed test"
