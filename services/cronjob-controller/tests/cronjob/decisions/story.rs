@@ -12,7 +12,7 @@ const FIRST: &str = "report-29459580";
 
 fn hourly(policy: &str) -> Cluster {
     let mut cluster = Cluster::new("0 * * * *");
-    cluster.cronjob.spec.concurrency_policy = policy.into();
+    cluster.edit(|cronjob| cronjob.spec.concurrency_policy = policy.into());
     cluster
 }
 
@@ -20,7 +20,7 @@ fn hourly(policy: &str) -> Cluster {
 fn plans(cluster: &mut Cluster, times: &[&str]) -> String {
     let mut text = String::new();
     for time in times {
-        cluster.now = at(&format!("2026-01-05T{time}Z"));
+        cluster.objects.now = at(&format!("2026-01-05T{time}Z"));
         write!(text, "{time}\n{}", plan(&cluster.world())).unwrap();
         cluster.reconcile();
     }
@@ -66,8 +66,10 @@ fn forbid_waits_for_the_job_before_and_replace_deletes_it() {
 #[test]
 fn a_time_that_came_too_late_is_told_and_old_jobs_are_deleted() {
     let mut cluster = hourly("Allow");
-    cluster.cronjob.spec.starting_deadline_seconds = Some(60);
-    cluster.cronjob.spec.successful_jobs_history_limit = Some(0);
+    cluster.edit(|cronjob| {
+        cronjob.spec.starting_deadline_seconds = Some(60);
+        cronjob.spec.successful_jobs_history_limit = Some(0);
+    });
     expect![[r#"
         01:00:59
         Create { name: "report-29459580", time: 2026-01-05T01:00:00Z } because a scheduled time has come
