@@ -33,8 +33,8 @@ const ALLOWED: &[(&str, &str)] = &[
     ("podspec/resources.rs", "resourcequotas"),
     ("podspec/resources.rs", "secrets"),
     ("podspec/resources.rs", "services"),
-    // A field of a volume of GlusterFS.
-    ("podspec/remote.rs", "endpoints"),
+    // What a user is impersonated as, in rules about the verb `impersonate`.
+    ("request/impersonation.rs", "serviceaccounts"),
 ];
 
 #[test]

@@ -1,7 +1,7 @@
 //! Supervision of background tasks, panics as errors, backoff, and common times.
 //!
 //! A panic must neither end the process nor go unnoticed. [`catch_panic`] turns a panic in a unit of work into an
-//! error; [`supervise`] restarts a task that should run as long as the process.
+//! error; [`supervise()`] restarts a task that should run as long as the process.
 
 mod backoff;
 mod panic;

@@ -19,7 +19,7 @@ const STEPS: usize = 16;
 #[derive(Debug)]
 struct Report;
 
-/// The record of one reconcile. [`Self::close`] enters it into the log; dropping it discards it.
+/// The record of one reconcile. [`Self::end`] enters it into the log; dropping it discards it.
 #[must_use]
 #[derive(Debug)]
 pub struct Note {
