@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use setpoint_codec::Object;
+use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_kinds::Identity;
 use setpoint_model::Key;
 use setpoint_proto::ApiError;
@@ -86,14 +86,10 @@ impl RoleEscalation {
         namespace: &str,
         reader: &dyn Reader,
     ) -> Result<(), ApiError> {
-        let resource = match role.kind.as_str() {
-            "ClusterRole" => "clusterroles",
-            _ => "roles",
-        };
         let resource = Resource {
             group: role.api_group.clone(),
             version: "*".into(),
-            resource: resource.into(),
+            resource: kind_of_role(role).plural.clone(),
             namespace: namespace.into(),
             name: role.name.clone(),
             ..Resource::default()
@@ -150,23 +146,24 @@ async fn granted(
     namespace: &str,
     reader: &dyn Reader,
 ) -> Result<Vec<PolicyRule>, ApiError> {
-    let found = match role.kind.as_str() {
-        "ClusterRole" => {
-            let key = Key::new("", &role.name);
-            let found = reader.find::<ClusterRole>(&key).await?;
-            found.map(|found| found.rules)
-        }
-        _ => {
-            let key = Key::new(namespace, &role.name);
-            let found = reader.find::<Role>(&key).await?;
-            found.map(|found| found.rules)
-        }
-    };
-    let kind = match role.kind.as_str() {
-        "ClusterRole" => setpoint_codec::kind_of::<ClusterRole>(),
-        _ => setpoint_codec::kind_of::<Role>(),
+    let kind = kind_of_role(role);
+    let found = if kind == kind_of::<ClusterRole>() {
+        let key = Key::new("", &role.name);
+        let found = reader.find::<ClusterRole>(&key).await?;
+        found.map(|found| found.rules)
+    } else {
+        let key = Key::new(namespace, &role.name);
+        let found = reader.find::<Role>(&key).await?;
+        found.map(|found| found.rules)
     };
     found.ok_or_else(|| errors::not_found(kind, &role.name))
+}
+
+fn kind_of_role(role: &RoleRef) -> &'static Kind {
+    match role.kind.as_str() {
+        "ClusterRole" => kind_of::<ClusterRole>(),
+        _ => kind_of::<Role>(),
+    }
 }
 
 /// Returns whether an update changes nothing but who owns the object and when it may go: that must be possible for the
