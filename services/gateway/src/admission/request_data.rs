@@ -27,7 +27,7 @@ pub(super) struct RequestData {
     pub namespace_object: Value,
     /// The kinds of the other versions of the resource.
     pub equivalents: Vec<&'static Kind>,
-    /// What the user of the request may do.
+    /// The authorizer, asked about the user of the request.
     pub authorizer: OfUser,
     /// The question about the resource of the request, for an authorizer.
     pub resource: Question,

@@ -7,6 +7,7 @@ use setpoint_proto::rbac::PolicyRule;
 
 use super::index::Rules;
 use super::request::User;
+use super::rule::{combinations, covers_url};
 
 /// The largest number of parts that a rule is broken down into. A larger one must be covered as a whole: otherwise
 /// whoever may write a role could occupy the process by one.
@@ -28,7 +29,7 @@ pub fn covers<'a>(
         if is_covered(rule) {
             continue;
         }
-        match number_of_parts(rule) > MAX_PARTS {
+        match combinations(rule) > MAX_PARTS {
             true => missing.push(rule.clone()),
             false => missing.extend(parts(rule).filter(|part| !is_covered(part))),
         }
@@ -55,21 +56,6 @@ pub fn escalation(user: User<'_>, owned: &Rules<'_>, wanted: &[PolicyRule]) -> O
         written.expect("a String takes any text");
     }
     Some(message)
-}
-
-fn number_of_parts(rule: &PolicyRule) -> usize {
-    let of_resources = [
-        rule.api_groups.len(),
-        rule.resources.len(),
-        rule.resource_names.len().max(1),
-    ];
-    let factors = of_resources.iter();
-    let resources = factors.fold(rule.verbs.len(), |all, one| all.saturating_mul(*one));
-    let urls = rule
-        .verbs
-        .len()
-        .saturating_mul(rule.non_resource_urls.len());
-    resources.saturating_add(urls)
 }
 
 /// Returns rules with one value each that are a rule together.
@@ -117,11 +103,9 @@ fn covers_part(owner: &PolicyRule, part: &PolicyRule) -> bool {
         (_, []) => false,
         (owned, wanted) => has_all(owned, wanted),
     };
-    let covers_url = |wanted: &String| {
+    let has_url = |wanted: &String| {
         let mut urls = owner.non_resource_urls.iter();
-        urls.any(|url| {
-            url == wanted || url.ends_with('*') && wanted.starts_with(url.trim_end_matches('*'))
-        })
+        urls.any(|url| covers_url(url, wanted))
     };
     names
         && has_any_or_all(&owner.verbs, &part.verbs)
@@ -130,7 +114,7 @@ fn covers_part(owner: &PolicyRule, part: &PolicyRule) -> bool {
             .resources
             .iter()
             .all(|wanted| covers_resource(&owner.resources, wanted))
-        && part.non_resource_urls.iter().all(covers_url)
+        && part.non_resource_urls.iter().all(has_url)
 }
 
 fn covers_resource(owned: &[String], wanted: &str) -> bool {

@@ -10,9 +10,10 @@ use setpoint_proto::rbac::{
 use super::decision::Decision;
 use super::request::{Request, Target, User};
 use super::roles::{RoleKey, Roles};
+use super::rule::allows;
 use super::slab::Slab;
 use super::subjects::{BindingId, Held, Name, Subjects};
-use super::table::{RoleId, allows};
+use super::table::RoleId;
 
 /// Roles and bindings, by which requests are decided. It may be given them in any order: a binding grants nothing while
 /// its role does not exist.

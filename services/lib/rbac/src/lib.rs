@@ -23,6 +23,7 @@ mod index;
 pub mod reconcile;
 mod request;
 mod roles;
+mod rule;
 mod slab;
 mod subjects;
 mod symbols;

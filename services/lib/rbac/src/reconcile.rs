@@ -8,12 +8,10 @@ use setpoint_proto::rbac::{
     Subject,
 };
 
+use super::bootstrap::AUTOUPDATE;
 use super::covers;
 
-/// The annotation of objects that follow the version of the server, unless its value is `false`.
-pub const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
-
-/// What makes an existing object complete.
+/// The change that makes an existing object complete.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change<T> {
     /// It is complete, or protected by its annotation.

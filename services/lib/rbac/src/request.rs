@@ -7,7 +7,7 @@ pub struct Request<'a> {
     pub user: User<'a>,
     /// The verb or, for a path, the method in lower case.
     pub verb: &'a str,
-    /// What the request is about.
+    /// The resource or the path.
     pub target: Target<'a>,
 }
 

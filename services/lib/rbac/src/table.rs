@@ -5,7 +5,8 @@ use std::ops::Bound;
 
 use setpoint_proto::rbac::PolicyRule;
 
-use super::request::{Request, Resource, Target};
+use super::request::Resource;
+use super::rule::combinations;
 use super::symbols::{BySymbol, Symbol, Symbols};
 
 /// The place of a role.
@@ -254,31 +255,6 @@ impl<'a> Iterator for Prefixes<'a> {
     }
 }
 
-/// Returns whether a rule allows a request.
-pub(crate) fn allows(rule: &PolicyRule, request: &Request<'_>) -> bool {
-    let has = |list: &[String], text: &str| list.iter().any(|one| one == "*" || one == text);
-    has(&rule.verbs, request.verb)
-        && match request.target {
-            Target::Path(path) => rule.non_resource_urls.iter().any(|url| {
-                url == path || url.ends_with('*') && path.starts_with(url.trim_end_matches('*'))
-            }),
-            Target::Resource(of) => {
-                let matches = |text: &String| match text.split_once('/') {
-                    None => text == "*" || of.subresource.is_empty() && text == of.resource,
-                    Some((resource, part)) => {
-                        !part.is_empty()
-                            && part == of.subresource
-                            && (resource == "*" || resource == of.resource)
-                    }
-                };
-                let names = &rule.resource_names;
-                has(&rule.api_groups, of.group)
-                    && rule.resources.iter().any(matches)
-                    && (names.is_empty() || names.iter().any(|name| name == of.name))
-            }
-        }
-}
-
 /// Returns the patterns of a rule with its names. `symbol` is called equally often for equal rules.
 fn patterns(
     rule: &PolicyRule,
@@ -304,17 +280,6 @@ fn patterns(
         }
     }
     patterns
-}
-
-/// Returns the number of entries that a rule would have.
-fn combinations(rule: &PolicyRule) -> usize {
-    let product = |factors: &[usize]| {
-        let factors = factors.iter();
-        factors.fold(1, |product: usize, factor| product.saturating_mul(*factor))
-    };
-    let (verbs, names) = (rule.verbs.len(), rule.resource_names.len().max(1));
-    let resources = product(&[verbs, rule.api_groups.len(), rule.resources.len(), names]);
-    resources.saturating_add(product(&[verbs, rule.non_resource_urls.len()]))
 }
 
 fn insert(roles: &mut Roles, role: RoleId) {

@@ -48,7 +48,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 struct Simulation {
     cluster: Cluster,
-    /// What the caches may show: each change from the last that has all own writes.
+    /// The states that caches may show: each from the last one that has all own writes.
     caches: Vec<Revision>,
     /// The uids of the Jobs that were ever created for a scheduled time, by name.
     started: BTreeMap<String, String>,

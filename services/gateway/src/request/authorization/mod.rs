@@ -30,7 +30,7 @@ const MASTERS: &str = "system:masters";
 /// Decides what users may do.
 #[derive(Default)]
 pub(crate) struct Authorizer {
-    /// In the order in which they are asked; none for [`Mode::AlwaysAllow`] alone.
+    /// In the order in which they are asked; empty as if [`Mode::AlwaysAllow`] were there.
     modes: Vec<Mode>,
     rbac: Option<Rbac>,
 }

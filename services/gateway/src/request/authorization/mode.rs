@@ -5,11 +5,11 @@ use std::collections::HashSet;
 /// A mode of authorization, by the name that it has in upstream's flag `--authorization-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Everybody may do everything.
+    /// Allows every request.
     AlwaysAllow,
-    /// Nobody may do anything.
+    /// Allows no request.
     AlwaysDeny,
-    /// Roles and bindings decide.
+    /// Allows the requests that roles and bindings allow.
     Rbac,
 }
 

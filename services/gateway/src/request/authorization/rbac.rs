@@ -107,8 +107,17 @@ impl Rbac {
         namespace: &str,
         wanted: &[PolicyRule],
     ) -> Option<String> {
-        let index = self.state.index.read();
-        let owned = index.rules_for(names(user), namespace);
+        let (rules, missing) = {
+            let index = self.state.index.read();
+            let owned = index.rules_for(names(user), namespace);
+            let rules: Vec<_> = owned.rules.into_iter().cloned().collect();
+            (rules, owned.missing)
+        };
+        // A large rule takes long to compare: nobody waits for the index meanwhile.
+        let owned = setpoint_rbac::Rules {
+            rules: rules.iter().collect(),
+            missing,
+        };
         escalation(names(user), &owned, wanted)
     }
 }

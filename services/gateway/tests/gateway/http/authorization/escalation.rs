@@ -1,4 +1,4 @@
-//! Nobody grants more than it may do itself.
+//! Writes of roles and bindings that grant more than their writer may do are refused.
 
 use serde_json::{Value, json};
 

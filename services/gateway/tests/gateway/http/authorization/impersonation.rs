@@ -1,4 +1,4 @@
-//! Who may act as others: each value of the headers is a right of its own.
+//! Impersonation: each value of its headers needs a permission of its own.
 
 use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};

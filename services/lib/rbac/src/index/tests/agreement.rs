@@ -216,7 +216,7 @@ fn check_all(index: &Index, objects: &Objects) {
             assert_eq!(decision.allowed(), objects.allow(&request), "{request:?}");
             let named = decision.reason().contains("allowed by");
             assert_eq!(named, decision.allowed(), "{request:?}");
-            let other = crate::table::allows;
+            let other = crate::rule::allows;
             let rules = index.rules_for(user, request.namespace()).rules;
             assert_eq!(
                 rules.iter().any(|rule| other(rule, &request)),
