@@ -31,6 +31,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // All processes have tasks that are restarted after a panic.
     ("task", &[]),
     ("telemetry", &["proto"]),
+    // The files of a process's identity, for its listener and for its connections.
+    ("tls", &[]),
     (
         "controller",
         &["host", "model", "proto", "task", "telemetry", "transport"],

@@ -1,0 +1,27 @@
+//! Credentials of processes: a certificate with its key and the CA that is trusted, read from files and followed while
+//! the process runs; the identities of clients; and certificate authorities.
+//!
+//! A process has one identity ([`Files`], [`Credentials`]) for its listener and for its own connections.
+//! [`Credentials::server`] and [`Credentials::client`] are made once; each handshake uses what the files hold at the
+//! time, so certificates and CAs are renewed without a restart, and open connections go on.
+//!
+//! As in Kubernetes' API server, a handshake succeeds with any client certificate whose key the client has, or with
+//! none. [`Credentials::identify`] then says whose it is, or why it is not accepted.
+
+pub mod authority;
+mod credentials;
+mod current;
+mod error;
+mod files;
+mod follower;
+mod identity;
+mod material;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+pub use credentials::Credentials;
+pub use error::Error;
+pub use files::Files;
+pub use identity::PeerIdentity;
+pub use material::Validity;

@@ -1,0 +1,138 @@
+//! What the files of an identity hold, ready for handshakes.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::CertifiedKey;
+use rustls::{InconsistentKeys, RootCertStore};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
+
+use crate::Error;
+use crate::files::{Block, Pem};
+
+/// A certificate is about to expire when less than this part of its life is left.
+const EXPIRING: i32 = 4;
+
+/// The time in which a certificate is valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// The first moment.
+    pub not_before: Timestamp,
+    /// The last moment.
+    pub not_after: Timestamp,
+}
+
+impl Validity {
+    /// Returns the validity of a certificate in DER; `None` if it is malformed.
+    pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
+        let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+        let validity = parsed.validity();
+        Some(Self {
+            not_before: Timestamp::from_second(validity.not_before.timestamp()).ok()?,
+            not_after: Timestamp::from_second(validity.not_after.timestamp()).ok()?,
+        })
+    }
+
+    /// Returns the time until the certificate expires; negative if it has.
+    pub fn remaining(&self, now: Timestamp) -> SignedDuration {
+        self.not_after.duration_since(now)
+    }
+
+    /// Returns whether less than a quarter of the life is left.
+    pub fn is_expiring(&self, now: Timestamp) -> bool {
+        let life = self.not_after.duration_since(self.not_before);
+        self.remaining(now) < life / EXPIRING
+    }
+}
+
+/// A certificate with its key, and the verifiers of the CAs that are trusted.
+#[derive(Debug)]
+pub(crate) struct Material {
+    pub(crate) key: Arc<CertifiedKey>,
+    pub(crate) servers: Arc<dyn ServerCertVerifier>,
+    pub(crate) clients: Arc<dyn ClientCertVerifier>,
+    pub(crate) validity: Validity,
+}
+
+impl Material {
+    pub(crate) fn parse(pem: &Pem) -> Result<Self, Error> {
+        let provider = Arc::new(ring::default_provider());
+        let roots = Arc::new(roots(&pem.ca)?);
+        let key = certified_key(pem, &provider)?;
+        let unusable = |reason: &dyn std::error::Error| Error::Certificate {
+            file: pem.ca.source.clone(),
+            reason: reason.to_string(),
+        };
+        let servers =
+            WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
+                .build()
+                .map_err(|error| unusable(&error))?;
+        let clients = WebPkiClientVerifier::builder_with_provider(roots, provider)
+            .build()
+            .map_err(|error| unusable(&error))?;
+        let leaf = key.cert.first().and_then(|leaf| Validity::of(leaf));
+        let validity = leaf.ok_or_else(|| Error::Certificate {
+            file: pem.certificate.source.clone(),
+            reason: "its certificate is malformed".to_owned(),
+        })?;
+        Ok(Self {
+            key: Arc::new(key),
+            servers,
+            clients,
+            validity,
+        })
+    }
+}
+
+/// Returns the CAs of a bundle, all of which must be well-formed.
+fn roots(bundle: &Block) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(bundle)? {
+        roots.add(certificate).map_err(|source| Error::Unusable {
+            file: bundle.source.clone(),
+            source,
+        })?;
+    }
+    Ok(roots)
+}
+
+/// Returns the certificates of a text, at least one.
+fn certificates(block: &Block) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let malformed = |source| Error::Pem {
+        file: block.source.clone(),
+        needed: "certificate",
+        source,
+    };
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&block.text).collect();
+    match found.map_err(malformed)? {
+        found if found.is_empty() => Err(malformed(rustls::pki_types::pem::Error::NoItemsFound)),
+        found => Ok(found),
+    }
+}
+
+fn certified_key(pem: &Pem, provider: &CryptoProvider) -> Result<CertifiedKey, Error> {
+    let chain = certificates(&pem.certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(&pem.key.text).map_err(|source| Error::Pem {
+        file: pem.key.source.clone(),
+        needed: "private key",
+        source,
+    })?;
+    CertifiedKey::from_der(chain, key, provider).map_err(|source| match source {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Error::Mismatch {
+            certificate: pem.certificate.source.clone(),
+            key: pem.key.source.clone(),
+        },
+        source => Error::Unusable {
+            file: format!("{} or {}", pem.certificate.source, pem.key.source),
+            source,
+        },
+    })
+}
