@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "controller",
         &["host", "model", "proto", "task", "telemetry", "transport"],
     ),
-    ("host", &["proto", "task", "telemetry"]),
+    ("host", &["proto", "task", "telemetry", "tls"]),
     // The state of containers is as private to its user as that of any process: the rule is in host.
     ("runtime", &["host", "model", "proto", "task"]),
     ("workload", &["controller", "model", "proto"]),

@@ -31,7 +31,8 @@
 //! }
 //! ```
 //!
-//! The process serves health, metrics and grpc.health at the address of the `listen` setting from its start. A service
+//! The one port speaks TLS with the identity of the process, which is the table `tls` of its settings. The process
+//! serves health, metrics and grpc.health at the address of the `listen` setting from its start. A service
 //! with an API passes its router to [`Host::serve`], which serves it on the same port.
 
 pub mod agent_auth;
@@ -41,6 +42,7 @@ mod connection_info;
 mod debug;
 mod duration_text;
 mod grpc;
+mod handshake;
 mod health;
 pub mod http_client;
 mod limits;
@@ -57,6 +59,7 @@ pub mod serve;
 pub mod settings;
 mod shutdown;
 mod stall_timeout;
+mod tls_metrics;
 pub mod unverified_tls;
 
 /// Requests, watch events and spans are small allocations that one thread makes and another one frees. glibc's

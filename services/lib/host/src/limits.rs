@@ -10,6 +10,8 @@ pub struct Limits {
     /// The time after which a client that reads nothing is disconnected, whether from its connection or from one
     /// response.
     pub stall: Duration,
+    /// The time in which the handshake of TLS must have ended.
+    pub handshake: Duration,
     /// The time in which the head of a connection's first request must arrive.
     pub header: Duration,
     /// The time after which a connection without requests is closed.
@@ -33,6 +35,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             stall: Duration::from_secs(30),
+            handshake: Duration::from_secs(10),
             header: Duration::from_secs(32),
             idle: Duration::from_secs(90),
             body: Duration::from_secs(30),

@@ -1,11 +1,16 @@
-//! Readiness of a process over HTTP, for `<service> health` and for launchers.
+//! Readiness of a process over HTTP or HTTPS, for `<service> health` and for launchers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::Request;
+use axum::http::header::HOST;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::http_client::{self, Answer};
+use crate::unverified_tls;
 
 /// The time limit of a response.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -16,13 +21,16 @@ const MAX_BYTES: usize = 16 << 10;
 ///
 /// # Errors
 /// Why it is not ready, in one line.
-pub(crate) async fn ready(listen: SocketAddr) -> Result<(), String> {
+pub(crate) async fn ready(listen: SocketAddr, is_tls: bool) -> Result<(), String> {
     if listen.port() == 0 {
         return Err(
             "cannot be asked: it listens on any free port; give --listen a port".to_owned(),
         );
     }
-    ask(reachable(listen), "/readyz").await
+    match is_tls {
+        true => ask_over_tls(reachable(listen), "/readyz").await,
+        false => ask(reachable(listen), "/readyz").await,
+    }
 }
 
 /// The unspecified address cannot be connected to; a process that listens on it listens on the loopback, too.
@@ -41,7 +49,32 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 /// Why it is not ready, in one line that goes on where its name left off.
 pub async fn ask(address: SocketAddr, path: &str) -> Result<(), String> {
     let url = format!("http://{address}{path}");
-    match timeout(TIMEOUT, http_client::get(&url, MAX_BYTES)).await {
+    judge_within(address, http_client::get(&url, MAX_BYTES)).await
+}
+
+/// Requests the health report at `path` of the process at `address`, as [`ask`] does, over TLS. Its certificate is not
+/// verified, since the answer decides nothing but whether it is called ready.
+///
+/// # Errors
+/// Why it is not ready, in one line that goes on where its name left off.
+pub async fn ask_over_tls(address: SocketAddr, path: &str) -> Result<(), String> {
+    let answer = async {
+        let connection = TcpStream::connect(address).await?;
+        let host = address.ip().to_string();
+        let connection = unverified_tls::connect(&host, connection).await;
+        let connection = connection.map_err(anyhow::Error::msg)?;
+        let request = Request::get(path).header(HOST, address.to_string());
+        http_client::send_on(connection, request.body(Body::empty())?, MAX_BYTES).await
+    };
+    judge_within(address, answer).await
+}
+
+/// Judges the answer of the process at `address`, if it comes in time.
+async fn judge_within(
+    address: SocketAddr,
+    answer: impl Future<Output = anyhow::Result<Answer>>,
+) -> Result<(), String> {
+    match timeout(TIMEOUT, answer).await {
         Ok(Ok(answer)) => judge(&answer),
         Ok(Err(error)) => {
             let cause = error.root_cause();

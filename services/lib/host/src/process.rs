@@ -8,6 +8,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use setpoint_telemetry::LogFilter;
+use setpoint_tls::Credentials;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -24,6 +25,7 @@ pub struct Host {
     stop: CancellationToken,
     health: Health,
     log: LogFilter,
+    credentials: Option<Credentials>,
     app: Arc<OnceLock<Router>>,
 }
 
@@ -43,6 +45,7 @@ impl Host {
             stop,
             health: Health::default(),
             log,
+            credentials: None,
             app: Arc::default(),
         }
     }
@@ -67,6 +70,18 @@ impl Host {
             self.advertised = format!("{host}:{}", self.address.port()).into();
         }
         self
+    }
+
+    /// Sets the identity of the process, if it has one.
+    #[must_use]
+    pub(crate) fn identified_by(mut self, credentials: Option<Credentials>) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
+    /// Returns the identity of the process, for its own connections; `None` without TLS.
+    pub fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
     }
 
     /// Returns the name of the service, which is also that of its Lease and its spans' resource.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use setpoint_telemetry::Telemetry;
+use setpoint_tls::{Credentials, Files};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -18,6 +19,7 @@ use crate::process::Host;
 use crate::serve;
 use crate::settings::{self, Common, Extension, Settings};
 use crate::shutdown::Signals;
+use crate::tls_metrics;
 
 /// `EX_USAGE` of sysexits.h: the settings are invalid, so a restart will not help.
 const USAGE: u8 = 64;
@@ -64,8 +66,15 @@ where
             return ExitCode::from(USAGE);
         }
     };
+    let files = match common.tls.files() {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln!("{service}: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
     if is_health {
-        return health(service, common.listen).await;
+        return health(service, common.listen, files.is_some()).await;
     }
     let started = Telemetry::start(
         service,
@@ -81,7 +90,7 @@ where
         }
     };
     let start = |host, settings| start(host, settings, further);
-    let outcome = run_service(service, common, settings, &telemetry, start).await;
+    let outcome = run_service(service, common, files, settings, &telemetry, start).await;
     if let Err(failure) = &outcome {
         error!(error = format!("{failure:#}"), "failed");
     }
@@ -107,8 +116,8 @@ fn take_health_command(args: impl Iterator<Item = OsString>) -> (bool, Vec<OsStr
     (is_health, args)
 }
 
-async fn health(service: &str, listen: SocketAddr) -> ExitCode {
-    match probe::ready(listen).await {
+async fn health(service: &str, listen: SocketAddr, is_tls: bool) -> ExitCode {
+    match probe::ready(listen, is_tls).await {
         Ok(()) => {
             say(&format!("{service} is ready\n"));
             ExitCode::SUCCESS
@@ -123,6 +132,7 @@ async fn health(service: &str, listen: SocketAddr) -> ExitCode {
 async fn run_service<S, F, Fut>(
     service: &'static str,
     common: Common,
+    files: Option<Files>,
     settings: S,
     telemetry: &Telemetry,
     start: F,
@@ -135,6 +145,7 @@ where
     let stop = CancellationToken::new();
     let signals = Signals::listen().context("cannot listen to signals")?;
     tokio::spawn(signals.cancel_on_signal(stop.clone()));
+    let credentials = files.as_ref().map(Credentials::load).transpose()?;
     let listener = serve::bind(common.listen)
         .await
         .with_context(|| format!("cannot listen on {}", common.listen))?;
@@ -147,10 +158,13 @@ where
         stop.clone(),
         telemetry.log(),
     )
-    .advertised_as(&common.advertise);
+    .advertised_as(&common.advertise)
+    .identified_by(credentials.clone());
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
+    follow(credentials.as_ref());
 
-    let serving = serve::serve(listener, host.listener_router(), limits, stop.clone());
+    let router = host.listener_router();
+    let serving = serve::serve_with(credentials, listener, router, limits, stop.clone());
     let server = tokio::spawn(serving);
     let drain = common.drain;
     let stopping = drain.saturating_add(settings.drain());
@@ -167,6 +181,19 @@ where
     }
     info!("stopped");
     outcome
+}
+
+/// Follows the files of the identity until the process ends.
+fn follow(credentials: Option<&Credentials>) {
+    match credentials {
+        Some(credentials) => {
+            tls_metrics::register(credentials.clone());
+            tokio::spawn(credentials.clone().follow());
+        }
+        None => {
+            warn!("listening without TLS: who reaches this port may read and change what passes it")
+        }
+    }
 }
 
 /// Returns the outcome of `work`, which is dropped when it has not ended `drain` after `stop` was cancelled.

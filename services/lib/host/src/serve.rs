@@ -1,4 +1,5 @@
-//! The listener: HTTP/2 with prior knowledge, and HTTP/1.1 with upgrades, on the same port.
+//! The listener: HTTP/2 and HTTP/1.1 with upgrades on the same port, with TLS or without. Without TLS, HTTP/2 is used
+//! with prior knowledge.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use nix::sys::resource::{Resource, getrlimit};
 use setpoint_task::Panicked;
+use setpoint_tls::Credentials;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -22,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 pub use crate::connection_info::ConnectionInfo;
+use crate::handshake::ServerStream;
 pub use crate::limits::Limits;
 pub use crate::origin::Hosts;
 use crate::request::{OpenRequests, RequestHandler};
@@ -57,10 +60,22 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
+/// Serves `router` to every connection without TLS, within `limits`, until `shutdown`; see [`serve_with`].
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    shutdown: CancellationToken,
+) {
+    serve_with(None, listener, router, limits, shutdown).await;
+}
+
 /// Serves `router` to every connection, within `limits`, until `shutdown`; then waits until open requests have ended.
+/// With credentials, connections are those of TLS.
 ///
 /// That wait has no deadline; the caller sets one. Dropping the future closes the remaining connections.
-pub async fn serve(
+pub async fn serve_with(
+    credentials: Option<Credentials>,
     listener: TcpListener,
     router: Router,
     limits: Limits,
@@ -82,6 +97,7 @@ pub async fn serve(
                 Ok((stream, peer)) => {
                     let connection = Connection {
                         peer,
+                        credentials: credentials.clone(),
                         handler: handler.clone(),
                         limits: Arc::clone(&limits),
                         requests: OpenRequests::default(),
@@ -124,6 +140,7 @@ fn record(ended: Result<(), JoinError>) {
 /// A connection of a client.
 struct Connection {
     peer: SocketAddr,
+    credentials: Option<Credentials>,
     handler: RequestHandler,
     limits: Arc<Limits>,
     requests: OpenRequests,
@@ -134,39 +151,56 @@ struct Connection {
 impl Connection {
     /// Serves the connection until it is closed.
     async fn run(self, stream: TcpStream) {
-        let peer = self.peer;
         let Some(slot) = self.slots.take().await else {
             count_cut("limit");
             return;
         };
+        let peer = self.peer;
+        match self.begin(stream, slot).await {
+            Ok(Some((stream, info))) => self.answer(stream, info).await,
+            Ok(None) => {}
+            Err(error) => debug!(%peer, %error, "connection closed before its first request"),
+        }
+    }
+
+    /// Makes the handshake; `None` if the connection is to be closed.
+    async fn begin(
+        &self,
+        stream: TcpStream,
+        slot: OwnedSemaphorePermit,
+    ) -> io::Result<Option<(ServerStream, ConnectionInfo)>> {
         // With Nagle's algorithm small responses wait for the peer's delayed acknowledgement, some 40 ms.
-        let local = stream.set_nodelay(true).and_then(|()| stream.local_addr());
-        let info = match local {
-            Ok(local) => ConnectionInfo::new(local),
-            Err(error) => {
-                debug!(%peer, %error, "connection closed before its first request");
-                return;
-            }
-        };
-        let (handler, requests) = (self.handler.clone(), self.requests.clone());
+        stream.set_nodelay(true)?;
+        let local = stream.local_addr()?;
+        let stream = StallTimeout::new(stream, slot, self.limits.stall);
+        let accepted = ServerStream::accept(stream, self.credentials.as_ref(), local);
+        tokio::select! {
+            biased;
+            accepted = accepted => return accepted.map(Some),
+            () = self.shutdown.cancelled() => {}
+            () = sleep(self.limits.handshake) => count_cut("handshake"),
+            () = self.slots.wanted.notified() => count_cut("limit"),
+        }
+        Ok(None)
+    }
+
+    /// Answers the requests of the connection until it is closed.
+    async fn answer(&self, stream: ServerStream, info: ConnectionInfo) {
+        let (handler, requests, peer) = (self.handler.clone(), self.requests.clone(), self.peer);
+        let of_requests = info.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
-            request.extensions_mut().insert(info.clone());
+            request.extensions_mut().insert(of_requests.clone());
             handler.clone().handle(request, requests.open())
         });
-        let stream = TokioIo::new(StallTimeout::new(stream, slot, self.limits.stall));
         let builder = connection_builder(&self.limits);
-        let connection = builder.serve_connection_with_upgrades(stream, service);
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
         tokio::pin!(connection);
         let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = self.requests.stalled() => {
-                count_cut("stalled");
-                return;
-            }
-            () = self.shutdown.cancelled() => {
+            ended = self.until_stalled(connection.as_mut()) => ended,
+            () = self.leaves(&info) => {
                 connection.as_mut().graceful_shutdown();
-                connection.await
+                self.until_stalled(connection).await
             }
             () = self.idle() => {
                 connection.as_mut().graceful_shutdown();
@@ -176,6 +210,29 @@ impl Connection {
         };
         if let Err(error) = ended {
             debug!(%peer, %error, "connection failed");
+        }
+    }
+
+    /// Waits until the connection ends, or its client has stopped reading one of the responses.
+    async fn until_stalled<E>(
+        &self,
+        connection: impl Future<Output = Result<(), E>>,
+    ) -> Result<(), E> {
+        tokio::select! {
+            ended = connection => ended,
+            () = self.requests.stalled() => {
+                count_cut("stalled");
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until the connection may have no further requests: at shutdown, and when the client's certificate
+    /// expires, so that the client connects again with its new one. Open requests go on.
+    async fn leaves(&self, info: &ConnectionInfo) {
+        tokio::select! {
+            () = self.shutdown.cancelled() => {}
+            () = info.expired() => {}
         }
     }
 

@@ -42,6 +42,11 @@ impl StallTimeout {
         }
     }
 
+    /// Reads the first bytes of the connection, which are read again later.
+    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.peek(buffer).await
+    }
+
     /// Returns the outcome of a write, or an error if it has been pending for too long.
     fn check_stall<T>(
         &mut self,

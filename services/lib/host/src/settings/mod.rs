@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use setpoint_telemetry::Settings as TraceSettings;
+use setpoint_tls::Files;
 
 pub use extension::Extension;
 pub use layers::{Layers, Merged};
@@ -86,7 +87,52 @@ pub(crate) struct Common {
     pub allowed_hosts: Vec<String>,
     /// Settings of traces, which are exported as the `OTEL_*` variables say.
     pub telemetry: Traces,
+    /// Identity of this process, for its listener and for its own connections.
+    pub tls: Tls,
 }
+
+/// The identity of the process.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Tls {
+    /// File with the certificates of the CAs to trust, in PEM; several during a change of the CA.
+    ///
+    /// This and the other files are read again when they change.
+    pub ca_file: PathBuf,
+    /// File with the certificate of this process, in PEM, followed by those of intermediate CAs.
+    pub certificate_file: PathBuf,
+    /// File with the private key of the certificate, in PEM.
+    pub key_file: PathBuf,
+    /// Whether to listen without TLS if there are no files.
+    ///
+    /// Everything is then sent in clear text, and requests to the gateway without credentials are those of an
+    /// administrator: only where nobody else reaches the port.
+    pub plaintext: bool,
+}
+
+impl Tls {
+    /// Returns the files of the identity; `None` if the process is to listen without TLS.
+    ///
+    /// # Errors
+    /// If some or all of them are missing.
+    pub(crate) fn files(&self) -> Result<Option<Files>, Error> {
+        let files = Files {
+            ca_file: self.ca_file.clone(),
+            certificate_file: self.certificate_file.clone(),
+            key_file: self.key_file.clone(),
+        };
+        if files.is_empty() && self.plaintext {
+            return Ok(None);
+        }
+        let missing = files.is_empty() || files.validate().is_err();
+        match missing {
+            true => Err(Error::Invalid(NO_TLS.to_owned())),
+            false => Ok(Some(files)),
+        }
+    }
+}
+
+const NO_TLS: &str = "tls.ca_file, tls.certificate_file and tls.key_file must be set, or tls.plaintext to listen \
+                      without TLS";
 
 /// The settings of traces; the export is configured by the `OTEL_*` variables.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -130,6 +176,7 @@ impl Common {
             connections: limits.connections,
             allowed_hosts: vec!["localhost".to_owned()],
             telemetry: Traces::from(TraceSettings::default()),
+            tls: Tls::default(),
         }
     }
 

@@ -313,3 +313,23 @@ fn the_template_is_a_settings_file_with_every_default_as_a_comment() {
     let times = load_times(&[], &uncommented).unwrap();
     assert_eq!(times.lease_duration, Duration::from_secs(8));
 }
+
+#[test]
+fn a_process_has_an_identity_or_is_said_to_have_none() {
+    let files = |args: &[&str]| load_demo(args, &[]).unwrap().0.tls.files();
+    let all = [
+        "--tls-ca-file=a",
+        "--tls-certificate-file=b",
+        "--tls-key-file=c",
+    ];
+    let found = files(&all).unwrap().unwrap();
+    assert_eq!(found.key_file, PathBuf::from("c"));
+    assert!(files(&["--tls-plaintext"]).unwrap().is_none());
+    for missing in [&[][..], &all[..2], &["--tls-plaintext", all[0]]] {
+        let error = files(missing).unwrap_err().to_string();
+        assert!(
+            error.starts_with("invalid settings: tls.ca_file"),
+            "{error}"
+        );
+    }
+}

@@ -21,6 +21,7 @@ fn echo() -> Command {
     let mut command = Command::new(tests.ancestors().nth(2).unwrap().join("examples/echo"));
     command
         .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
+        .env("SETPOINT__TLS__PLAINTEXT", "true")
         .current_dir(env!("CARGO_TARGET_TMPDIR"));
     command
 }

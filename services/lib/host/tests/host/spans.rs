@@ -52,7 +52,10 @@ async fn collector() -> (String, mpsc::Receiver<ExportTraceServiceRequest>) {
 async fn run_example(env: &[(&str, &str)]) -> Vec<serde_json::Value> {
     let tests = std::env::current_exe().unwrap();
     let mut command = Command::new(tests.ancestors().nth(2).unwrap().join("examples/echo"));
-    command.envs(env.iter().copied()).stderr(Stdio::piped());
+    command
+        .env("SETPOINT__TLS__PLAINTEXT", "true")
+        .envs(env.iter().copied())
+        .stderr(Stdio::piped());
     let mut child = tokio::process::Command::from(command)
         .kill_on_drop(true)
         .spawn()
