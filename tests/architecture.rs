@@ -44,7 +44,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The registration of metrics is in telemetry.
     (
         "store",
-        &["codec", "model", "proto", "task", "telemetry", "transport"],
+        &[
+            "codec",
+            "model",
+            "proto",
+            "task",
+            "telemetry",
+            "tls",
+            "transport",
+        ],
     ),
     (
         "gateway",
@@ -62,6 +70,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "store",
             "task",
             "telemetry",
+            "tls",
         ],
     ),
     // Hosts controllers.

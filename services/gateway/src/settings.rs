@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
 use setpoint_store::{cache, etcd};
+use setpoint_tls::{Credentials, Files};
 
 use crate::aggregation::FrontProxy;
 use crate::prometheus_adapter;
@@ -87,6 +88,24 @@ struct Etcd {
     timeout: Duration,
     /// Concurrent writes to etcd; the sum over all gateways should stay below 128.
     in_flight: usize,
+    /// File with the certificates of the CAs of etcd, in PEM, for endpoints of HTTPS; several during a change of the
+    /// CA.
+    ca_file: PathBuf,
+    /// File with the certificate by which etcd recognises the gateway, in PEM; empty as `etcd.ca_file` is.
+    certificate_file: PathBuf,
+    /// File with the private key of that certificate, in PEM; empty as `etcd.ca_file` is.
+    key_file: PathBuf,
+}
+
+impl Etcd {
+    /// Returns the files of the identity that etcd recognises; all are empty without TLS.
+    fn files(&self) -> Files {
+        Files {
+            ca_file: self.ca_file.clone(),
+            certificate_file: self.certificate_file.clone(),
+            key_file: self.key_file.clone(),
+        }
+    }
 }
 
 impl Default for Settings {
@@ -108,6 +127,9 @@ impl Default for Settings {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
                 in_flight: etcd.in_flight,
+                ca_file: PathBuf::new(),
+                certificate_file: PathBuf::new(),
+                key_file: PathBuf::new(),
             },
             flaps: Flaps {
                 window: Duration::from_secs(60),
@@ -149,6 +171,8 @@ impl host::Settings for Settings {
                 "event_ttl must be greater than 0",
             ),
         ])?;
+        let files = self.etcd.files();
+        files.validate().map_err(|error| format!("etcd: {error}"))?;
         Mode::parse_all(&self.authorization.modes)?;
         self.metrics.validate()
     }
@@ -224,13 +248,19 @@ impl Settings {
     }
 
     /// Returns the settings of the connection to etcd.
-    pub(crate) fn etcd(&self) -> etcd::Settings {
-        etcd::Settings {
+    ///
+    /// # Errors
+    /// If a certificate or key cannot be read or is malformed.
+    pub(crate) fn etcd(&self) -> anyhow::Result<etcd::Settings> {
+        let files = self.etcd.files();
+        let credentials = (!files.is_empty()).then(|| Credentials::load(&files));
+        Ok(etcd::Settings {
             endpoints: self.etcd.endpoints.clone(),
             timeout: self.etcd.timeout,
             in_flight: self.etcd.in_flight,
+            credentials: credentials.transpose()?,
             ..Default::default()
-        }
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use setpoint_host::{Check, Host};
 use setpoint_store::cache::{Cache, Health};
 use setpoint_store::etcd::Etcd;
 use setpoint_task::supervise;
+use setpoint_tls::Credentials;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -42,7 +43,8 @@ const CACHE_CHECKS: [&str; 5] = [
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
     let checks = CACHE_CHECKS.map(|name| host.health().check(name));
-    let store = Arc::new(Etcd::connect(&settings.etcd()).await?);
+    let etcd = settings.etcd()?;
+    let store = Arc::new(Etcd::connect(&etcd).await?);
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
         .with_agent_secret(settings.agent_secret_file());
@@ -90,8 +92,16 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             shutdown.clone()
         )),
         close_watches(cache.clone(), shutdown.clone()),
+        follow(etcd.credentials, shutdown.clone()),
     );
     Ok(())
+}
+
+/// Follows the certificate by which etcd recognises the gateway, if there is one.
+async fn follow(credentials: Option<Credentials>, shutdown: CancellationToken) {
+    if let Some(credentials) = credentials {
+        shutdown.run_until_cancelled(credentials.follow()).await;
+    }
 }
 
 /// Returns a callback that sets the health check of a task: the process is not ready while a task keeps failing.

@@ -1,5 +1,6 @@
 //! A real etcd, of its own for one test, that can be killed, frozen and brought back.
 
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -15,11 +16,25 @@ use crate::freeze::{freeze, signal};
 /// The time limit of the start, on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The files by which etcd serves and recognises its clients.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    /// The CA of clients.
+    pub ca: PathBuf,
+    /// The certificate of etcd, which is used for connections to itself, too.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
 /// A running etcd; it ends with this value, and so does its data.
 pub struct Etcd {
     dir: TempDir,
     client: u16,
     peer: u16,
+    /// The port of its health, which is that of clients without certificates.
+    health: u16,
+    certificates: Option<Certificates>,
     process: Child,
 }
 
@@ -29,14 +44,28 @@ impl Etcd {
     /// # Panics
     /// When there is no `etcd` to be run, or it does not come up.
     pub async fn start() -> Self {
+        let client = free_port();
+        Self::start_on(client, client, None).await
+    }
+
+    /// An empty etcd that answers only clients with a certificate.
+    ///
+    /// # Panics
+    /// When there is no `etcd` to be run, or it does not come up.
+    pub async fn start_with(certificates: Certificates) -> Self {
+        Self::start_on(free_port(), free_port(), Some(certificates)).await
+    }
+
+    async fn start_on(client: u16, health: u16, certificates: Option<Certificates>) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder can be made");
-        let (client, peer) = (free_port(), free_port());
-        let process = spawn(&dir, client, peer);
+        let peer = free_port();
         let mut etcd = Self {
+            process: spawn(&dir, client, peer, health, certificates.as_ref()),
             dir,
             client,
             peer,
-            process,
+            health,
+            certificates,
         };
         etcd.wait_until_it_serves().await;
         etcd
@@ -44,7 +73,7 @@ impl Etcd {
 
     /// Where clients reach it.
     pub fn url(&self) -> String {
-        url(self.client)
+        client_url(self.client, self.certificates.as_ref())
     }
 
     /// Ends it at once, as a power cut would.
@@ -55,7 +84,8 @@ impl Etcd {
 
     /// Brings it back on the same port with its data.
     pub async fn restart(&mut self) {
-        self.process = spawn(&self.dir, self.client, self.peer);
+        let certificates = self.certificates.as_ref();
+        self.process = spawn(&self.dir, self.client, self.peer, self.health, certificates);
         self.wait_until_it_serves().await;
     }
 
@@ -77,7 +107,7 @@ impl Etcd {
 
     async fn wait_until_it_serves(&mut self) {
         let deadline = Instant::now() + START_TIMEOUT;
-        while !healthy(self.client).await {
+        while !healthy(self.health).await {
             let ended = self
                 .process
                 .try_wait()
@@ -97,16 +127,23 @@ impl Drop for Etcd {
     }
 }
 
-fn spawn(dir: &TempDir, client: u16, peer: u16) -> Child {
-    let (client, peer) = (url(client), url(peer));
-    Command::new("etcd")
+fn spawn(
+    dir: &TempDir,
+    client: u16,
+    peer: u16,
+    health: u16,
+    certificates: Option<&Certificates>,
+) -> Child {
+    let (clients, peer) = (client_url(client, certificates), url(peer));
+    let mut command = Command::new("etcd");
+    command
         .arg("--data-dir")
         .arg(dir.path())
         .args([
             "--listen-client-urls",
-            &client,
+            &clients,
             "--advertise-client-urls",
-            &client,
+            &clients,
         ])
         .args([
             "--listen-peer-urls",
@@ -116,9 +153,26 @@ fn spawn(dir: &TempDir, client: u16, peer: u16) -> Child {
         ])
         .args(["--initial-cluster", &format!("default={peer}")])
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("etcd is installed")
+        .stderr(Stdio::null());
+    if let Some(certificates) = certificates {
+        command
+            .args(["--listen-metrics-urls", &url(health), "--client-cert-auth"])
+            .arg("--trusted-ca-file")
+            .arg(&certificates.ca)
+            .arg("--cert-file")
+            .arg(&certificates.certificate)
+            .arg("--key-file")
+            .arg(&certificates.key);
+    }
+    command.spawn().expect("etcd is installed")
+}
+
+/// Returns the URL of clients, who need TLS if there are certificates.
+fn client_url(port: u16, certificates: Option<&Certificates>) -> String {
+    match certificates {
+        Some(_) => format!("https://127.0.0.1:{port}"),
+        None => url(port),
+    }
 }
 
 fn url(port: u16) -> String {

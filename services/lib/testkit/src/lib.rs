@@ -15,7 +15,7 @@ mod processes;
 mod prometheus;
 mod small_disk;
 
-pub use etcd::Etcd;
+pub use etcd::{Certificates, Etcd};
 pub use exporter::Exporter;
 pub use image_registry::ImageRegistry;
 pub use link::Link;

@@ -123,9 +123,14 @@ impl Credentials {
         self.validity().not_after
     }
 
-    /// Uses what the files hold now.
-    pub(crate) fn reload(&self, files: &Files) -> Result<(), Error> {
-        self.current.set(Material::parse(&files.read()?)?);
+    /// Reads the files again, which new handshakes use from now on.
+    ///
+    /// # Errors
+    /// If they cannot be used; then nothing changes.
+    pub fn reload(&self) -> Result<(), Error> {
+        if let Some(files) = &self.files {
+            self.current.set(Material::parse(&files.read()?)?);
+        }
         Ok(())
     }
 }

@@ -47,7 +47,7 @@ impl Follower {
         // Taken before the files are read: a change in between is found at the next look.
         let found = self.files.stamps();
         if self.used != Some(found) {
-            match self.credentials.reload(&self.files) {
+            match self.credentials.reload() {
                 Ok(()) => self.renewed(found),
                 Err(error) => self.failed(&error),
             }

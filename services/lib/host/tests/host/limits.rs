@@ -23,8 +23,8 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Code;
 
-const SOON: Duration = Duration::from_secs(20);
-const SHORT: Duration = Duration::from_millis(200);
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
 async fn serve_router(router: Router, limits: Limits) -> (SocketAddr, DropGuard) {
     let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
@@ -297,7 +297,7 @@ fn panics(task: &str) -> f64 {
 }
 
 /// Returns the value of a counter, summed over all metrics with this label value.
-fn counter(name: &str, value: &str) -> f64 {
+pub(crate) fn counter(name: &str, value: &str) -> f64 {
     let families = prometheus::gather();
     let family = families.iter().find(|family| family.name() == name);
     let metrics = family.into_iter().flat_map(|family| family.get_metric());

@@ -4,3 +4,4 @@ mod limits;
 mod listener;
 mod process;
 mod spans;
+mod tls;

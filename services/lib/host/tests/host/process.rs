@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use setpoint_host::http_client::{self, Answer};
+use setpoint_host::unverified_tls;
+use setpoint_tls::Files;
+use setpoint_tls::authority::{Authority, Leaf, Usage, write_certificates};
 use tokio::runtime::Runtime;
 
 /// Returns the example, which Cargo builds with the tests.
@@ -263,4 +267,92 @@ fn an_unreachable_collector_delays_no_exit_and_is_logged_once() {
         log.matches("spans cannot be exported").count() <= 1,
         "{log}"
     );
+}
+
+/// Returns the flags of an identity whose files are in a directory.
+fn identity(directory: &Path) -> Vec<String> {
+    let leaf = Leaf {
+        name: "echo".to_owned(),
+        groups: Vec::new(),
+        hosts: vec!["127.0.0.1".to_owned()],
+        usage: Usage::ServerAndClient,
+        lifetime: Duration::from_secs(3_600),
+    };
+    let files = Files::in_directory(directory);
+    let issued = Authority::create("ca").unwrap().issue(&leaf).unwrap();
+    issued.write(&files).unwrap();
+    write_certificates(&files.ca_file, &[&issued.ca]).unwrap();
+    let flag = |name: &str, file: &Path| format!("--tls-{name}-file={}", file.display());
+    vec![
+        flag("ca", &files.ca_file),
+        flag("certificate", &files.certificate_file),
+        flag("key", &files.key_file),
+        "--tls-plaintext=false".to_owned(),
+    ]
+}
+
+#[test]
+fn a_process_with_an_identity_speaks_tls_and_its_health_is_known() {
+    let directory = tempfile::tempdir().unwrap();
+    let flags = identity(directory.path());
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    let process = Process::start(&flags, &[]);
+    let refused = process.ask("GET", "/readyz", "");
+    assert_eq!(refused.status, 400);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut health = echo();
+    health
+        .arg("health")
+        .args(&flags)
+        .args(["--listen", &process.address.to_string()]);
+    loop {
+        let output = health.output().unwrap();
+        if output.status.success() {
+            assert_eq!(output.stdout, b"echo is ready\n");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{output:?}");
+    }
+    let runtime = Runtime::new().unwrap();
+    let metrics = runtime.block_on(async {
+        let stream = tokio::net::TcpStream::connect(process.address)
+            .await
+            .unwrap();
+        let stream = unverified_tls::connect("127.0.0.1", stream).await.unwrap();
+        let request = Request::get("/metrics").header("host", "localhost");
+        let request = request.body(Body::empty()).unwrap();
+        http_client::send_on(stream, request, 1 << 20)
+            .await
+            .unwrap()
+            .body
+    });
+    let mut lines = metrics.lines();
+    let left = lines.find_map(|line| line.strip_prefix("setpoint_tls_certificate_ttl_seconds "));
+    let left: f64 = left.expect("the metric is there").parse().unwrap();
+    assert!((3_500.0..=3_600.0).contains(&left), "{left}");
+}
+
+#[test]
+fn a_process_without_an_identity_must_be_told_so() {
+    let (output, text) = finished(&["--tls-plaintext=false"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(
+        text.starts_with("echo: invalid settings: tls.ca_file"),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1, "{text}");
+
+    let directory = tempfile::tempdir().unwrap();
+    let flags = identity(directory.path());
+    std::fs::remove_file(directory.path().join("tls.key")).unwrap();
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    let (output, text) = finished(&flags);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text.contains("cannot read") && text.contains("tls.key"),
+        "{text}"
+    );
+
+    let mut plain = Process::start(&[], &[]);
+    assert!(plain.line().contains("listening without TLS"));
 }

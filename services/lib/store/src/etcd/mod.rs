@@ -6,7 +6,9 @@
 //! was lost from the history of its key, in a task that runs on if the caller is dropped.
 
 mod commit;
+mod connector;
 mod error_class;
+mod members;
 mod read;
 mod watch;
 
@@ -21,12 +23,15 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use setpoint_model::Revision;
+use setpoint_tls::Credentials;
 use setpoint_transport::EarlyEnd;
 use tokio::sync::Semaphore;
 use tonic::transport::{self, Endpoint};
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, ServiceExt as _};
 
+use self::connector::Connector;
+use self::members::Members;
 use super::{Batch, Entry, Error, KeyChange, Page, Range, Store, Write};
 
 /// The interval and timeout of pings. etcd closes connections that ping more often than every 5 s.
@@ -45,6 +50,9 @@ pub struct Settings {
     pub in_flight: usize,
     /// The largest response that is decoded, in bytes. A page beyond it is requested again in smaller ones.
     pub message_limit: usize,
+    /// The certificate of this process and the CAs of etcd, for endpoints of HTTPS. New connections use what they are
+    /// by then.
+    pub credentials: Option<Credentials>,
 }
 
 impl Default for Settings {
@@ -56,6 +64,7 @@ impl Default for Settings {
             in_flight: 64,
             // Pages of large objects exceed tonic's default of 4 MiB, and so do revisions that touch many keys.
             message_limit: 64 << 20,
+            credentials: None,
         }
     }
 }
@@ -77,7 +86,7 @@ impl Etcd {
     /// Returns a store on the etcd at the endpoints of the settings. etcd need not be up yet.
     ///
     /// # Errors
-    /// `Unavailable` if an endpoint is not a URL, or one of HTTPS.
+    /// `Unavailable` if an endpoint is not a URL, or one of HTTPS without credentials.
     pub async fn connect(settings: &Settings) -> Result<Self, Error> {
         let calls = client(settings).await?;
         let changes = client(settings).await?;
@@ -108,33 +117,42 @@ impl Etcd {
 }
 
 async fn client(settings: &Settings) -> Result<Client, Error> {
-    let endpoints = settings.endpoints.iter().map(|url| endpoint(url, settings));
-    let endpoints: Vec<_> = endpoints.collect::<Result<_, _>>()?;
-    let channel = match endpoints.as_slice() {
+    let channels = settings.endpoints.iter().map(|url| channel(url, settings));
+    let channels: Vec<_> = channels.collect::<Result<_, _>>()?;
+    let channel = match channels.as_slice() {
         // Choosing among members takes time in each call.
-        [only] => only.connect_lazy(),
-        _ => transport::Channel::balance_list(endpoints.into_iter()),
+        [only] => BoxCloneSyncService::new(EarlyEnd::new(only.clone()).map_err(BoxError::from)),
+        _ => BoxCloneSyncService::new(Members::new(channels).map_err(BoxError::from)),
     };
-    let channel = BoxCloneSyncService::new(EarlyEnd::new(channel).map_err(BoxError::from));
     let options = ConnectOptions::new().with_require_leader(true);
     let client = Client::from_channel(Channel::Custom(channel), Some(options)).await;
     client.map_err(|error| Error::Unavailable(error.to_string()))
 }
 
-fn endpoint(url: &str, settings: &Settings) -> Result<Endpoint, Error> {
-    let unusable = |why: &dyn Display| Error::Unavailable(format!("{url}: {why}"));
-    if url.starts_with("https://") {
-        return Err(unusable(&"TLS to etcd is not supported"));
+/// Returns the channel to a member, which connects when it is first used.
+fn channel(url: &str, settings: &Settings) -> Result<transport::Channel, Error> {
+    let endpoint = endpoint(url, settings)?;
+    match &settings.credentials {
+        _ if !url.starts_with("https://") => Ok(endpoint.connect_lazy()),
+        Some(credentials) => Ok(endpoint.connect_with_connector_lazy(Connector::new(credentials))),
+        None => Err(unusable(url, &"TLS needs a CA, a certificate and a key")),
     }
+}
+
+fn endpoint(url: &str, settings: &Settings) -> Result<Endpoint, Error> {
     let scheme = if url.contains("://") { "" } else { "http://" };
     let endpoint = Endpoint::from_shared(format!("{scheme}{url}"));
     Ok(endpoint
-        .map_err(|error| unusable(&error))?
+        .map_err(|error| unusable(url, &error))?
         .connect_timeout(settings.connect_timeout)
         .keep_alive_while_idle(true)
         .http2_keep_alive_interval(KEEP_ALIVE.0)
         .keep_alive_timeout(KEEP_ALIVE.1)
         .timeout(settings.timeout))
+}
+
+fn unusable(url: &str, why: &dyn Display) -> Error {
+    Error::Unavailable(format!("{url}: {why}"))
 }
 
 /// Converts a revision of etcd, which is an `i64` but never negative.
@@ -192,7 +210,10 @@ mod tests {
     #[tokio::test]
     async fn an_endpoint_that_cannot_be_reached_in_any_case_is_refused_with_its_name() {
         for (url, why) in [
-            ("https://etcd:2379", "TLS to etcd is not supported"),
+            (
+                "https://etcd:2379",
+                "TLS needs a CA, a certificate and a key",
+            ),
             ("http://a b", "invalid URI"),
         ] {
             let settings = Settings {

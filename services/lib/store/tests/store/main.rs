@@ -5,6 +5,7 @@ mod check;
 mod custom_kinds;
 mod differential;
 mod failures;
+mod mtls;
 mod panics;
 mod stalls;
 mod subjects;

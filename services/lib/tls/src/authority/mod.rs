@@ -3,7 +3,7 @@
 mod encoding;
 mod leaf;
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -90,6 +90,11 @@ impl Authority {
         // The key first: a certificate alone is of no use.
         write(key, &authority.key.serialize_pem(), PRIVATE)?;
         write(certificate, &authority.certificate, PUBLIC)?;
+        // Leaves are issued again after a crash, but the authority is for good.
+        for path in [key, certificate] {
+            let synced = File::open(path).and_then(|file| file.sync_all());
+            synced.map_err(|source| unwritable(path, source))?;
+        }
         Ok(authority)
     }
 
@@ -201,23 +206,22 @@ pub fn write_certificates(file: &Path, certificates: &[&str]) -> Result<(), Erro
 
 /// Replaces a file as a whole: a reader finds the content before or the new one.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
-    let failed = |source: io::Error| Error::Write {
-        file: path.display().to_string(),
-        source,
-    };
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = PathBuf::from(name);
     // One that a crash left may have other permissions.
     let _ = fs::remove_file(&new);
-    let mut options = fs::OpenOptions::new();
-    let mut file = options
+    let written = File::options()
         .write(true)
         .create_new(true)
         .mode(mode)
         .open(&new)
-        .map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    fs::rename(&new, path).map_err(failed)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .and_then(|()| fs::rename(&new, path));
+    written.map_err(|source| unwritable(path, source))
+}
+
+fn unwritable(path: &Path, source: io::Error) -> Error {
+    let file = path.display().to_string();
+    Error::Write { file, source }
 }
