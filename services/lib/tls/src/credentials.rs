@@ -106,8 +106,9 @@ impl Credentials {
         let Some((leaf, intermediates)) = chain.split_first() else {
             return Ok(None);
         };
-        let clients = &self.current.get().clients;
-        clients
+        let current = self.current.get();
+        current
+            .clients
             .verify_client_cert(leaf, intermediates, UnixTime::now())
             .map_err(|error| format!("verifying the client certificate failed: {error}"))?;
         PeerIdentity::parse(leaf)

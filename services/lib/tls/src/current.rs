@@ -56,8 +56,13 @@ impl ServerCertVerifier for Current {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let servers = &self.get().servers;
-        servers.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        self.get().servers.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        )
     }
 
     fn verify_tls12_signature(
@@ -66,8 +71,9 @@ impl ServerCertVerifier for Current {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let servers = &self.get().servers;
-        servers.verify_tls12_signature(message, certificate, signature)
+        self.get()
+            .servers
+            .verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -76,8 +82,9 @@ impl ServerCertVerifier for Current {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let servers = &self.get().servers;
-        servers.verify_tls13_signature(message, certificate, signature)
+        self.get()
+            .servers
+            .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -114,8 +121,10 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let clients = &self.0.get().clients;
-        clients.verify_tls12_signature(message, certificate, signature)
+        self.0
+            .get()
+            .clients
+            .verify_tls12_signature(message, certificate, signature)
     }
 
     fn verify_tls13_signature(
@@ -124,8 +133,10 @@ impl ClientCertVerifier for AnyClient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let clients = &self.0.get().clients;
-        clients.verify_tls13_signature(message, certificate, signature)
+        self.0
+            .get()
+            .clients
+            .verify_tls13_signature(message, certificate, signature)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

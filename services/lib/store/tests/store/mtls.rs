@@ -65,7 +65,10 @@ async fn get(store: &Etcd, name: &str) -> Result<Option<Entry>, Error> {
 /// Checks V20.
 #[tokio::test]
 async fn etcd_answers_those_with_a_certificate_of_its_ca_only() {
-    let (authority, other) = (Authority::create("etcd-ca").unwrap(), Authority::create("x").unwrap());
+    let (authority, other) = (
+        Authority::create("etcd-ca").unwrap(),
+        Authority::create("x").unwrap(),
+    );
     let directory = tempfile::tempdir().unwrap();
     let process = start(&authority, directory.path()).await;
     let known = issue(&authority, "gateway").credentials().unwrap();
@@ -74,9 +77,13 @@ async fn etcd_answers_those_with_a_certificate_of_its_ca_only() {
     assert!(get(&store, "a").await.unwrap().is_some());
 
     let foreign = issue(&other, "gateway");
-    let foreign = Credentials::from_pem(authority.certificate(), &foreign.certificate, &foreign.key);
+    let foreign =
+        Credentials::from_pem(authority.certificate(), &foreign.certificate, &foreign.key);
     let refused = get(&connect(vec![process.url()], foreign.unwrap()).await, "a").await;
-    assert!(matches!(refused, Err(Error::Unavailable(_) | Error::Timeout)), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::Unavailable(_) | Error::Timeout)),
+        "{refused:?}"
+    );
     // Nor does this side trust an etcd of another CA.
     let distrusting = issue(&other, "gateway").credentials().unwrap();
     let refused = get(&connect(vec![process.url()], distrusting).await, "a").await;
@@ -99,7 +106,11 @@ async fn a_renewed_certificate_is_used_after_a_restart_and_a_watch_goes_on_until
     issue(&authority, "gateway").write(&files).unwrap();
     credentials.reload().unwrap();
     store.commit(create("a")).await.unwrap();
-    timeout(SOON, changes.next()).await.unwrap().unwrap().unwrap();
+    timeout(SOON, changes.next())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
 
     // A new CA, of which etcd has both sides, as after a change of the CA.
     let new = Authority::create("etcd-ca").unwrap();
