@@ -100,7 +100,7 @@ async fn both_ends_of_a_connection_know_each_other() {
 /// Checks V20.
 #[tokio::test]
 async fn certificates_of_another_ca_are_not_accepted() {
-    let (own, other) = (authority(), authority());
+    let (own, other) = (authority(), Authority::create("other-ca").unwrap());
     let server = credentials(&own, "server");
     let error = handshake(&credentials(&other, "client"), &server, "127.0.0.1").await;
     assert!(error.unwrap_err().contains("UnknownIssuer"));
@@ -129,7 +129,7 @@ async fn certificates_that_have_expired_or_are_for_servers_identify_no_client() 
         ..leaf("client")
     };
     let for_servers = authority.issue(&for_servers).unwrap();
-    for (issued, reason) in [(expired, "expired"), (for_servers, "purpose")] {
+    for (issued, reason) in [(expired, "expired"), (for_servers, "client authentication")] {
         let client = issued.credentials().unwrap();
         let (chain, _) = handshake(&client, &server, "127.0.0.1").await.unwrap();
         let error = server.identify(&chain).unwrap_err();

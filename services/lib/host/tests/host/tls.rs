@@ -307,7 +307,7 @@ async fn both_versions_of_http_are_chosen_by_alpn() {
 async fn a_client_is_who_its_certificate_says_if_a_trusted_ca_does() {
     let (authority, other) = (
         Authority::create("ca").unwrap(),
-        Authority::create("ca").unwrap(),
+        Authority::create("other").unwrap(),
     );
     let (address, _stop) = serve_router(credentials(&authority, "a"), Limits::default()).await;
     let known = ask(&credentials(&authority, "someone"), address).await;
