@@ -38,6 +38,7 @@
 pub mod agent_auth;
 mod body;
 mod chunked_body;
+mod connection;
 mod connection_info;
 mod debug;
 mod duration_text;

@@ -6,7 +6,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::AttributeTypeAndValue;
 
-use crate::subject::USER_ID;
+/// Kubernetes' attribute of a subject: the UID of the user.
+const USER_ID: &[u64] = &[1, 3, 6, 1, 4, 1, 57_683, 2];
 
 /// The subject of a verified client certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@ mod files;
 mod follower;
 mod identity;
 mod material;
-mod subject;
 #[cfg(test)]
 mod tests;
+pub mod x509;
 
 pub use credentials::Credentials;
 pub use error::Error;

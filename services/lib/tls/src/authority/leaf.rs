@@ -45,8 +45,8 @@ pub struct Issued {
 }
 
 impl Issued {
-    /// Writes the certificate and the key to files that others may not read; the certificate of the authority is not
-    /// written, since several may be trusted ([`super::write_certificates`]). Each file is replaced as a whole, the key first:
+    /// Writes the certificate, and the key to a file that others may not read. That of the authority is not written,
+    /// since several may be trusted ([`super::write_certificates`]). Each file is replaced as a whole, the key first:
     /// [`Credentials::follow`] waits until both are there.
     ///
     /// # Errors

@@ -139,10 +139,9 @@ impl Authority {
             not_after: validity.not_after.min(self.validity.not_after),
         };
         let key = KeyPair::generate()?;
-        let der = encoding::certificate(self, leaf, &key, validity)?;
         Ok(Issued {
             ca: self.certificate.clone(),
-            certificate: encoding::pem("CERTIFICATE", der),
+            certificate: encoding::certificate(self, leaf, &key, validity)?,
             key: key.serialize_pem(),
             validity,
         })
