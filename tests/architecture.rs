@@ -111,7 +111,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "scheduler",
         ],
     ),
-    ("certificatesigningrequest-controller", SERVICE),
+    // The form of certificates is in tls.
+    (
+        "certificatesigningrequest-controller",
+        &["controller", "host", "model", "proto", "tls"],
+    ),
     ("cronjob-controller", SERVICE),
     ("daemonset-controller", SERVICE),
     ("deployment-controller", SERVICE),

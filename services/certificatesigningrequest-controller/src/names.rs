@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
+use setpoint_tls::x509;
 use yasna::models::ObjectIdentifier;
-use yasna::{DERWriterSeq, Tag, construct_der};
+use yasna::{DERWriterSeq, construct_der};
 
 use crate::Request;
 use crate::request::{COMMON_NAME, ORGANIZATION};
@@ -55,15 +56,5 @@ pub(crate) fn alternatives(request: &Request) -> Option<Vec<u8>> {
         IpAddr::V6(ip) => (7, ip.octets().to_vec()),
     }));
     names.extend(texts(6, &request.uris));
-    (!names.is_empty()).then(|| {
-        construct_der(|writer| {
-            writer.write_sequence(|writer| {
-                for (tag, bytes) in &names {
-                    let tag = Tag::context(*tag);
-                    let writer = writer.next();
-                    writer.write_tagged_implicit(tag, |writer| writer.write_bytes(bytes));
-                }
-            });
-        })
-    })
+    (!names.is_empty()).then(|| x509::tagged(&names))
 }

@@ -93,7 +93,7 @@ struct Etcd {
     ca_file: PathBuf,
     /// File with the certificate by which etcd recognises the gateway, in PEM; empty as `etcd.ca_file` is.
     certificate_file: PathBuf,
-    /// File with the private key of that certificate, in PEM; empty as `etcd.ca_file` is.
+    /// File with the private key of `etcd.certificate_file`, in PEM; empty as `etcd.ca_file` is.
     key_file: PathBuf,
 }
 
