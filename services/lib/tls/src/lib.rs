@@ -9,6 +9,7 @@
 //! none. [`Credentials::identify`] then says whose it is, or why it is not accepted.
 
 pub mod authority;
+mod client_stream;
 mod credentials;
 mod current;
 mod error;
@@ -20,6 +21,7 @@ mod material;
 mod tests;
 pub mod x509;
 
+pub use client_stream::ClientStream;
 pub use credentials::Credentials;
 pub use error::Error;
 pub use files::Files;

@@ -17,7 +17,7 @@ pub enum Usage {
 }
 
 /// What a certificate is to say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// The common name: the name of the user.
     pub name: String,

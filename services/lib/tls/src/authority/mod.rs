@@ -2,6 +2,7 @@
 
 mod encoding;
 mod leaf;
+mod present;
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -20,6 +21,7 @@ use x509_parser::extensions::ParsedExtension::SubjectKeyIdentifier;
 use x509_parser::prelude::FromDer as _;
 
 pub use leaf::{Issued, Leaf, Usage};
+pub use present::Present;
 
 use crate::files::Block;
 use crate::{Error, Validity};
