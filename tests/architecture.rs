@@ -35,7 +35,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tls", &[]),
     (
         "controller",
-        &["host", "model", "proto", "task", "telemetry", "transport"],
+        &[
+            "host",
+            "model",
+            "proto",
+            "task",
+            "telemetry",
+            "tls",
+            "transport",
+        ],
     ),
     ("host", &["proto", "task", "telemetry", "tls"]),
     // The state of containers is as private to its user as that of any process: the rule is in host.
@@ -137,7 +145,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "node-agent",
         &["controller", "host", "model", "proto", "runtime", "task"],
     ),
-    ("ctl", &["host", "controller", "model", "proto"]),
+    ("ctl", &["host", "controller", "model", "proto", "tls"]),
     // The tests of any crate may use it.
     ("testkit", &[]),
 ];

@@ -46,7 +46,7 @@ impl Replica {
         component: &str,
         resource: &'static str,
     ) -> Result<Self, client::Error> {
-        let client = Client::connect(settings, host.service())?;
+        let client = Client::connect_with(settings, host.credentials().cloned(), host.service())?;
         let events = Recorder::new(client.clone(), component, host.instance());
         let replica = Self::announce(host, client, events, resource);
         let routes = replica.decision_log.routes();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use axum::http::header::HOST;
+use setpoint_tls::Credentials;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -65,6 +66,23 @@ pub async fn ask_over_tls(address: SocketAddr, path: &str) -> Result<(), String>
         let connection = connection.map_err(anyhow::Error::msg)?;
         let request = Request::get(path).header(HOST, address.to_string());
         http_client::send_on(connection, request.body(Body::empty())?, MAX_BYTES).await
+    };
+    judge_within(address, answer).await
+}
+
+/// Requests the health report at `path` of the process at `address` over TLS, as a client with these credentials.
+///
+/// # Errors
+/// Why it is not ready, in one line that goes on where its name left off.
+pub async fn ask_as(
+    credentials: &Credentials,
+    address: SocketAddr,
+    path: &str,
+) -> Result<(), String> {
+    let url = format!("https://{address}{path}");
+    let answer = async {
+        let request = Request::get(url).body(Body::empty())?;
+        http_client::send_as(Some(credentials), request, MAX_BYTES).await
     };
     judge_within(address, answer).await
 }

@@ -50,7 +50,11 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let (instance, known) = (host.instance(), engine.as_ref());
     let nodes = nodes::nodes(&settings, instance, &machine, known, &fallback);
     let nodes = nodes.map_err(anyhow::Error::msg)?;
-    let gateway = Client::connect(&settings.gateway, host.instance())?;
+    let gateway = Client::connect_with(
+        &settings.gateway,
+        host.credentials().cloned(),
+        host.instance(),
+    )?;
     let process = Process {
         host,
         gateway,

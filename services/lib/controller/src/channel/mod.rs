@@ -2,6 +2,9 @@
 //!
 //! A client has one connection, to any of the gateways. When it is lost, the next one is made to the first gateway that
 //! accepts it, and watches resume at the revision that they had reached.
+//!
+//! To a gateway with an address of the scheme `https` the connection has TLS. The client presents its certificate of
+//! that moment: a connection outlives the certificate that it began with.
 
 mod addresses;
 mod cancellable_stream;
@@ -10,6 +13,7 @@ mod failover;
 
 use std::time::Duration;
 
+use setpoint_tls::Credentials;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::{Channel, Endpoint};
 
@@ -30,13 +34,19 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// watches the gateway's health.
 pub(crate) fn open(
     settings: &Settings,
+    credentials: Option<Credentials>,
     tasks: &Tasks,
     stop: &CancellationToken,
 ) -> Result<Channel, Error> {
     let addresses = Addresses::parse(&settings.address)?;
+    if addresses.need_tls() && credentials.is_none() {
+        return Err(Error::NoCredentials {
+            address: settings.address.clone(),
+        });
+    }
     // The authority of every request, whichever gateway answers it.
     let origin = with_keepalive(endpoint_of(addresses.first())?);
-    let connector = Connector::new(addresses);
+    let connector = Connector::new(addresses, credentials);
     let channel = origin.connect_with_connector_lazy(connector.clone());
     let (tasks, looked_after) = (tasks.clone(), channel.clone());
     let looking = async move {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_tls::Credentials;
 use setpoint_transport::EarlyEnd;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::metadata::{Ascii, MetadataValue};
@@ -48,16 +49,29 @@ pub struct Client {
 }
 
 impl Client {
-    /// Returns a client that writes as `writer`, which becomes the field manager and the `writer` of each cause.
+    /// Returns a client without a certificate that writes as `writer`, which becomes the field manager and the
+    /// `writer` of each cause.
     ///
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// If the address is not a URI.
+    /// If the address is not a URI, or one of TLS.
     pub fn connect(settings: &Settings, writer: &str) -> Result<Self, Error> {
+        Self::connect_with(settings, None, writer)
+    }
+
+    /// Returns a client like [`Self::connect`] that presents these credentials to gateways with an address of TLS.
+    ///
+    /// # Errors
+    /// If the address is not a URI, or one of TLS and there are no credentials.
+    pub fn connect_with(
+        settings: &Settings,
+        credentials: Option<Credentials>,
+        writer: &str,
+    ) -> Result<Self, Error> {
         let stop = CancellationToken::new();
         let tasks = Tasks::default();
-        let channel = channel::open(settings, &tasks, &stop)?;
+        let channel = channel::open(settings, credentials, &tasks, &stop)?;
         let mut gateway = Self::over(channel, settings, writer);
         gateway.tasks = tasks;
         gateway._stop = Some(Arc::new(stop.drop_guard()));

@@ -74,6 +74,12 @@ pub enum Error {
         /// The configured value.
         address: String,
     },
+    /// The URI is one of TLS, and the client has no certificate.
+    #[error("gateway address {address:?} needs a certificate: see the settings of the table tls")]
+    NoCredentials {
+        /// The configured value.
+        address: String,
+    },
     /// The timeout is zero.
     #[error("the gateway's timeout must be longer than zero")]
     Timeout,

@@ -21,4 +21,5 @@ mod membership;
 mod parameters;
 mod queue;
 mod server;
+mod tls;
 mod trace;
