@@ -5,6 +5,7 @@ mod container;
 mod http1;
 mod port;
 mod rpc;
+mod tls;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ pub(crate) use container::{ContainerCall, Verb};
 pub(crate) use http1::prove;
 pub(crate) use port::{PortCall, Sink, Source, forward};
 pub(crate) use rpc::Agent;
+pub(crate) use tls::Protocol;
 
 /// The time within which an agent must begin to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);

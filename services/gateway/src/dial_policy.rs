@@ -9,10 +9,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
 use setpoint_host::agent_auth::{Claim, Key};
+use setpoint_tls::{ClientStream, Credentials};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::service_fn;
 
 /// The timeout of resolving the name of a replica, and that of connecting to it.
 const REPLICA_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,6 +57,8 @@ pub struct DialPolicy {
     own_port: Option<u16>,
     /// The file with the key of agents; empty for none.
     agent_secret_file: PathBuf,
+    /// The gateway's own; `None` for connections to agents and replicas without TLS.
+    credentials: Option<Credentials>,
 }
 
 impl DialPolicy {
@@ -62,6 +68,7 @@ impl DialPolicy {
             etcd_ports: etcd_ports.into_iter().collect(),
             own_port: Some(own_port),
             agent_secret_file: PathBuf::new(),
+            credentials: None,
         }
     }
 
@@ -70,6 +77,18 @@ impl DialPolicy {
     pub fn with_agent_secret(mut self, path: PathBuf) -> Self {
         self.agent_secret_file = path;
         self
+    }
+
+    /// Sets the credentials of connections to agents and to replicas of services.
+    #[must_use]
+    pub fn with_credentials(mut self, credentials: Option<Credentials>) -> Self {
+        self.credentials = credentials;
+        self
+    }
+
+    /// Returns the credentials of connections to agents.
+    pub(crate) fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
     }
 
     /// Reads the key of agents. It is read for each use: the first agent may make the file after the gateway has
@@ -85,11 +104,33 @@ impl DialPolicy {
         Key::read(path).map_err(|error| format!("the key of agents, {}: {error}", path.display()))
     }
 
-    /// Returns an endpoint for the address that a Lease announces, a name or an IP, with a timeout for connecting.
+    /// Connects to the replica of a service that a Lease announces, by a name or an IP. With credentials, what answers
+    /// must have a certificate of the service.
     ///
     /// # Errors
-    /// When the address is not allowed, or the name cannot be resolved.
-    pub(crate) async fn replica(&self, host: &str, port: u16) -> Result<Endpoint, String> {
+    /// When the address is not allowed, the name cannot be resolved, or no replica of the service answers.
+    pub(crate) async fn replica(
+        &self,
+        service: &str,
+        host: &str,
+        port: u16,
+    ) -> Result<Channel, String> {
+        let address = self.resolve_replica(host, port).await?;
+        let unreachable = || format!("{host}:{port} cannot be reached");
+        let connecting = timeout(REPLICA_TIMEOUT, self.connect_to_replica(service, address));
+        let connected = connecting.await.map_err(|_| unreachable())?;
+        let mut stream = Some(TokioIo::new(connected.map_err(|_| unreachable())?));
+        let once = service_fn(move |_: Uri| {
+            let stream = stream.take();
+            async move { stream.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected)) }
+        });
+        let endpoint = Endpoint::from_shared(format!("http://{address}"));
+        let endpoint = endpoint.map_err(|error| error.to_string())?;
+        let channel = endpoint.connect_with_connector(once).await;
+        channel.map_err(|_| unreachable())
+    }
+
+    async fn resolve_replica(&self, host: &str, port: u16) -> Result<SocketAddr, String> {
         let resolved = timeout(REPLICA_TIMEOUT, lookup_host((host, port))).await;
         let resolved =
             resolved.map_err(|_| format!("{host} is not resolved in {REPLICA_TIMEOUT:?}"))?;
@@ -97,9 +138,20 @@ impl DialPolicy {
         let address = resolved.next();
         let address = address.ok_or_else(|| format!("{host} has no address"))?;
         self.check(Rule::Replica, address)?;
-        let endpoint = Endpoint::from_shared(format!("http://{address}"));
-        let endpoint = endpoint.map_err(|error| error.to_string())?;
-        Ok(endpoint.connect_timeout(REPLICA_TIMEOUT).tcp_nodelay(true))
+        Ok(address)
+    }
+
+    async fn connect_to_replica(
+        &self,
+        service: &str,
+        address: SocketAddr,
+    ) -> io::Result<ClientStream<TcpStream>> {
+        let stream = self.connect(Rule::Replica, address).await?;
+        let Some(credentials) = &self.credentials else {
+            return Ok(ClientStream::Plain(stream));
+        };
+        let name = ServerName::try_from(service.to_owned()).map_err(io::Error::other)?;
+        ClientStream::handshake(credentials.client(), name, stream).await
     }
 
     /// Connects to an address.
@@ -285,13 +337,16 @@ mod tests {
     #[tokio::test]
     async fn a_host_name_is_checked_by_its_address() {
         let policy = DialPolicy::except([2379], 6443);
-        assert!(policy.replica("localhost", 8080).await.is_ok());
-        assert!(policy.replica("localhost", 2379).await.is_err());
-        let error = policy.replica("169.254.169.254", 80).await.unwrap_err();
+        assert!(policy.resolve_replica("localhost", 8080).await.is_ok());
+        assert!(policy.resolve_replica("localhost", 2379).await.is_err());
+        let error = policy
+            .resolve_replica("169.254.169.254", 80)
+            .await
+            .unwrap_err();
         assert!(
             error.contains("neither a loopback nor a private"),
             "{error}"
         );
-        assert!(policy.replica("", 80).await.is_err());
+        assert!(policy.resolve_replica("", 80).await.is_err());
     }
 }

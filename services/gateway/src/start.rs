@@ -47,7 +47,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let store = Arc::new(Etcd::connect(&etcd).await?);
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
-        .with_agent_secret(settings.agent_secret_file());
+        .with_agent_secret(settings.agent_secret_file())
+        .with_credentials(host.credentials().cloned());
     let server = ServerInfo {
         instance: host.instance().to_owned(),
         port: host.address().port(),

@@ -5,8 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use setpoint_host::agent_auth::{ANNOTATION, Challenge, Key};
 use setpoint_proto::core::Node;
 use setpoint_proto::{ApiError, Reason};
+use setpoint_tls::ClientStream;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
+use super::TIMEOUT;
+use super::tls::{Protocol, secure};
 use crate::dial_policy::{DialPolicy, Rule};
 
 /// The address of the agent of a node.
@@ -75,19 +79,30 @@ impl AgentAddress {
         Challenge::new(self.key.clone(), &self.node, self.address)
     }
 
-    /// Connects to the agent, which has yet to prove itself.
+    /// Connects to the agent, which has yet to prove that it has the gateways' key. If the gateway has credentials, the
+    /// agent has proven by its certificate that it is the node's.
     ///
     /// # Errors
     /// `ServiceUnavailable` if the agent has not proven that the address is its own; `InternalError` if nothing answers
-    /// there.
-    pub(crate) async fn dial(&self, policy: &DialPolicy) -> Result<TcpStream, ApiError> {
+    /// there, or another than the node's agent.
+    pub(crate) async fn dial(
+        &self,
+        policy: &DialPolicy,
+        protocol: Protocol,
+    ) -> Result<ClientStream<TcpStream>, ApiError> {
         let connected = policy.connect(self.rule(), self.address).await;
-        connected.map_err(|error| match error.kind() {
+        let stream = connected.map_err(|error| match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
                 unavailable(&self.node, &format!("{}: {error}", self.address))
             }
             _ => self.unreachable(&error.to_string()),
-        })
+        })?;
+        let Some(credentials) = policy.credentials() else {
+            return Ok(ClientStream::Plain(stream));
+        };
+        let secured = timeout(TIMEOUT, secure(credentials, protocol, &self.node, stream)).await;
+        let secured = secured.unwrap_or_else(|_| Err("it does not answer".to_owned()));
+        secured.map_err(|cause| self.unreachable(&cause))
     }
 
     /// Returns the error of an agent that cannot be reached.

@@ -10,6 +10,7 @@ use hyper_util::rt::TokioIo;
 use setpoint_host::agent_auth::Session;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Node;
+use setpoint_tls::ClientStream;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::body::Body;
@@ -17,7 +18,7 @@ use tonic::transport::channel::ResponseFuture;
 use tonic::transport::{Channel, Endpoint};
 use tower::{Service, ServiceExt as _, service_fn};
 
-use super::{AgentAddress, TIMEOUT};
+use super::{AgentAddress, Protocol, TIMEOUT};
 use crate::dial_policy::DialPolicy;
 
 /// The interval of pings to an agent, and the time within which it must answer one.
@@ -47,13 +48,13 @@ impl Agent {
         policy: &DialPolicy,
         at: &AgentAddress,
     ) -> Result<Self, ApiError> {
-        let stream = at.dial(policy).await?;
+        let stream = at.dial(policy, Protocol::Http2).await?;
         let proven = timeout(TIMEOUT, Self::prove(at, stream)).await;
         let proven = proven.unwrap_or_else(|_| Err("it does not answer".to_owned()));
         proven.map_err(|cause| at.unreachable(&cause))
     }
 
-    async fn prove(at: &AgentAddress, stream: TcpStream) -> Result<Self, String> {
+    async fn prove(at: &AgentAddress, stream: ClientStream<TcpStream>) -> Result<Self, String> {
         let channel = channel(at, stream).await.map_err(|error| cause(&error))?;
         let challenge = at.challenge();
         let request = challenge.request()?.map(|()| Body::empty());
@@ -65,7 +66,10 @@ impl Agent {
 }
 
 /// Returns a channel that has this connection and does not make another: an agent proves itself once on each.
-async fn channel(at: &AgentAddress, stream: TcpStream) -> Result<Channel, tonic::transport::Error> {
+async fn channel(
+    at: &AgentAddress,
+    stream: ClientStream<TcpStream>,
+) -> Result<Channel, tonic::transport::Error> {
     let mut stream = Some(TokioIo::new(stream));
     let once = service_fn(move |_: Uri| {
         let stream = stream.take();

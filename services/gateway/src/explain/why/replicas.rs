@@ -118,8 +118,7 @@ impl Replica {
         let port = authority.port_u16().ok_or_else(|| self.unreachable())?;
         // Brackets separate an IPv6 address from its port.
         let host = authority.host().trim_matches(['[', ']']);
-        let endpoint = policy.replica(host, port).await?;
-        let channel = endpoint.connect().await.map_err(|_| self.unreachable())?;
+        let channel = policy.replica(&self.service, host, port).await?;
         let request = ListReconcilesRequest {
             subjects: subjects.to_vec(),
         };

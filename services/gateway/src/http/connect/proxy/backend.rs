@@ -18,7 +18,7 @@ use tracing::debug;
 
 use super::super::{ConnectRequest, target};
 use super::name::Name;
-use crate::agents::{AgentAddress, PortCall, Sink, Source, forward};
+use crate::agents::{AgentAddress, PortCall, Protocol, Sink, Source, forward};
 use crate::registry::{Filter, RequestContext, errors};
 use crate::verbs::read::{ListParams, RevisionMatch};
 
@@ -55,7 +55,8 @@ pub(super) async fn find(
     name: &Name,
 ) -> Result<Backend, ApiError> {
     let backend = connect(request, context, name).await?;
-    if !name.is_https {
+    // The connection to an agent has TLS by the settings of the gateway, whatever the name says.
+    if !name.is_https || backend.agent.is_some() {
         return Ok(backend);
     }
     let ip = backend.host.rsplit_once(':').map_or("", |(ip, _)| ip);
@@ -182,7 +183,8 @@ impl Search<'_> {
             let why = format!("port {} is not that of the node's agent", name.port);
             return Err(self::unreachable(&why));
         }
-        let connection = agent.dial(policy).await.map_err(unreachable)?;
+        let connection = agent.dial(policy, Protocol::Http1).await;
+        let connection = connection.map_err(unreachable)?;
         Ok(Backend {
             connection: Box::new(connection),
             host: address.to_string(),

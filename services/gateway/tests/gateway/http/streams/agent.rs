@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt as _};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use setpoint_host::agent_auth::{ANNOTATION, Claim, Guard, Key};
-use setpoint_host::serve::{Limits, bind, serve};
+use setpoint_host::serve::{Limits, bind, serve_with};
 use setpoint_proto::setpoint::container_input::Input;
 use setpoint_proto::setpoint::container_output::Output;
 use setpoint_proto::setpoint::node_server::{Node, NodeServer};
@@ -20,6 +20,7 @@ use setpoint_proto::setpoint::{
     ContainerInput, ContainerOutput, Exit, HalfClose, LogsPiece, LogsRequest, OpenContainer,
     Opened, PortForwardInput, PortForwardOutput, UsageRequest, UsageResponse,
 };
+use setpoint_tls::Credentials;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -42,8 +43,8 @@ struct Seen {
 }
 
 impl Agent {
-    /// Starts the agent of the node `n`, which has these pages, too.
-    pub async fn start(key: &Key, pages: Router) -> Self {
+    /// Starts the agent of the node `n`, which has these pages, too; over TLS if it has credentials.
+    pub async fn start(credentials: Option<Credentials>, key: &Key, pages: Router) -> Self {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Seen {
@@ -55,7 +56,14 @@ impl Agent {
         let guard = Guard::new(Some(key.clone()), "", ["n"]);
         let router = guard.router().merge(guard.protect(service)).merge(pages);
         let stop = CancellationToken::new();
-        tokio::spawn(serve(listener, router, Limits::default(), stop.clone()));
+        let limits = Limits::default();
+        tokio::spawn(serve_with(
+            credentials,
+            listener,
+            router,
+            limits,
+            stop.clone(),
+        ));
         Self {
             address,
             seen,

@@ -5,6 +5,7 @@ mod container;
 mod port_forward;
 mod proxy;
 mod refused;
+mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,15 +55,30 @@ impl Plane {
 
     /// Like [`Self::with_pages`], with further settings of the gateway.
     pub async fn with(pages: Router, with: impl FnOnce(Registry) -> Registry) -> Self {
+        Self::over(None, pages, with).await
+    }
+
+    /// Like [`Self::with_pages`], over TLS between the gateway and the agent.
+    pub async fn secured(identities: tls::Identities, pages: Router) -> Self {
+        Self::over(Some(identities), pages, |registry| registry).await
+    }
+
+    async fn over(
+        identities: Option<tls::Identities>,
+        pages: Router,
+        with: impl FnOnce(Registry) -> Registry,
+    ) -> Self {
+        let (own, agents) = identities.map(|two| (two.gateway, two.agent)).unzip();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         let key = Key::read_or_create(&path).unwrap();
-        let policy = DialPolicy::default().with_agent_secret(path);
+        let policy = DialPolicy::default();
+        let policy = policy.with_agent_secret(path).with_credentials(own);
         let (store, settings) = (Arc::new(Memory::default()), cache::Settings::default());
         let with = |registry: Registry| with(registry.with_dial_policy(policy));
         let registry = in_process::registry_with(store, settings, with).await;
         let api = Api::over(registry).await;
-        let agent = Agent::start(&key, pages).await;
+        let agent = Agent::start(agents, &key, pages).await;
         let node = agent::node(&key, "n", agent.address);
         api.post("/api/v1/nodes", node).await.ok();
         let container =

@@ -1,0 +1,115 @@
+//! TLS to agents, whose certificates say which nodes they speak for.
+
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use setpoint_tls::{ClientStream, Credentials, PeerIdentity};
+use tokio::net::TcpStream;
+
+/// The name on the certificates of all agents.
+const SERVER_NAME: &str = "node-agent";
+/// The users and the group of the agents of one node each.
+const NODE_USER: &str = "system:node:";
+const NODES: &str = "system:nodes";
+/// The users and the group of the agents of simulated nodes.
+const SIMULATED_USER: &str = "system:setpoint:simulated-nodes:";
+const SIMULATED_NODES: &str = "system:setpoint:simulated-nodes";
+
+/// The protocol of a connection to an agent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Protocol {
+    Http1,
+    Http2,
+}
+
+impl Protocol {
+    fn config(self, credentials: &Credentials) -> Arc<ClientConfig> {
+        match self {
+            Self::Http1 => credentials.http1_client(),
+            Self::Http2 => credentials.client(),
+        }
+    }
+}
+
+/// Begins TLS with the agent of a node.
+///
+/// # Errors
+/// If what answers has no certificate of this agent.
+pub(super) async fn secure(
+    credentials: &Credentials,
+    protocol: Protocol,
+    node: &str,
+    stream: TcpStream,
+) -> Result<ClientStream<TcpStream>, String> {
+    let name = ServerName::try_from(SERVER_NAME).map_err(|error| error.to_string())?;
+    let secured = ClientStream::handshake(protocol.config(credentials), name, stream).await;
+    let secured = secured.map_err(|error| error.to_string())?;
+    let agent = credentials.identify(secured.server_certificates())?;
+    match agent.filter(|agent| speaks_for(agent, node)) {
+        Some(_) => Ok(secured),
+        None => Err("the certificate there is not one of the node's agent".to_owned()),
+    }
+}
+
+/// Returns whether the subject of a certificate is the agent of a node.
+fn speaks_for(agent: &PeerIdentity, node: &str) -> bool {
+    let is_in = |group: &str| agent.groups.iter().any(|one| one == group);
+    if let Some(own) = agent.name.strip_prefix(NODE_USER) {
+        return own == node && is_in(NODES);
+    }
+    let prefix = agent.name.strip_prefix(SIMULATED_USER);
+    prefix.is_some_and(|prefix| is_numbered(prefix, node)) && is_in(SIMULATED_NODES)
+}
+
+/// Returns whether a name is `<prefix>-<digits>`.
+fn is_numbered(prefix: &str, name: &str) -> bool {
+    let number = name.strip_prefix(prefix);
+    let number = number.and_then(|rest| rest.strip_prefix('-'));
+    number.is_some_and(|digits| {
+        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn agent(name: &str, group: &str) -> PeerIdentity {
+        PeerIdentity {
+            name: name.to_owned(),
+            groups: vec![group.to_owned()],
+            uid: String::new(),
+            fingerprint: String::new(),
+            not_after: Timestamp::MAX,
+        }
+    }
+
+    /// Checks DG6: a certificate of another node's agent, or of a service, does not do.
+    #[test]
+    fn an_agent_speaks_for_the_nodes_that_its_certificate_names() {
+        let node = agent("system:node:a", NODES);
+        assert!(speaks_for(&node, "a"));
+        assert!(!speaks_for(&node, "b"));
+        assert!(!speaks_for(&node, "a-1"));
+        let simulated = agent("system:setpoint:simulated-nodes:sim", SIMULATED_NODES);
+        assert!(speaks_for(&simulated, "sim-0"));
+        assert!(speaks_for(&simulated, "sim-12"));
+        for other in ["sim", "sim-", "sim-x", "sim-1-2", "simulated-1", "a"] {
+            assert!(!speaks_for(&simulated, other), "{other}");
+        }
+        for (name, group) in [
+            ("system:node:a", "system:setpoint"),
+            ("system:setpoint:simulated-nodes:a", NODES),
+            ("system:setpoint:scheduler", "system:setpoint"),
+        ] {
+            let other = agent(name, group);
+            assert!(
+                !speaks_for(&other, "a") && !speaks_for(&other, "a-0"),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Connections between the gateway and an agent over TLS.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use http::StatusCode;
+use setpoint_tls::Credentials;
+use setpoint_tls::authority::{Authority, Leaf, Usage};
+
+use super::{POD, Plane};
+
+/// The identities of a gateway and of the agent that it connects to.
+pub struct Identities {
+    pub gateway: Credentials,
+    pub agent: Credentials,
+}
+
+impl Identities {
+    /// Returns those of a gateway, and of an agent with this certificate.
+    fn new(authority: &Authority, agent: [&str; 3]) -> Self {
+        let gateway = ["system:setpoint:gateway", "system:setpoint", "gateway"];
+        Self {
+            gateway: credentials(authority, gateway),
+            agent: credentials(authority, agent),
+        }
+    }
+}
+
+fn credentials(authority: &Authority, [user, group, host]: [&str; 3]) -> Credentials {
+    let leaf = Leaf {
+        name: user.to_owned(),
+        groups: vec![group.to_owned()],
+        hosts: vec![host.to_owned()],
+        usage: Usage::ServerAndClient,
+        lifetime: Duration::from_secs(600),
+    };
+    authority.issue(&leaf).unwrap().credentials().unwrap()
+}
+
+fn page() -> Router {
+    Router::new().route("/stats/summary", get(|| async { "summary" }))
+}
+
+const PAGE: &str = "/api/v1/nodes/n/proxy/stats/summary";
+
+#[tokio::test]
+async fn a_gateway_reaches_the_agent_whose_certificate_is_that_of_the_node() {
+    let authority = Authority::create("ca").unwrap();
+    let agent = ["system:node:n", "system:nodes", "node-agent"];
+    let plane = Plane::secured(Identities::new(&authority, agent), page()).await;
+    let exec = format!("{POD}/exec?command=echo&command=hello&stdout=true");
+    let mut socket = plane.socket(&exec, "v4.channel.k8s.io").await;
+    assert_eq!(socket.rest(1).await.0, "hello");
+    plane.agent.idle().await;
+    let page = plane.api.get(PAGE).await;
+    assert_eq!(page.body, "summary");
+}
+
+/// Checks DG6: neither another node's agent nor a service of the cluster is taken for the node's agent, nor is one with
+/// a certificate by another CA.
+#[tokio::test]
+async fn a_gateway_does_not_speak_to_what_has_no_certificate_of_the_nodes_agent() {
+    let [authority, other] = ["ca", "other"].map(|name| Authority::create(name).unwrap());
+    let own = ["system:node:n", "system:nodes", "node-agent"];
+    let mut stranger = Identities::new(&authority, own);
+    stranger.agent = credentials(&other, own);
+    for wrong in [
+        Identities::new(&authority, ["system:node:m", "system:nodes", "node-agent"]),
+        Identities::new(
+            &authority,
+            ["system:setpoint:scheduler", "system:setpoint", "node-agent"],
+        ),
+        Identities::new(&authority, ["system:node:n", "system:nodes", "n"]),
+        stranger,
+    ] {
+        let plane = Plane::secured(wrong, page()).await;
+        let exec = format!("{POD}/exec?command=echo&stdout=true");
+        let refused = plane.open(&exec, "v4.channel.k8s.io").await.err();
+        let status = refused.expect("it is refused").status();
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(plane.agent.opened().is_empty());
+        assert_ne!(plane.api.get(PAGE).await.code, StatusCode::OK);
+    }
+}
