@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::connection::Connection;
 use crate::launcher::StateDir;
-use crate::{chaos, down, history, leaders, relay, status, trace, up, why};
+use crate::{certs, chaos, down, history, kubeconfig, leaders, relay, status, trace, up, why};
 
 /// Starts and stops a Setpoint cluster on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -34,6 +34,10 @@ enum Command {
     Down,
     /// List all processes and whether they are ready; exits with 1 if one is not
     Status,
+    /// Make the certificates of the cluster's processes, and renew them
+    Certs(certs::Options),
+    /// Make a client certificate for a user, and write it as a kubeconfig
+    Kubeconfig(kubeconfig::Options),
     /// Show the leader and the standbys of each service, and the age of their leases
     Leaders(leaders::Options),
     /// Show the trace of an object's last write, with all writes that it caused, as a waterfall
@@ -61,6 +65,8 @@ impl Cli {
             Command::Up(options) => up::up(&connection.state_dir, &options).await,
             Command::Down => down::down(&connection.state_dir).await,
             Command::Status => status::status(&connection.state_dir).await,
+            Command::Certs(options) => certs::certs(&connection.state_dir, &options).await,
+            Command::Kubeconfig(options) => kubeconfig::kubeconfig(&connection.state_dir, &options),
             Command::Leaders(options) => leaders::leaders(&connection, &options).await,
             Command::Trace(options) => trace::trace(&connection, &options).await,
             Command::Chaos(options) => chaos::chaos(&connection, &options).await,

@@ -4,8 +4,9 @@
 use anyhow::bail;
 use setpoint_controller::Client;
 use setpoint_controller::client::Settings;
+use setpoint_tls::Credentials;
 
-use crate::launcher::{ClusterSpec, StateDir, address};
+use crate::launcher::{ClusterSpec, Pki, StateDir, address};
 
 /// The field manager of writes by this command.
 const WRITER: &str = "setpoint";
@@ -62,7 +63,18 @@ impl Connection {
             address: self.addresses()?,
             ..Settings::default()
         };
-        Ok(Client::connect(&settings, WRITER)?)
+        let credentials = self.credentials()?;
+        Ok(Client::connect_with(&settings, credentials, WRITER)?)
+    }
+
+    /// Returns the administrator's credentials, if the state directory has them. A plaintext cluster needs none.
+    ///
+    /// # Errors
+    /// They cannot be used.
+    pub fn credentials(&self) -> anyhow::Result<Option<Credentials>> {
+        let files = self.state_dir.pki().administrator();
+        let exist = files.certificate_file.exists();
+        exist.then(|| Pki::credentials(&files)).transpose()
     }
 }
 
@@ -85,7 +97,7 @@ mod tests {
         spec.save(&state_dir).unwrap();
         assert_eq!(
             connection.addresses().unwrap(),
-            "http://127.0.0.1:1,http://127.0.0.1:2"
+            "https://127.0.0.1:1,https://127.0.0.1:2"
         );
         let connection = Connection::new(state_dir, Some("http://[::1]:3".to_owned()));
         assert_eq!(connection.addresses().unwrap(), "http://[::1]:3");

@@ -27,9 +27,9 @@ impl Plan {
             let missing = stage.iter().filter(|process| find(process).is_none());
             missing.cloned().collect()
         });
-        // etcd is left out: its arguments are its addresses, which cannot change while it runs.
-        let configurable = stages[1..].iter().flatten();
-        let outdated = configurable
+        let outdated = stages
+            .iter()
+            .flatten()
             .filter(|process| find(process).is_some_and(|running| !running.is_current(process)));
         let wanted = |name: &String| stages.iter().flatten().any(|process| process.name == *name);
         let recorded = state_dir.recorded().into_iter();

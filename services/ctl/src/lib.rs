@@ -7,12 +7,15 @@
 #[macro_use]
 mod output;
 
+mod certs;
 mod chaos;
 mod cli;
 mod connection;
 mod converge;
 mod down;
+mod health;
 mod history;
+mod kubeconfig;
 pub mod launcher;
 mod leaders;
 mod relay;

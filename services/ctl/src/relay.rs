@@ -6,20 +6,15 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use futures::future::try_join_all;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
+use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::sleep;
 
-/// Buffer size for the head of a health request; its content is ignored.
-const REQUEST_HEAD: usize = 1 << 10;
-/// Delay after `accept` failed, for example because of too many open files.
-const ACCEPT_RETRY: Duration = Duration::from_millis(10);
+use crate::health;
 
 /// The addresses of a relay.
 #[derive(Args, Clone, Debug)]
@@ -47,7 +42,7 @@ pub async fn relay(options: &Options) -> anyhow::Result<ExitCode> {
     for (listener, target) in try_join_all(listeners).await? {
         tokio::spawn(forward_all(listener, target));
     }
-    tokio::spawn(serve_health(bind(options.listen).await?));
+    tokio::spawn(health::serve(bind(options.listen).await?));
     println!(
         "{} forwards connections to {}",
         options.instance, options.at
@@ -70,19 +65,9 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 async fn forward_all(listener: TcpListener, target: SocketAddr) {
     loop {
-        let near = accept(&listener).await;
+        let near = health::accept(&listener).await;
         // Both sides see an error as the end of their connection.
         tokio::spawn(forward(near, target));
-    }
-}
-
-/// Accepts the next connection; retries after errors.
-async fn accept(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(_) => sleep(ACCEPT_RETRY).await,
-        }
     }
 }
 
@@ -95,25 +80,11 @@ async fn forward(mut near: TcpStream, target: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-async fn serve_health(listener: TcpListener) {
-    loop {
-        tokio::spawn(answer(accept(&listener).await));
-    }
-}
-
-/// Answers 200 to any request: a relay that accepts connections is ready.
-async fn answer(mut stream: TcpStream) -> io::Result<()> {
-    // Closing a socket with unread bytes resets the connection, and the answer may be lost.
-    let _length = stream.read(&mut [0; REQUEST_HEAD]).await?;
-    stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nok").await?;
-    stream.shutdown().await
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
 
-    use setpoint_host::probe;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -151,13 +122,5 @@ mod tests {
         assert_eq!(near.read(&mut [0]).await.unwrap_or_default(), 0);
         let mut again = TcpStream::connect(near.peer_addr().unwrap()).await.unwrap();
         assert_eq!(again.read(&mut [0]).await.unwrap_or_default(), 0);
-    }
-
-    #[tokio::test]
-    async fn a_relay_that_listens_is_ready() {
-        let health = bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
-        let address = health.local_addr().unwrap();
-        tokio::spawn(serve_health(health));
-        assert_eq!(probe::ask(address, "/readyz").await, Ok(()));
     }
 }

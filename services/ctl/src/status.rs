@@ -1,13 +1,11 @@
 //! `setpoint status`: lists the processes of the cluster and whether they are ready.
 
-use std::net::Ipv4Addr;
 use std::process::ExitCode;
 
 use futures::future::join_all;
-use setpoint_host::probe;
 
-use crate::launcher::topology::{health_path, stages};
-use crate::launcher::{ClusterSpec, RunningProcess, StateDir};
+use crate::launcher::topology::stages;
+use crate::launcher::{ClusterSpec, RunningProcess, StateDir, readiness};
 
 /// One row of the table.
 struct Row {
@@ -52,7 +50,7 @@ async fn inspect(state_dir: &StateDir, name: String) -> Row {
     };
     let port = running.port();
     let state = match port {
-        Some(port) => probe::ask((Ipv4Addr::LOCALHOST, port).into(), health_path(&name)).await,
+        Some(port) => readiness::ask(state_dir, &name, port).await,
         None => Err("unknown: its port is not recorded".to_owned()),
     };
     let port = port.map_or_else(|| "-".to_owned(), |port| port.to_string());

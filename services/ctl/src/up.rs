@@ -39,6 +39,9 @@ pub struct Options {
     /// partition` can freeze; `--relays=false` removes the relays [default: false]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     relays: Option<bool>,
+    /// Further DNS names or IPs at which clients reach the gateways, on their certificates; may be repeated
+    #[arg(long, value_name = "HOST")]
+    tls_san: Vec<String>,
 }
 
 impl Options {
@@ -51,6 +54,9 @@ impl Options {
         spec.etcd = self.etcd_port.unwrap_or(spec.etcd);
         spec.profile = self.profile.unwrap_or(spec.profile);
         spec.relays = self.relays.unwrap_or(spec.relays);
+        if !self.tls_san.is_empty() {
+            spec.tls_sans.clone_from(&self.tls_san);
+        }
         spec.replicas = self.replicas.map_or(spec.replicas, usize::from);
         let gateways = self.gateways.map_or(spec.gateways.len(), usize::from);
         spec.resize(gateways)?;
@@ -71,8 +77,12 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
         sweep(state_dir)?;
         state_dir.clear()?;
     }
+    // Before any process starts: those of a cluster that was stopped may have expired.
+    state_dir.pki().ensure(stages.iter().flatten())?;
     let plan = Plan::compute(state_dir, &stages);
     if plan.is_empty() {
+        spec.save(state_dir)?;
+        state_dir.write_kubeconfig(spec.gateways[0])?;
         println!("Setpoint is running already; nothing was changed.");
         print!("{}", next_steps(state_dir));
         return Ok(ExitCode::SUCCESS);

@@ -26,7 +26,7 @@ const DESCRIPTION_OF_CA: &str = "Contains a CA bundle that can be used to verify
     distributions of Kubernetes clusters.";
 
 /// The CA bundle in the ConfigMap kube-root-ca.crt of each namespace, as kube-controller-manager's `--root-ca-file`.
-/// Gateways serve without TLS, so that there is none by default.
+/// By default there is none, as for gateways without TLS.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Publishing {

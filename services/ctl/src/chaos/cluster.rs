@@ -1,8 +1,7 @@
 //! The cluster that faults are injected into: processes or containers of this machine.
 
-use std::net::SocketAddr;
-
 use super::compose::Compose;
+use super::fenced::Gateways;
 use super::local::Local;
 use super::options::{Fault, Options};
 use crate::connection::Connection;
@@ -45,10 +44,10 @@ impl Cluster {
         }
     }
 
-    /// Returns the addresses of the gateways' metrics.
-    pub async fn gateways(&self) -> anyhow::Result<Vec<SocketAddr>> {
+    /// Returns the gateways, whose metrics are read.
+    pub async fn gateways(&self) -> anyhow::Result<Gateways> {
         match self {
-            Self::Local(local) => Ok(local.gateways()),
+            Self::Local(local) => local.gateways(),
             Self::Compose(compose) => compose.gateways().await,
         }
     }

@@ -10,8 +10,9 @@ use bollard::models::{
 };
 use bollard::query_parameters::ListContainersOptions;
 
+use super::fenced::Gateways;
 use super::options::Fault;
-use crate::launcher::address;
+use crate::launcher::LOOPBACK;
 
 /// The port of a gateway inside its container.
 const GATEWAY_PORT: u16 = 6443;
@@ -70,7 +71,7 @@ impl Compose {
         let port = port.with_context(|| {
             format!("{project} publishes no gateway port; give its address with --gateway")
         })?;
-        Ok(address(port))
+        Ok(format!("http://{LOOPBACK}:{port}"))
     }
 
     /// Returns the names of the running instances of a service, `<service>-<host name>`.
@@ -81,11 +82,17 @@ impl Compose {
         Ok(names.collect())
     }
 
-    /// Returns the addresses of the gateways' metrics. The engine's networks are reachable from this machine.
-    pub async fn gateways(&self) -> anyhow::Result<Vec<SocketAddr>> {
+    /// Returns the gateways, which serve without TLS. The engine's networks are reachable from this machine.
+    pub async fn gateways(&self) -> anyhow::Result<Gateways> {
         let containers = self.containers(Some("gateway")).await?;
-        let addresses = containers.into_iter().filter_map(ip);
-        Ok(addresses.map(|ip| (ip, GATEWAY_PORT).into()).collect())
+        let ips = containers.into_iter().filter_map(ip);
+        let addresses = ips.map(|ip| SocketAddr::new(ip, GATEWAY_PORT));
+        Ok(Gateways {
+            urls: addresses
+                .map(|address| format!("http://{address}"))
+                .collect(),
+            credentials: None,
+        })
     }
 
     /// Injects a fault into a container. Records how to undo it first, so that an interruption leaves nothing broken.

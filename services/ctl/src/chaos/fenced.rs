@@ -1,11 +1,13 @@
 //! Counts the writes of former leaders that the gateways refused, from their metrics.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::Request;
 use futures::future::join_all;
-use setpoint_host::http_client;
+use setpoint_host::http_client::{self, Answer};
+use setpoint_tls::Credentials;
 use tokio::time::timeout;
 
 /// The counter of refused writes; one time series per lease.
@@ -14,17 +16,24 @@ const COUNTER: &str = "setpoint_fenced_writes_total";
 const MAX_BYTES: usize = 8 << 20;
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The count of each gateway since its start. Gateways that do not answer are left out.
+/// The gateways whose metrics are read.
+pub struct Gateways {
+    /// Their URLs.
+    pub urls: Vec<String>,
+    /// The credentials for those with TLS.
+    pub credentials: Option<Credentials>,
+}
+
+/// The count of each gateway, by URL, since its start. Gateways that do not answer are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fenced(BTreeMap<SocketAddr, u64>);
+pub struct Fenced(BTreeMap<String, u64>);
 
 impl Fenced {
     /// Reads the metrics of all gateways.
-    pub async fn fetch(gateways: &[SocketAddr]) -> Self {
-        let fetched = gateways.iter().map(|gateway| async move {
-            let url = format!("http://{gateway}/metrics");
-            let answer = timeout(TIMEOUT, http_client::get(&url, MAX_BYTES)).await;
-            Some((*gateway, sum(&answer.ok()?.ok()?.body)))
+    pub async fn fetch(gateways: &Gateways) -> Self {
+        let fetched = gateways.urls.iter().map(|url| async move {
+            let answer = timeout(TIMEOUT, metrics(gateways, url)).await;
+            Some((url.clone(), sum(&answer.ok()?.ok()?.body)))
         });
         Self(join_all(fetched).await.into_iter().flatten().collect())
     }
@@ -37,6 +46,11 @@ impl Fenced {
         });
         grown.sum()
     }
+}
+
+async fn metrics(gateways: &Gateways, url: &str) -> anyhow::Result<Answer> {
+    let request = Request::get(format!("{url}/metrics")).body(Body::empty())?;
+    http_client::send_as(gateways.credentials.as_ref(), request, MAX_BYTES).await
 }
 
 fn sum(metrics: &str) -> u64 {
@@ -58,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_gateway_that_was_restarted_has_counted_from_zero() {
-        let gateway = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        let gateway = |port: u16| format!("https://127.0.0.1:{port}");
         let before = Fenced([(gateway(1), 7), (gateway(2), 4)].into());
         let now = Fenced([(gateway(1), 2), (gateway(2), 5), (gateway(3), 1)].into());
         assert_eq!(now.since(&before), 2 + 1 + 1);

@@ -1,7 +1,6 @@
 //! Injects faults into a cluster of processes that `setpoint up` started.
 
 use std::fs::File;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -9,11 +8,12 @@ use nix::fcntl::Flock;
 use nix::sys::signal::Signal;
 use tokio::time::sleep;
 
+use super::fenced::Gateways;
 use super::options::Fault;
 use super::relay_backlog::backlog;
 use crate::launcher::topology::{relay_name, service_of, stages};
 use crate::launcher::{
-    self, ClusterSpec, ProcessSpec, RunningProcess, STOP_TIMEOUT, StateDir, port,
+    self, ClusterSpec, Pki, ProcessSpec, RunningProcess, STOP_TIMEOUT, StateDir, address, port,
 };
 
 /// The processes of a state directory; its lock keeps other commands from changing them.
@@ -87,10 +87,13 @@ impl Local {
             .collect()
     }
 
-    /// Returns the addresses of the gateways' metrics.
-    pub fn gateways(&self) -> Vec<SocketAddr> {
+    /// Returns the gateways.
+    pub fn gateways(&self) -> anyhow::Result<Gateways> {
         let ports = self.spec.gateways.iter();
-        ports.map(|port| ([127, 0, 0, 1], *port).into()).collect()
+        Ok(Gateways {
+            urls: ports.map(|port| address(*port)).collect(),
+            credentials: Some(Pki::credentials(&self.state_dir.pki().administrator())?),
+        })
     }
 
     /// Injects a fault into a process. Records how to undo it first, so that an interruption leaves nothing broken.

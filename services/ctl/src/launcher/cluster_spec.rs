@@ -58,6 +58,8 @@ pub struct ClusterSpec {
     pub relays: bool,
     /// etcd's client port.
     pub etcd: u16,
+    /// Further DNS names and IPs on the certificates of gateways.
+    pub tls_sans: Vec<String>,
 }
 
 impl Default for ClusterSpec {
@@ -68,6 +70,7 @@ impl Default for ClusterSpec {
             profile: Profile::Standard,
             relays: false,
             etcd: 2379,
+            tls_sans: Vec::new(),
         }
     }
 }
@@ -121,7 +124,7 @@ pub fn address(port: u16) -> String {
 
 /// Returns the URLs of these ports at `ip`, comma-separated.
 pub fn addresses(ip: &str, ports: &[u16]) -> String {
-    let addresses = ports.iter().map(|port| format!("http://{ip}:{port}"));
+    let addresses = ports.iter().map(|port| format!("https://{ip}:{port}"));
     addresses.collect::<Vec<_>>().join(",")
 }
 

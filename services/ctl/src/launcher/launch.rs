@@ -1,7 +1,6 @@
 //! Starts a process of the cluster and waits until it is ready.
 
 use std::fs;
-use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -9,14 +8,15 @@ use std::time::Duration;
 use std::{env, io};
 
 use anyhow::{Context, bail};
-use setpoint_host::{private, probe};
+use setpoint_host::private;
 use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster_spec::LOOPBACK;
 use super::process::{MARKER_VARIABLE, marker};
+use super::readiness;
 use super::state_dir::StateDir;
-use super::topology::{ProcessSpec, health_path};
+use super::topology::{ProcessSpec, is_this_program};
 
 /// Interval between two readiness checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
@@ -37,8 +37,8 @@ pub struct Started<'a> {
 }
 
 /// Finds the program of a service: in the directory that the variable `SETPOINT_PROGRAMS` names, to run another build,
-/// or in that of this program, or of this workspace's programs if this is a test; for a relay, this program itself; for
-/// etcd, in `PATH`.
+/// or in that of this program, or of this workspace's programs if this is a test; for a relay and for the process of
+/// certificates, this program itself; for etcd, in `PATH`.
 pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     if service == "etcd" {
         let path = env::var_os("PATH").unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
             .context("etcd is not installed (Debian and Ubuntu: apt-get install etcd-server)");
     }
     let own = env::current_exe().context("cannot find the path of this program")?;
-    if service == "relay" {
+    if is_this_program(service) {
         return Ok(own);
     }
     let path = env::var_os(PROGRAMS_VARIABLE).map_or_else(|| beside(&own), PathBuf::from);
@@ -153,7 +153,7 @@ impl Started<'_> {
     pub async fn ready(&mut self) -> anyhow::Result<Duration> {
         let (name, log) = (&self.process.name, self.state_dir.log(&self.process.name));
         let log = self.state_dir.shown(&log);
-        let asking = until_ready(name, self.port, health_path(name));
+        let asking = until_ready(self.state_dir, name, self.port);
         tokio::select! {
             ended = self.child.wait() => bail!("{name} ended during its start ({}); its log: {log}", exit_reason(ended)),
             ready = timeout(READY_TIMEOUT, asking) => match ready {
@@ -169,10 +169,9 @@ fn exit_reason(ended: io::Result<ExitStatus>) -> String {
 }
 
 /// Polls the readiness check until it succeeds; prints the reason of the delay from time to time.
-async fn until_ready(name: &str, port: u16, path: &str) {
+async fn until_ready(state_dir: &StateDir, name: &str, port: u16) {
     let (begin, mut next_progress) = (Instant::now(), PROGRESS_DELAY);
-    let address = (Ipv4Addr::LOCALHOST, port).into();
-    while let Err(why) = probe::ask(address, path).await {
+    while let Err(why) = readiness::ask(state_dir, name, port).await {
         if begin.elapsed() >= next_progress {
             println!("  {name:<29} {why}");
             next_progress *= 2;

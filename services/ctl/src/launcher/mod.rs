@@ -5,14 +5,21 @@
 //! [`RunningProcess`]es.
 
 mod cluster_spec;
+mod identity;
+mod kubeconfig;
 mod launch;
+pub mod pki;
 pub mod port;
 mod process;
+pub mod readiness;
 mod state_dir;
 pub mod topology;
 
-pub use cluster_spec::{ClusterSpec, Profile, address, election};
+pub use cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, election};
+pub use identity::Identity;
+pub use kubeconfig::Kubeconfig;
 pub use launch::{Started, command, program, start, sweep};
+pub use pki::Pki;
 pub use process::{RunningProcess, STOP_TIMEOUT};
 pub use state_dir::StateDir;
 pub use topology::ProcessSpec;

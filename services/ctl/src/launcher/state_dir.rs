@@ -1,13 +1,17 @@
 //! The paths of a cluster's state directory, and its lock.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::Context;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use setpoint_host::private;
+
+use super::cluster_spec::address;
+use super::kubeconfig::Kubeconfig;
+use super::pki::Pki;
 
 /// The state directory of a cluster and the repository that it belongs to.
 #[derive(Clone, Debug)]
@@ -63,26 +67,18 @@ impl StateDir {
         self.state.join("kubeconfig")
     }
 
-    /// Writes a kubeconfig for the gateway on `port` of 127.0.0.1.
+    /// Writes the administrator's kubeconfig for the gateway on `port` of 127.0.0.1.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// The administrator has no certificate yet, or the file cannot be written.
     pub fn write_kubeconfig(&self, port: u16) -> anyhow::Result<()> {
-        let path = self.kubeconfig();
-        let text = format!(
-            "apiVersion: v1\n\
-             kind: Config\n\
-             current-context: setpoint\n\
-             contexts:\n\
-             - name: setpoint\n  context: {{cluster: setpoint, user: admin}}\n\
-             clusters:\n\
-             - name: setpoint\n  cluster: {{server: 'http://127.0.0.1:{port}'}}\n\
-             users:\n\
-             - name: admin\n  user: {{}}\n"
-        );
-        let file = private::open(private::options().write(true).truncate(true), &path);
-        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.with_context(|| format!("cannot write {}", path.display()))
+        let administrator = self.pki().administrator();
+        Kubeconfig::read(address(port), &administrator)?.write(&self.kubeconfig())
+    }
+
+    /// The certificates of the cluster.
+    pub fn pki(&self) -> Pki {
+        Pki::new(self.state.join("pki"))
     }
 
     /// The file that records the size and the ports of the running cluster.
@@ -233,10 +229,15 @@ mod tests {
         let state_dir = StateDir::find(root.path(), None);
         let private = |state_dir: &StateDir| {
             state_dir.create().unwrap();
+            state_dir.pki().ensure([]).unwrap();
             state_dir.write_kubeconfig(6443).unwrap();
             let state = state_dir.state();
-            let dirs = [state.to_owned(), state.join("log"), state.join("run")];
-            assert_eq!(dirs.each_ref().map(|dir| mode(dir)), [0o700; 3]);
+            let parts = ["log", "run", "pki", "pki/admin"].map(|part| state.join(part));
+            assert!(parts.iter().all(|dir| mode(dir) == 0o700));
+            assert_eq!(mode(state), 0o700);
+            let keys = ["ca.key", "etcd-ca.key", "admin/tls.key"];
+            let keys = keys.map(|key| mode(&state.join("pki").join(key)));
+            assert_eq!(keys, [0o600; 3]);
             assert_eq!(mode(&state_dir.kubeconfig()), 0o600);
         };
         private(&state_dir);

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
+use super::identity::{API_NAMES, Identity};
 use super::state_dir::StateDir;
 
 /// All services, each a program of this workspace.
@@ -12,18 +13,24 @@ pub const SERVICES: [&str; 6] = [
     "replicaset-controller",
     "scheduler",
     MANAGER,
-    "node-agent",
+    AGENT,
 ];
 /// The process of all controllers that are not services of their own. Each of them elects a leader.
 const MANAGER: &str = "controller-manager";
+/// Its flag for the file with the CA that Pods get.
+const ROOT_CA_FLAG: &str = "--root-ca-certificate-publisher-root-ca-file";
 /// The controllers that it runs.
 const MANAGED: &str = "*,-deployment,-replicaset";
+/// The service of agents.
+const AGENT: &str = "node-agent";
 /// Services that elect a leader among their replicas, by a Lease of their name.
 pub const ELECTED: [&str; 3] = [
     "deployment-controller",
     "replicaset-controller",
     "scheduler",
 ];
+/// The process that renews the certificates of the others.
+const CERTS: &str = "certs";
 /// Prefix of a relay's name; the name of its client follows.
 const RELAY_PREFIX: &str = "relay-";
 /// Third octet of the first relay addresses, 127.0.100.1 and following. Pods have addresses from 127.1.0.0 on.
@@ -53,21 +60,40 @@ pub struct ProcessSpec {
     pub args: Vec<String>,
     /// The required port; `None` for any free port.
     pub port: Option<u16>,
+    /// What its certificate says; `None` for a process without one.
+    pub identity: Option<Identity>,
     /// For a relay, the address at which it accepts connections for the gateways.
     pub relay_ip: Option<Ipv4Addr>,
 }
 
 impl ProcessSpec {
-    /// Returns `<service>-<index>` without arguments, on any free port.
-    pub fn new(service: &'static str, index: usize) -> Self {
+    /// Returns `<service>-<index>` without arguments or a certificate, on any free port.
+    fn bare(service: &'static str, index: usize) -> Self {
         Self {
             service,
-            name: format!("{service}-{index}"),
+            name: format!("{}-{index}", program_name(service)),
             index,
             args: Vec::new(),
             port: None,
+            identity: None,
             relay_ip: None,
         }
+    }
+
+    /// Returns `<service>-<index>`, which has the identity of its service and its certificate in `state_dir`, on any
+    /// free port.
+    pub fn new(state_dir: &StateDir, service: &'static str, index: usize) -> Self {
+        let identity = Identity::service(program_name(service));
+        Self::bare(service, index).identified(state_dir, identity)
+    }
+
+    /// Returns the process with this identity, and its certificate in `state_dir`.
+    fn identified(mut self, state_dir: &StateDir, identity: Identity) -> Self {
+        self.identity = Some(identity.replica(program_name(self.service), &self.name));
+        let files = state_dir.pki().files(&self.name);
+        self.arg("--tls-ca-file", files.ca_file.display())
+            .arg("--tls-certificate-file", files.certificate_file.display())
+            .arg("--tls-key-file", files.key_file.display())
     }
 
     fn arg(self, flag: &str, value: impl ToString) -> Self {
@@ -93,10 +119,23 @@ impl ProcessSpec {
         self.arg("--agent-secret-file", state_dir.agent_secret().display())
     }
 
+    /// Returns a gateway whose certificate has the addresses of these relays.
+    fn reached_by(mut self, relays: &[ProcessSpec]) -> Self {
+        let ips = relays.iter().filter_map(|relay| relay.relay_ip);
+        let ips = ips.map(|ip| ip.to_string());
+        self.identity = self.identity.map(|identity| identity.reached_at(ips));
+        self
+    }
+
     fn with_port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
     }
+}
+
+/// Returns the name of a service's program, which may be in a directory beside the others, such as `examples/`.
+fn program_name(service: &str) -> &str {
+    service.rsplit('/').next().unwrap_or(service)
 }
 
 /// Returns the name of the relay between `client` and the gateways.
@@ -112,18 +151,15 @@ pub fn service_of(name: &str) -> &str {
     name.rsplit_once('-').map_or(name, |(service, _)| service)
 }
 
-/// Returns the HTTP path of a process's readiness check.
-pub fn health_path(name: &str) -> &'static str {
-    match service_of(name) {
-        "etcd" => "/health",
-        _ => "/readyz",
-    }
+/// Returns whether the process of a service is this program.
+pub fn is_this_program(service: &str) -> bool {
+    ["relay", CERTS].contains(&service)
 }
 
 /// Returns the stage in which a process starts, an index into the result of [`stages`].
 pub fn stage(name: &str) -> usize {
     match service_of(name) {
-        "etcd" => 0,
+        "etcd" | CERTS => 0,
         "gateway" | "relay" => 1,
         _ => 2,
     }
@@ -131,16 +167,25 @@ pub fn stage(name: &str) -> usize {
 
 /// Returns all processes in stages. Each stage starts when the one before it is ready.
 pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3] {
-    let clients: Vec<_> = elected(spec).chain(agents(state_dir)).collect();
+    let clients: Vec<_> = elected(state_dir, spec).chain(agents(state_dir)).collect();
     let relays = clients.iter().filter(|_| spec.relays);
-    let relays = relays.map(|client| relay_for(client, spec));
-    let gateways = gateways(spec).map(|gateway| gateway.with_agent_secret(state_dir));
-    let middle = gateways.chain(relays).collect();
+    let relays: Vec<_> = relays.map(|client| relay_for(client, spec)).collect();
+    let gateways = gateways(state_dir, spec)
+        .map(|gateway| gateway.with_agent_secret(state_dir).reached_by(&relays));
+    let middle = gateways.chain(relays.clone()).collect();
     let clients = clients.into_iter().map(|client| {
         let gateways = addresses(&gateway_ip(&client, spec), &spec.gateways);
         client.client_of(&gateways)
     });
-    [vec![etcd(state_dir, spec)], middle, clients.collect()]
+    let first = vec![certs(state_dir), etcd(state_dir, spec)];
+    [first, middle, clients.collect()]
+}
+
+/// Returns the process that renews certificates.
+fn certs(state_dir: &StateDir) -> ProcessSpec {
+    ProcessSpec::bare(CERTS, 0)
+        .args(["certs", "--renew"].map(str::to_owned))
+        .arg("--state", state_dir.state().display())
 }
 
 /// Returns the IP at which `client` connects to the gateways: theirs, or that of its relay. The ports are the same.
@@ -156,7 +201,7 @@ fn gateway_ip(client: &ProcessSpec, spec: &ClusterSpec) -> String {
 }
 
 fn relay_for(client: &ProcessSpec, spec: &ClusterSpec) -> ProcessSpec {
-    let mut relay = ProcessSpec::new("relay", client.index);
+    let mut relay = ProcessSpec::bare("relay", client.index);
     let ip = gateway_ip(client, spec);
     relay.name = relay_name(&client.name);
     relay.relay_ip = ip.parse().ok();
@@ -168,15 +213,21 @@ fn relay_for(client: &ProcessSpec, spec: &ClusterSpec) -> ProcessSpec {
     relay.arg("--at", ip)
 }
 
-/// Returns etcd with the port of `spec`.
+/// Returns etcd with the port of `spec`. It serves clients with a certificate by its own CA only.
 pub fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
     let (client, peer) = (address(spec.etcd), ETCD_PEERS);
-    ProcessSpec::new("etcd", 0)
-        .with_port(spec.etcd)
-        .arg("--name", "setpoint")
+    let mut etcd = ProcessSpec::bare("etcd", 0).with_port(spec.etcd);
+    // It is a client, too: its gateway of HTTP calls itself.
+    etcd.identity = Some(Identity::etcd().replica(etcd.service, &etcd.name));
+    let files = state_dir.pki().files(&etcd.name);
+    etcd.arg("--name", "setpoint")
         .arg("--data-dir", state_dir.etcd().display())
         .arg("--listen-client-urls", &client)
         .arg("--advertise-client-urls", &client)
+        .args(["--client-cert-auth".to_owned()])
+        .arg("--trusted-ca-file", files.ca_file.display())
+        .arg("--cert-file", files.certificate_file.display())
+        .arg("--key-file", files.key_file.display())
         .arg("--listen-peer-urls", peer)
         .arg("--initial-advertise-peer-urls", peer)
         .arg("--initial-cluster", format!("setpoint={peer}"))
@@ -187,23 +238,42 @@ pub fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
         .arg("--log-level", "warn")
 }
 
-fn gateways(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
-    (0..spec.gateways.len()).map(|index| gateway(spec, index, &address(spec.etcd)))
+fn gateways(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
+    (0..spec.gateways.len()).map(|index| gateway(state_dir, spec, index, &address(spec.etcd)))
 }
 
 /// Returns `gateway-<index>` over the etcd at this address.
 ///
 /// # Panics
 /// If `spec` has no such gateway.
-pub fn gateway(spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
-    ProcessSpec::new("gateway", index)
-        .with_port(spec.gateways[index])
+pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
+    let identity = Identity::service("gateway").api(&spec.tls_sans);
+    let gateway = ProcessSpec::bare("gateway", index).with_port(spec.gateways[index]);
+    let gateway = gateway.identified(state_dir, identity);
+    let files = state_dir.pki().etcd_client(&gateway.name);
+    let hosts = API_NAMES
+        .into_iter()
+        .chain(["localhost"])
+        .map(str::to_owned);
+    let hosts: Vec<_> = hosts.chain(spec.tls_sans.clone()).collect();
+    gateway
+        .arg("--allowed-hosts", hosts.join(","))
         .arg("--etcd-endpoints", etcd)
+        .arg("--etcd-ca-file", files.ca_file.display())
+        .arg("--etcd-certificate-file", files.certificate_file.display())
+        .arg("--etcd-key-file", files.key_file.display())
 }
 
-fn elected(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
-    let replicas = |service| (0..spec.replicas).map(move |index| ProcessSpec::new(service, index));
-    let managers = replicas(MANAGER).map(|manager| manager.arg("--controllers", MANAGED));
+fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
+    let replicas = move |service| {
+        (0..spec.replicas).map(move |index| ProcessSpec::new(state_dir, service, index))
+    };
+    let managers = replicas(MANAGER).map(|manager| {
+        // Pods find it in their volume of the API.
+        let ca = state_dir.pki().files(&manager.name).ca_file;
+        let manager = manager.arg(ROOT_CA_FLAG, ca.display());
+        manager.arg("--controllers", MANAGED)
+    });
     let replicas = ELECTED.into_iter().flat_map(replicas).chain(managers);
     replicas.map(|process| process.args(spec.profile.election()))
 }
@@ -211,25 +281,41 @@ fn elected(spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
 fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
     let real = NODES.into_iter().enumerate();
     let real = real.map(|(index, node)| process_agent(state_dir, index, node));
-    let simulated = simulated_agent(NODES.len(), "simulated", SIMULATED);
+    let simulated = simulated_agent(state_dir, NODES.len(), "simulated", SIMULATED);
     real.chain([simulated])
         .map(|agent| agent.with_agent_secret(state_dir))
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.
 pub fn process_agent(state_dir: &StateDir, index: usize, node: &str) -> ProcessSpec {
-    ProcessSpec::new("node-agent", index)
+    agent(state_dir, index, node, 1)
         .arg("--runtime", "process")
         .arg("--node-name", node)
         .arg("--state-dir", state_dir.node(node).display())
 }
 
-/// Returns `node-agent-<index>`, which simulates the nodes `<name>-0` to `<name>-<count - 1>`.
-pub fn simulated_agent(index: usize, name: &str, count: usize) -> ProcessSpec {
-    ProcessSpec::new("node-agent", index)
+/// Returns `node-agent-<index>`, which simulates the nodes `<name>-0` to `<name>-<count - 1>`, or the node `name` if
+/// that is all.
+pub fn simulated_agent(
+    state_dir: &StateDir,
+    index: usize,
+    name: &str,
+    count: usize,
+) -> ProcessSpec {
+    agent(state_dir, index, name, count)
         .arg("--runtime", "simulated")
         .arg("--node-name", name)
         .arg("--nodes", count)
+}
+
+/// Returns `node-agent-<index>` with the identity of an agent of `count` nodes with this name, without arguments that
+/// say so.
+pub fn agent(state_dir: &StateDir, index: usize, name: &str, count: usize) -> ProcessSpec {
+    let identity = match count {
+        1 => Identity::node(name),
+        _ => Identity::simulated_nodes(name),
+    };
+    ProcessSpec::bare(AGENT, index).identified(state_dir, identity)
 }
 
 #[cfg(test)]
@@ -244,8 +330,8 @@ mod tests {
             gateways: vec![7443, 7444],
             replicas: 3,
             profile,
-            relays: false,
             etcd: 7379,
+            ..ClusterSpec::default()
         }
     }
 
@@ -274,7 +360,7 @@ mod tests {
                 .map(|process| process.name.as_str())
                 .collect::<Vec<_>>()
         });
-        assert_eq!(names[0], ["etcd-0"]);
+        assert_eq!(names[0], ["certs-0", "etcd-0"]);
         assert_eq!(names[1], ["gateway-0", "gateway-1"]);
         assert_eq!(names[2].len(), 4 * 3 + 3);
         assert_eq!(
@@ -305,16 +391,14 @@ mod tests {
     fn every_client_gets_the_addresses_of_all_gateways() {
         let [_, gateways, rest] = topology(Profile::Standard);
         for gateway in gateways {
-            assert_eq!(
-                gateway.args[..2],
-                ["--etcd-endpoints", "http://127.0.0.1:7379"]
-            );
+            let etcd = ["--etcd-endpoints", "https://127.0.0.1:7379"];
+            assert!(gateway.args.windows(2).any(|pair| pair == etcd));
         }
         for process in rest {
             let has_addresses = process
                 .args
                 .iter()
-                .any(|arg| arg == "http://127.0.0.1:7443,http://127.0.0.1:7444");
+                .any(|arg| arg == "https://127.0.0.1:7443,https://127.0.0.1:7444");
             assert!(has_addresses, "{}", process.name);
         }
     }
@@ -322,11 +406,30 @@ mod tests {
     /// Checks DG5: with a port, whoever reaches it can write to the store.
     #[test]
     fn the_peers_of_etcd_have_no_port() {
-        let [etcd, _, _] = topology(Profile::Standard);
-        let mut args = etcd[0].args.iter();
-        args.find(|arg| *arg == "--listen-peer-urls");
-        assert_eq!(args.next().unwrap(), ETCD_PEERS);
+        let [first, _, _] = topology(Profile::Standard);
+        let etcd = first.iter().find(|process| process.service == "etcd");
+        let args = &etcd.unwrap().args;
+        let has = |pair: [&str; 2]| args.windows(2).any(|words| words == pair);
+        assert!(has(["--listen-peer-urls", ETCD_PEERS]));
         assert!(ETCD_PEERS.starts_with("unix://"));
+        assert!(args.iter().any(|arg| arg == "--client-cert-auth"));
+    }
+
+    #[test]
+    fn gateways_are_known_by_the_addresses_of_relays() {
+        let [_, middle, rest] = relayed();
+        let (gateways, relays): (Vec<_>, Vec<_>) = middle
+            .iter()
+            .partition(|process| process.service == "gateway");
+        assert_eq!(relays.len(), rest.len());
+        for gateway in gateways {
+            let hosts = &gateway.identity.as_ref().unwrap().hosts;
+            let known = |relay: &ProcessSpec| {
+                let ip = relay.relay_ip.unwrap().to_string();
+                hosts.contains(&ip)
+            };
+            assert!(relays.iter().all(|relay| known(relay)), "{hosts:?}");
+        }
     }
 
     /// Checks F21.
@@ -350,7 +453,7 @@ mod tests {
         for (process, own) in rest.iter().zip(&relays) {
             assert_eq!(own.name, relay_name(&process.name));
             let ip = own.args.last().unwrap();
-            let addresses = format!("http://{ip}:7443,http://{ip}:7444");
+            let addresses = format!("https://{ip}:7443,https://{ip}:7444");
             assert_eq!(process.args.last(), Some(&addresses));
             let same = relays.iter().filter(|relay| relay.args.last() == Some(ip));
             assert_eq!(same.count(), 1, "{ip}");

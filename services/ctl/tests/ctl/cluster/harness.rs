@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::Request;
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use setpoint_ctl::launcher::{RunningProcess, StateDir};
+use setpoint_ctl::launcher::{Pki, RunningProcess, StateDir, address};
 use setpoint_host::http_client;
 use setpoint_testkit::free_port;
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ impl Cluster {
         self.command(arguments).output().unwrap()
     }
 
-    fn state_dir(&self) -> StateDir {
+    pub fn state_dir(&self) -> StateDir {
         StateDir::find(self.root.path(), None)
     }
 
@@ -87,13 +87,14 @@ impl Cluster {
 
     /// Sends a request to the gateway and returns the status code.
     pub fn ask(&self, method: &str, path: &str, body: &'static str) -> u16 {
-        let url = format!("http://127.0.0.1:{}{path}", self.ports[0]);
+        let administrator = Pki::credentials(&self.state_dir().pki().administrator());
+        let url = format!("{}{path}", address(self.ports[0]));
         let request = Request::builder().method(method).uri(url);
         let request = request.header("content-type", "application/json");
         let request = request.body(Body::from(body)).unwrap();
-        let answer = Runtime::new()
-            .unwrap()
-            .block_on(http_client::send(request, 1 << 20));
+        let administrator = administrator.unwrap();
+        let asked = http_client::send_as(Some(&administrator), request, 1 << 20);
+        let answer = Runtime::new().unwrap().block_on(asked);
         answer.unwrap().status.as_u16()
     }
 }

@@ -17,18 +17,18 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
     );
     let kubeconfig = fs::read_to_string(cluster.root.path().join(".setpoint/kubeconfig")).unwrap();
     assert!(
-        kubeconfig.contains(&format!("http://127.0.0.1:{}", cluster.ports[0])),
+        kubeconfig.contains(&format!("https://127.0.0.1:{}", cluster.ports[0])),
         "{kubeconfig}"
     );
     assert_eq!(
         stdout_of(&cluster.run(&["status"]))
             .matches(" ready\n")
             .count(),
-        13
+        14
     );
 
     let before = cluster.pids();
-    assert_eq!(before.len(), 13);
+    assert_eq!(before.len(), 14);
     let text = cluster.up(&[]);
     assert!(
         text.starts_with("Setpoint is running already; nothing was changed."),
@@ -46,7 +46,7 @@ fn a_cluster_comes_up_goes_down_and_keeps_its_objects() {
     );
     let text = stdout_of(&cluster.run(&["down"]));
     assert!(
-        text.contains("Setpoint is down: 13 processes stopped"),
+        text.contains("Setpoint is down: 14 processes stopped"),
         "{text}"
     );
     assert!(!text.contains("killed"), "{text}");
@@ -73,7 +73,7 @@ fn up_starts_missing_processes_and_keeps_the_others() {
 
     let text = cluster.up(&["--profile", "fast"]);
     assert!(
-        text.contains("Starting the 1 of 13 processes that do not run"),
+        text.contains("Starting the 1 of 14 processes that do not run"),
         "{text}"
     );
     let mut after = cluster.pids();

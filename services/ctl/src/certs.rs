@@ -1,0 +1,74 @@
+//! `setpoint certs`: makes the certificates of the local cluster and renews them.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::sleep;
+
+use crate::health;
+use crate::launcher::{ClusterSpec, StateDir, topology};
+
+/// The interval of looking for certificates to renew. By the clock of the day and not by a timer, so that those that
+/// have expired while the machine slept are found when it wakes.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Options of `setpoint certs`.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Keep running, and renew each certificate after two thirds of its life
+    #[arg(long)]
+    renew: bool,
+    /// Name of the process
+    #[arg(long, value_name = "NAME", hide = true, default_value = "certs")]
+    instance: String,
+    /// Address of the readiness check
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    listen: Option<SocketAddr>,
+}
+
+/// Makes what is missing or due, and with `--renew` goes on until SIGTERM or SIGINT.
+pub async fn certs(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    if options.renew {
+        return renew(state_dir, options).await;
+    }
+    let _lock = state_dir.lock()?;
+    let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
+    let stages = topology::stages(state_dir, &spec);
+    let made = state_dir.pki().ensure(stages.iter().flatten())?;
+    println!("{made} certificates were made");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn renew(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    if let Some(address) = options.listen {
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+        tokio::spawn(health::serve(listener));
+    }
+    println!("{} renews certificates", options.instance);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = renew_forever(state_dir) => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn renew_forever(state_dir: &StateDir) {
+    let pki = state_dir.pki();
+    loop {
+        match pki.renew_due() {
+            Ok(renewed) => renewed.iter().for_each(|name| println!("renewed {name}")),
+            // The next attempt may succeed: the disk was full, or the folder is being replaced.
+            Err(error) => eprintln!("{error:#}"),
+        }
+        sleep(INTERVAL).await;
+    }
+}

@@ -1,0 +1,42 @@
+//! `setpoint kubeconfig`: makes a client certificate for a user of the local cluster.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::launcher::{ClusterSpec, Identity, Kubeconfig, StateDir, address};
+
+/// Options of `setpoint kubeconfig`.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Name of the user, as roles and bindings name it
+    #[arg(long, value_name = "NAME")]
+    user: String,
+    /// Group of the user; may be repeated
+    #[arg(long = "group", value_name = "NAME")]
+    groups: Vec<String>,
+    /// File to write, which only its owner may read [default: the standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Writes a kubeconfig with a new certificate. It is valid for a year, and nothing takes it back earlier.
+pub fn kubeconfig(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    let Some(spec) = ClusterSpec::load(state_dir)? else {
+        bail!(
+            "no cluster runs in {}; ./deploy/up starts one",
+            state_dir.shown(state_dir.state())
+        );
+    };
+    let groups: Vec<_> = options.groups.iter().map(String::as_str).collect();
+    let user = Identity::user(&options.user, &groups);
+    let user = state_dir.pki().issue_user(&user)?;
+    let kubeconfig = Kubeconfig::new(address(spec.gateways[0]), user);
+    match &options.output {
+        Some(path) => kubeconfig.write(path)?,
+        None => print!("{}", kubeconfig.text()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
