@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use setpoint_tests::{
-    Cluster, ELECTED, Entry, EtcdLog, LeadershipTerm, Size, election, eventually, http,
+    Address, Cluster, ELECTED, Entry, EtcdLog, LeadershipTerm, Size, election, eventually, http,
 };
 
 /// Maximum time between two renewals: half of the renew deadline, and a tolerance.
@@ -23,14 +23,13 @@ fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_sec
         simulated_nodes: 1,
     };
     let cluster = Cluster::start_with(size, &election("15s", "3s"));
-    let url = cluster.gateway_url();
-    let address = url.trim_start_matches("http://");
-    let before = fill(address);
+    let gateway = cluster.gateway_url();
+    let before = fill(&gateway);
     let history = EtcdLog::of(&cluster.etcd_url());
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..CONNECTIONS {
-            scope.spawn(|| keep_busy(address, &done));
+            scope.spawn(|| keep_busy(&gateway, &done));
         }
         eventually("all leaders have renewed many times", || {
             let entries = history.so_far();
@@ -58,14 +57,14 @@ fn a_client_with_64_busy_connections_does_not_delay_a_renewal_by_more_than_a_sec
 }
 
 /// Creates some megabytes of ConfigMaps; returns the revision of the last.
-fn fill(address: &str) -> i64 {
+fn fill(gateway: &Address) -> i64 {
     let value = "x".repeat(8 << 10);
     let mut last = 0;
     for n in 0..300 {
         let body = format!(r#"{{"metadata":{{"name":"c{n}"}},"data":{{"value":"{value}"}}}}"#);
         let path = "/api/v1/namespaces/default/configmaps";
         let json = [("Content-Type", "application/json")];
-        let reply = http::send("POST", address, path, &json, &body).expect("the gateway responds");
+        let reply = http::send("POST", gateway, path, &json, &body).expect("the gateway responds");
         assert_eq!(reply.status, 201, "{}", reply.body);
         let made: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
         let revision = made["metadata"]["resourceVersion"]
@@ -77,9 +76,9 @@ fn fill(address: &str) -> i64 {
 }
 
 /// Lists everything repeatedly. Responses are ignored, even 429.
-fn keep_busy(address: &str, done: &AtomicBool) {
+fn keep_busy(gateway: &Address, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
-        let _ = http::get(address, "/api/v1/configmaps");
+        let _ = http::get(gateway, "/api/v1/configmaps");
     }
 }
 

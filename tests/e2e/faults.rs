@@ -110,6 +110,14 @@ fn malformed_and_oversize_requests_are_rejected_with_a_reason() {
         let output = std::process::Command::new("curl")
             .args([
                 "-s",
+                // Over HTTP/2 curl does not show a response that comes before it has sent the body.
+                "--http1.1",
+                "--cacert",
+                "pki/admin/ca.crt",
+                "--cert",
+                "pki/admin/tls.crt",
+                "--key",
+                "pki/admin/tls.key",
                 // A large body is sent only after the server's 100-continue.
                 "--expect100-timeout",
                 "60",
@@ -120,6 +128,7 @@ fn malformed_and_oversize_requests_are_rejected_with_a_reason() {
                 "--data-binary",
             ])
             .arg(format!("@{}", file.display()))
+            .current_dir(cluster.directory())
             .arg(url("/api/v1/namespaces/default/configmaps"))
             .output()
             .expect("curl is installed");

@@ -12,10 +12,10 @@ fn versions(history: &Value) -> &[Value] {
 }
 
 fn compact(cluster: &Cluster, revision: i64) {
-    let url = cluster.etcd_url();
+    let etcd = cluster.etcd_url();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let client = etcd_client::Client::connect([url], None).await;
+        let client = etcd.etcd().await;
         let mut client = client.expect("etcd is up").kv_client();
         client
             .compact(revision, None)

@@ -16,6 +16,7 @@ mod fencing;
 mod flaps;
 mod gitops;
 mod history;
+mod kube_client;
 mod logs;
 mod main_job;
 mod metrics;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
+use setpoint_tests::{Address, Cluster, Kubectl, Size, eventually, http};
 
 use crate::web;
 
@@ -66,24 +66,24 @@ fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
 }
 
 /// Returns the addresses of all processes.
-fn addresses(cluster: &Cluster, kubectl: &Kubectl) -> Vec<String> {
+fn addresses(cluster: &Cluster, kubectl: &Kubectl) -> Vec<Address> {
     let mut addresses = eventually("all processes have registered their addresses", || {
         let leases = kubectl.json("get leases -n setpoint-replicas");
         let items = leases["items"].as_array().into_iter().flatten();
         let address = |lease| web::text(lease, "/metadata/annotations/setpoint.dev~1address");
-        let addresses: Vec<_> = items.map(|lease| address(lease).to_owned()).collect();
+        let addresses = items.map(|lease| cluster.process_at(address(lease)));
+        let addresses: Vec<_> = addresses.collect();
         match addresses.len() {
             CLIENTS => Ok(addresses),
             _ => Err(format!("{addresses:?}")),
         }
     });
-    let gateway = cluster.gateway_url();
-    addresses.push(gateway.trim_start_matches("http://").to_owned());
+    addresses.push(cluster.gateway_url());
     addresses
 }
 
 /// Returns the names of the tasks that have panicked in a process.
-fn panicked(address: &str) -> Vec<String> {
+fn panicked(address: &Address) -> Vec<String> {
     let metrics = http::get(address, "/metrics").map_or_else(|_| String::new(), |reply| reply.body);
     let lines = metrics.lines();
     let tasks = lines.filter_map(|line| line.strip_prefix("setpoint_panics_total{task=\""));

@@ -1,6 +1,5 @@
 //! Several gateways: one is killed, frozen, delayed or cut off, and its clients resume at their last revision.
 
-use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -8,7 +7,10 @@ use nix::sys::signal::Signal;
 use setpoint_controller::client::ListOptions;
 use setpoint_model::Revision;
 use setpoint_proto::core::ConfigMap;
-use setpoint_tests::{Cluster, Link, Watchers, Writers, client, config_map_revisions, eventually};
+use setpoint_tests::{
+    Address, Cluster, Link, Watchers, Writers, client, config_map_revisions, eventually,
+};
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::sleep;
 
 fn config_map(name: &str) -> ConfigMap {
@@ -19,8 +21,8 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 /// Creates a ConfigMap through any of these gateways, and returns its revision.
-async fn mark(urls: &str, name: &str) -> Revision {
-    let created = client(urls).create(&config_map(name)).await;
+async fn mark(gateways: &Address, name: &str) -> Revision {
+    let created = client(gateways).create(&config_map(name)).await;
     created.expect("a gateway responds").revision
 }
 
@@ -185,7 +187,7 @@ async fn a_gateway_whose_watch_lags_does_not_return_an_object_that_another_gatew
 async fn a_watch_resumes_after_a_network_that_silently_drops_all_bytes() {
     let cluster = Cluster::bare();
     let link = Link::to(&cluster.gateway_url());
-    let watchers = Watchers::start(&link.url(), 3, 4).await;
+    let watchers = Watchers::start(&cluster.gateway_url().at(link.url()), 3, 4).await;
     let start = mark(&cluster.gateway_url(), "start").await;
     watchers.wait_for(start).await;
     let initial = || metric(&cluster, 0, "apiserver_init_events_total", "configmaps");
@@ -257,12 +259,10 @@ async fn a_client_that_stops_reading_is_disconnected_without_delaying_others() {
     let url = cluster.gateway_url();
     let watchers = Watchers::start(&url, 1, 2).await;
     let start = mark(&url, "start").await;
-    let address = url.trim_start_matches("http://");
-    let mut stalled = std::net::TcpStream::connect(address).expect("the gateway listens");
+    let mut stalled = url.connect().await.expect("the gateway listens");
     let request = "GET /api/v1/configmaps?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    stalled
-        .write_all(request.as_bytes())
-        .expect("the request is sent");
+    let sent = stalled.write_all(request.as_bytes()).await;
+    sent.expect("the request is sent");
     let open = || metric(&cluster, 0, "apiserver_longrunning_requests", "configmaps");
     eventually("three watches are open", || {
         (open() == 3.0).then_some(()).ok_or(format!("{}", open()))

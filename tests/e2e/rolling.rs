@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use parking_lot::Mutex;
 use setpoint_controller::Whole;
 use setpoint_proto::core::Pod;
-use setpoint_tests::{Cluster, Kubectl, Size, Writers, client, eventually};
+use setpoint_tests::{Address, Cluster, Kubectl, Size, Writers, client, eventually};
 use tokio_util::sync::CancellationToken;
 
 use crate::web::{apply, until_ready};
@@ -77,10 +77,10 @@ fn names() -> Vec<String> {
 type Nodes = Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>;
 
 /// Starts to record the nodes to which each Pod is ever bound.
-fn record_nodes(urls: &str) -> Nodes {
+fn record_nodes(gateways: &Address) -> Nodes {
     let nodes = Nodes::default();
     let record = nodes.clone();
-    let informer = client(urls)
+    let informer = client(gateways)
         .informer::<Whole<Pod>>()
         .on_event(move |delta| {
             let Some(pod) = &delta.new else { return };

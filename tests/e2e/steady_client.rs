@@ -12,7 +12,7 @@ use serde_json::Value;
 use setpoint_controller::Whole;
 use setpoint_model::pod::is_ready;
 use setpoint_proto::core::Pod;
-use setpoint_tests::{Cluster, Kubectl, Size, client, eventually, free_port};
+use setpoint_tests::{Address, Cluster, Kubectl, Size, client, eventually, free_port};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -96,11 +96,11 @@ struct Tally {
 
 impl Client {
     /// Starts to send requests once three Pods are ready.
-    fn start(url: &str, port: u16) -> Self {
+    fn start(gateway: &Address, port: u16) -> Self {
         let tally = Arc::new(Tally::default());
         let follower = Arc::clone(&tally);
         let stop = CancellationToken::new();
-        let informer = client(url).informer::<Whole<Pod>>();
+        let informer = client(gateway).informer::<Whole<Pod>>();
         let informer = informer.on_event(move |delta| {
             let mut ready = follower.ready.lock();
             match &delta.new {

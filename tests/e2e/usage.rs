@@ -39,11 +39,11 @@ fn top_shows_what_pods_and_nodes_use() {
     assert!(cpu.is_ok_and(|millicores| millicores > 0), "{busy:?}");
     assert_eq!(top(&kubectl, "nodes", "node-1")[0], "300m");
     the_agents_report_it(&kubectl);
-    an_agent_serves_nobody_without_a_proof(&kubectl);
+    an_agent_serves_nobody_without_a_proof(&cluster, &kubectl);
 }
 
 /// Checks DG6: without a proof that the caller has the agents' key, an agent does not serve its pages.
-fn an_agent_serves_nobody_without_a_proof(kubectl: &Kubectl) {
+fn an_agent_serves_nobody_without_a_proof(cluster: &Cluster, kubectl: &Kubectl) {
     let status = &kubectl.json("get node node-0")["status"];
     let addresses = status["addresses"].as_array().expect("a list of addresses");
     let internal = addresses
@@ -53,7 +53,10 @@ fn an_agent_serves_nobody_without_a_proof(kubectl: &Kubectl) {
         .and_then(|internal| internal["address"].as_str())
         .expect("an address");
     let port = &status["daemonEndpoints"]["kubeletEndpoint"]["Port"];
-    let answer = http::get(&format!("{address}:{port}"), "/stats/summary");
+    let answer = http::get(
+        &cluster.process_at(&format!("{address}:{port}")),
+        "/stats/summary",
+    );
     let answer = answer.expect("the agent answers");
     assert_eq!(answer.status, 401, "{}", answer.body);
 }

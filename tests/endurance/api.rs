@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use serde_json::{Value, json};
 use setpoint_host::http_client::{self, Answer};
+use setpoint_tests::Address;
 use tokio::time::{sleep, timeout};
 
 use crate::user::Action;
@@ -28,19 +29,19 @@ const DEPENDANTS: [(&str, &str); 4] = [
 /// A client of all gateways.
 #[derive(Clone)]
 pub struct Api {
-    gateways: Vec<String>,
+    gateways: Vec<Address>,
 }
 
 impl Api {
-    /// Returns a client of these gateways, comma-separated.
-    pub fn new(urls: &str) -> Self {
+    /// Returns a client of these gateways.
+    pub fn new(gateways: &Address) -> Self {
         Self {
-            gateways: urls.split(',').map(str::to_owned).collect(),
+            gateways: gateways.each(),
         }
     }
 
-    /// Returns the URLs of the gateways.
-    pub fn gateways(&self) -> &[String] {
+    /// Returns the addresses of the gateways.
+    pub fn gateways(&self) -> &[Address] {
         &self.gateways
     }
 
@@ -222,7 +223,7 @@ fn is_final(status: StatusCode) -> bool {
 
 /// Sends one request to a gateway.
 pub async fn send(
-    gateway: &str,
+    gateway: &Address,
     method: &str,
     path: &str,
     body: Option<&Value>,
@@ -237,5 +238,5 @@ pub async fn send(
         .header("Content-Type", content)
         .header("User-Agent", "soak");
     let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-    http_client::send(request.body(body)?, usize::MAX).await
+    http_client::send_as(gateway.credentials(), request.body(body)?, usize::MAX).await
 }

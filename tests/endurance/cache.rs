@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::ensure;
-use etcd_client::{Client, GetOptions};
+use etcd_client::GetOptions;
 use serde_json::Value;
+use setpoint_tests::Address;
 use tokio::time::sleep;
 
 use crate::api::send;
@@ -23,7 +24,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// A gateway or etcd does not answer.
-pub async fn differences(gateways: &[String], etcd: &str) -> anyhow::Result<Vec<String>> {
+pub async fn differences(gateways: &[Address], etcd: &Address) -> anyhow::Result<Vec<String>> {
     let mut found = Vec::new();
     for gateway in gateways {
         for (group, plural) in RESOURCES.iter().filter(|(_, plural)| *plural != "nodes") {
@@ -34,8 +35,8 @@ pub async fn differences(gateways: &[String], etcd: &str) -> anyhow::Result<Vec<
 }
 
 async fn difference(
-    gateway: &str,
-    etcd: &str,
+    gateway: &Address,
+    etcd: &Address,
     group: &str,
     plural: &str,
 ) -> anyhow::Result<Option<String>> {
@@ -67,7 +68,7 @@ async fn difference(
 }
 
 /// Returns the objects in the cache of a gateway: a list at any version is not read from etcd.
-async fn cached(gateway: &str, group: &str, plural: &str) -> anyhow::Result<Revisions> {
+async fn cached(gateway: &Address, group: &str, plural: &str) -> anyhow::Result<Revisions> {
     let path = format!("{}?resourceVersion=0", path(group, plural));
     let answer = send(gateway, "GET", &path, None).await?;
     ensure!(answer.status.is_success(), "{path}: {}", answer.body);
@@ -84,9 +85,9 @@ async fn cached(gateway: &str, group: &str, plural: &str) -> anyhow::Result<Revi
     revisions.collect()
 }
 
-async fn stored(etcd: &str, plural: &str) -> anyhow::Result<Revisions> {
+async fn stored(etcd: &Address, plural: &str) -> anyhow::Result<Revisions> {
     let prefix = format!("/registry/{plural}/");
-    let mut client = Client::connect([etcd], None).await?;
+    let mut client = etcd.etcd().await?;
     let options = GetOptions::new().with_prefix().with_keys_only();
     let answer = client.get(prefix.clone(), Some(options)).await?;
     let revisions = answer.kvs().iter().map(|kv| {

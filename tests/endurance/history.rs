@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use prost::Message as _;
 use setpoint_proto::batch::Job;
-use setpoint_tests::{Entry, EtcdLog, Rollouts};
+use setpoint_tests::{Address, Entry, EtcdLog, Rollouts};
 
 /// The annotation with the scheduled time of a CronJob's Job.
 const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -24,7 +24,7 @@ pub struct History {
 
 impl History {
     /// Starts to follow the etcd at this address.
-    pub fn of(etcd: &str) -> Self {
+    pub fn of(etcd: &Address) -> Self {
         Self {
             log: EtcdLog::of(etcd),
             applied: 0,

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use setpoint_proto::apiextensions::CustomResourceDefinition;
-use setpoint_tests::{Cluster, Size, client, http};
+use setpoint_tests::{Address, Cluster, Size, client, http};
 
 use crate::process::{cpu, memory};
 use crate::report::Report;
@@ -31,7 +31,7 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
         ..Size::default()
     };
     let mut cluster = Cluster::start_as_shipped(size);
-    let address = cluster.gateway_url().replace("http://", "");
+    let address = cluster.gateway_url();
     let gateway = cluster.process("gateway-0").pid();
     let (memory_before, cpu_before) = (memory(gateway), cpu(gateway));
     let begin = Instant::now();
@@ -87,8 +87,8 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn create_all(url: &str) -> anyhow::Result<()> {
-    let gateway = client(url);
+async fn create_all(gateway: &Address) -> anyhow::Result<()> {
+    let gateway = client(gateway);
     let creates = (0..DEFINITIONS).map(|n| {
         let gateway = gateway.clone();
         async move {
@@ -106,7 +106,7 @@ async fn create_all(url: &str) -> anyhow::Result<()> {
 }
 
 /// Returns the number of custom kinds in discovery.
-fn served(address: &str) -> anyhow::Result<usize> {
+fn served(address: &Address) -> anyhow::Result<usize> {
     let answer = http::send("GET", address, GROUPS, &[("accept", AGGREGATED)], "")?;
     let list: Value = serde_json::from_str(&answer.body)?;
     let groups = list["items"].as_array().into_iter().flatten();
@@ -123,7 +123,7 @@ fn served(address: &str) -> anyhow::Result<usize> {
 fn report_get(
     report: &mut Report,
     name: &str,
-    address: &str,
+    address: &Address,
     path: &str,
     headers: &[(&str, &str)],
 ) -> anyhow::Result<()> {

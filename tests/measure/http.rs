@@ -1,14 +1,12 @@
 //! Measures requests in JSON over HTTP/2, as other clients than the services send them: creates, gets and lists.
 
-use anyhow::Context as _;
 use axum::http::{Method, Request, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
-use setpoint_tests::Cluster;
-use tokio::net::TcpStream;
+use setpoint_tests::{Address, Cluster};
 
 use crate::load::{self, Load};
 use crate::process::cpu;
@@ -141,14 +139,11 @@ impl Call {
     }
 }
 
-/// Opens the connections to the gateway at `url`.
-async fn connect(url: &str) -> anyhow::Result<Vec<Connection>> {
-    let address = url.strip_prefix("http://").context("not a URL")?;
+/// Opens the connections to a gateway.
+async fn connect(gateway: &Address) -> anyhow::Result<Vec<Connection>> {
     let mut connections = Vec::new();
     for _ in 0..CONNECTIONS {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let io = TokioIo::new(stream);
+        let io = TokioIo::new(gateway.connect_http2().await?);
         let (connection, driver) = http2::handshake(TokioExecutor::new(), io).await?;
         tokio::spawn(driver);
         connections.push(connection);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use setpoint_tests::{Cluster, http};
+use setpoint_tests::{Address, Cluster, http};
 
 use crate::report::Report;
 
@@ -10,7 +10,7 @@ use crate::report::Report;
 pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     let mut cluster = Cluster::bare();
     cluster.process("gateway-0").kill();
-    let address = cluster.gateway_url().replace("http://", "");
+    let address = cluster.gateway_url();
     let start = Instant::now();
     cluster.start_gateway();
     while !ready(&address) {
@@ -28,6 +28,6 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn ready(address: &str) -> bool {
+fn ready(address: &Address) -> bool {
     http::get(address, "/readyz").is_ok_and(|reply| reply.status == 200)
 }

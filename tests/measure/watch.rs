@@ -8,8 +8,7 @@ use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
-use setpoint_tests::{Cluster, client};
-use tonic::transport::Endpoint;
+use setpoint_tests::{Address, Cluster, client};
 
 use crate::load;
 use crate::process::cpu;
@@ -51,13 +50,13 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
 }
 
 /// Returns the gateway's CPU time for a write without watchers, in seconds.
-async fn without_watchers(url: &str, gateway: u32, seconds: f64) -> anyhow::Result<f64> {
+async fn without_watchers(url: &Address, gateway: u32, seconds: f64) -> anyhow::Result<f64> {
     let before = cpu(gateway);
     let load = writes(url, "alone", seconds / 2.0).await?;
     Ok((cpu(gateway) - before).as_secs_f64() / (load.rate * seconds / 2.0 * 1.1))
 }
 
-async fn writes(url: &str, prefix: &str, seconds: f64) -> anyhow::Result<load::Load> {
+async fn writes(url: &Address, prefix: &str, seconds: f64) -> anyhow::Result<load::Load> {
     let gateway = client(url);
     let prefix = prefix.to_owned();
     load::run(WRITERS, seconds, move |caller, n| {
@@ -80,15 +79,16 @@ async fn writes(url: &str, prefix: &str, seconds: f64) -> anyhow::Result<load::L
 }
 
 /// Starts the watchers, sixteen per connection, and counts the events that all receive together.
-async fn watch(url: &str, watchers: usize) -> anyhow::Result<Arc<AtomicU64>> {
+async fn watch(url: &Address, watchers: usize) -> anyhow::Result<Arc<AtomicU64>> {
     let delivered = Arc::new(AtomicU64::new(0));
     let mut channel = None;
     for n in 0..watchers {
         if n % 16 == 0 {
-            let endpoint = Endpoint::from_shared(url.to_owned())?
-                .initial_stream_window_size(4 << 20)
-                .initial_connection_window_size(16 << 20);
-            channel = Some(endpoint.connect().await?);
+            channel = Some(url.channel(|endpoint| {
+                endpoint
+                    .initial_stream_window_size(4 << 20)
+                    .initial_connection_window_size(16 << 20)
+            })?);
         }
         let mut client = ObjectsClient::new(channel.clone().ok_or(anyhow::anyhow!("no channel"))?);
         let request = WatchRequest {

@@ -1,9 +1,9 @@
 //! Measures creates of a 1 KB ConfigMap through the gateway, compared with compare-and-set in etcd itself.
 
-use etcd_client::{Client, Compare, CompareOp, Txn, TxnOp};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp};
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::ObjectMeta;
-use setpoint_tests::{Cluster, client};
+use setpoint_tests::{Address, Cluster, client};
 
 use crate::load;
 use crate::process::cpu;
@@ -33,8 +33,8 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
 }
 
 /// Runs compare-and-set in etcd itself, one key a call.
-pub async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
-    let client = Client::connect([url], None).await?;
+pub async fn raw_etcd(etcd: &Address, seconds: f64) -> anyhow::Result<load::Load> {
+    let client = etcd.etcd().await?;
     load::run(CALLERS, seconds, move |caller, n| {
         let mut client = client.kv_client();
         Box::pin(async move {
@@ -52,8 +52,8 @@ pub async fn raw_etcd(url: &str, seconds: f64) -> anyhow::Result<load::Load> {
 }
 
 /// Runs creates with names that are unique to this `turn`.
-pub async fn creates(url: &str, turn: usize, seconds: f64) -> anyhow::Result<load::Load> {
-    let gateway = client(url);
+pub async fn creates(gateway: &Address, turn: usize, seconds: f64) -> anyhow::Result<load::Load> {
+    let gateway = client(gateway);
     let data = "x".repeat(SIZE);
     load::run(CALLERS, seconds, move |caller, n| {
         let gateway = gateway.clone();

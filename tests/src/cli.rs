@@ -133,6 +133,8 @@ impl Cluster {
     /// Runs the `setpoint` command against `gateway-<n>`; `arguments` are split at whitespace.
     pub fn setpoint_at(&self, gateway: usize, arguments: &str) -> Output {
         let output = Command::new(program("setpoint").expect("build the workspace first"))
+            .arg("--state")
+            .arg(self.directory())
             .args(["--gateway", &self.gateway_url_at(gateway)])
             .args(arguments.split_whitespace())
             .stdin(Stdio::null())

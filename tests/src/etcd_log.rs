@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use etcd_client::{Client, EventType, WatchClient, WatchOptions};
+use etcd_client::{EventType, WatchClient, WatchOptions};
 use parking_lot::Mutex;
 use prost::Message as _;
 use setpoint_codec::envelope;
@@ -14,8 +14,8 @@ use setpoint_proto::Cause;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::eventually;
 use crate::wait::DEADLINE;
+use crate::{Address, eventually};
 
 /// Key at which the gateway records the cause of a deletion, in the same transaction.
 const DELETION_CAUSE: &str = "/setpoint/farewell";
@@ -49,29 +49,29 @@ pub struct Entry {
 /// none.
 pub struct EtcdLog {
     entries: Arc<Mutex<Vec<Entry>>>,
-    etcd: String,
+    etcd: Address,
     runtime: Option<Runtime>,
 }
 
 impl EtcdLog {
     /// Starts to follow the etcd at this address.
-    pub fn of(etcd: &str) -> Self {
+    pub fn of(etcd: &Address) -> Self {
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("threads can be had");
         let entries = Arc::default();
-        runtime.spawn(follow(etcd.to_owned(), Arc::clone(&entries)));
+        runtime.spawn(follow(etcd.clone(), Arc::clone(&entries)));
         Self {
             entries,
-            etcd: etcd.to_owned(),
+            etcd: etcd.clone(),
             runtime: Some(runtime),
         }
     }
 
     /// Reads all entries committed before the call; `None` if etcd does not answer soon or has compacted them.
-    pub fn read(etcd: &str) -> Option<Vec<Entry>> {
+    pub fn read(etcd: &Address) -> Option<Vec<Entry>> {
         let read = || {
             let runtime = Builder::new_current_thread().enable_all().build().ok()?;
             let read = async { timeout(READ, read_all(etcd)).await.ok()?.ok() };
@@ -110,7 +110,7 @@ impl EtcdLog {
         let (sender, revision) = std::sync::mpsc::channel();
         let etcd = self.etcd.clone();
         let request = async move {
-            let mut client = Client::connect([etcd], None).await?;
+            let mut client = etcd.etcd().await?;
             let answer = client.get("/", None).await?;
             let revision = answer
                 .header()
@@ -133,8 +133,8 @@ impl Drop for EtcdLog {
 }
 
 /// Reads the log up to the current revision.
-async fn read_all(etcd: &str) -> Result<Vec<Entry>, etcd_client::Error> {
-    let mut client = Client::connect([etcd], None).await?;
+async fn read_all(etcd: &Address) -> Result<Vec<Entry>, etcd_client::Error> {
+    let mut client = etcd.etcd().await?;
     let answer = client.get("/", None).await?;
     let now = answer
         .header()
@@ -147,10 +147,10 @@ async fn read_all(etcd: &str) -> Result<Vec<Entry>, etcd_client::Error> {
 }
 
 /// Follows the log; resumes after the last entry when the connection to etcd is lost.
-async fn follow(etcd: String, entries: Arc<Mutex<Vec<Entry>>>) {
+async fn follow(etcd: Address, entries: Arc<Mutex<Vec<Entry>>>) {
     loop {
         let last = entries.lock().last().map(|entry| entry.revision);
-        if let Ok(client) = Client::connect([&etcd], None).await {
+        if let Ok(client) = etcd.etcd().await {
             let next = last.unwrap_or_default() + 1;
             let client = client.watch_client().max_decoding_message_size(MESSAGE_MAX);
             let _ = follow_from(client, next, &entries, |_| false).await;
@@ -223,8 +223,8 @@ fn attach_deletion_causes(batch: &mut [Entry]) {
 ///
 /// # Panics
 /// If etcd is not reachable or has compacted these revisions.
-pub async fn config_map_revisions(etcd: &str, after: Revision, until: Revision) -> Vec<u64> {
-    let client = Client::connect([etcd], None).await.expect("etcd is up");
+pub async fn config_map_revisions(etcd: &Address, after: Revision, until: Revision) -> Vec<u64> {
+    let client = etcd.etcd().await.expect("etcd is up");
     let mut client = client.watch_client().max_decoding_message_size(MESSAGE_MAX);
     let start = i64::try_from(after.raw() + 1).expect("revisions are small");
     let options = WatchOptions::new().with_prefix().with_start_revision(start);

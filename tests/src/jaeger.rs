@@ -11,8 +11,8 @@ use tokio::runtime::Runtime;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-use crate::http;
 use crate::trace::Trace;
+use crate::{Address, http};
 
 /// Size limit of an export, which may hold thousands of spans.
 const MESSAGE_MAX: usize = 64 << 20;
@@ -126,7 +126,7 @@ impl Jaeger {
 
     /// Sends a query; `None` unless the status is 200.
     fn get(&self, path: &str) -> Option<Value> {
-        let reply = http::get(&self.ui.to_string(), path).expect("it answers");
+        let reply = http::get(&Address::plain(&self.ui.to_string()), path).expect("it answers");
         (reply.status == 200).then(|| serde_json::from_str(&reply.body).expect("it is JSON"))
     }
 }

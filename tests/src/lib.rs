@@ -1,5 +1,6 @@
 //! Test harness: clusters of real processes over a real etcd, the clients that drive them, and faults between them.
 
+mod address;
 mod cli;
 mod clock;
 mod cluster;
@@ -15,6 +16,7 @@ mod wait;
 mod watchers;
 mod writers;
 
+pub use address::Address;
 pub use cli::{Kubectl, Output};
 pub use clock::WallClock;
 pub use cluster::{Cluster, Size, fast_election};

@@ -10,6 +10,7 @@ use setpoint_proto::core::ConfigMap;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::Address;
 use crate::wait::{DEADLINE, PAUSE};
 
 /// The revisions that one watcher received, in the order of delivery.
@@ -21,23 +22,24 @@ pub struct Watchers {
     _stop: DropGuard,
 }
 
-/// Creates a client of the gateways at `urls`, comma-separated.
+/// Creates a client of the gateways at these addresses.
 ///
 /// # Panics
 /// If one of them is not a URI.
-pub fn client(urls: &str) -> Client {
+pub fn client(gateways: &Address) -> Client {
     let settings = Settings {
-        address: urls.to_owned(),
+        address: gateways.to_string(),
         ..Default::default()
     };
-    Client::connect(&settings, "test").expect("the addresses are URIs")
+    let client = Client::connect_with(&settings, gateways.credentials().cloned(), "test");
+    client.expect("the addresses are URIs")
 }
 
 impl Watchers {
     /// Starts `each` watchers on each of `clients` clients; returns when all caches are filled.
-    pub async fn start(urls: &str, clients: usize, each: usize) -> Self {
+    pub async fn start(gateways: &Address, clients: usize, each: usize) -> Self {
         let stop = CancellationToken::new();
-        let watchers = (0..clients).map(|_| client(urls)).flat_map(|gateway| {
+        let watchers = (0..clients).map(|_| client(gateways)).flat_map(|gateway| {
             let stop = stop.clone();
             (0..each).map(move |_| watch(&gateway, stop.clone()))
         });

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
-use crate::client;
+use crate::{Address, client};
 
 /// Interval between two writes of a writer: frequent enough for a fault to hit one, and not a heavy load.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -39,16 +39,16 @@ pub struct Writers {
 
 impl Writers {
     /// Starts `writers` writers, each with a connection of its own.
-    pub fn start(urls: &str, writers: usize) -> Self {
+    pub fn start(gateways: &Address, writers: usize) -> Self {
         let stop = CancellationToken::new();
         let mut set = JoinSet::new();
         for n in 0..writers {
-            set.spawn(write(client(urls), n, stop.clone()));
+            set.spawn(write(client(gateways), n, stop.clone()));
         }
         Self {
             writers: set,
             stop,
-            client: client(urls),
+            client: client(gateways),
         }
     }
 

@@ -10,16 +10,23 @@ use super::client;
 
 /// Calls a method of the gateway with a message in JSON, or lists and describes if `arguments` say so.
 fn call(grpcurl: &Path, cluster: &Cluster, message: Option<&Value>, arguments: &[&str]) -> Output {
-    let url = cluster.gateway_url_at(0);
-    let address = url.strip_prefix("http://").expect("no TLS");
+    let gateway = cluster.gateway_url_at(0);
+    let identity = cluster.directory().join("pki/admin");
     let mut command = Command::new(grpcurl);
-    command.args(["-plaintext", "-max-time", "30"]);
+    command.args(["-max-time", "30"]);
+    for (flag, file) in [
+        ("-cacert", "ca.crt"),
+        ("-cert", "tls.crt"),
+        ("-key", "tls.key"),
+    ] {
+        command.arg(flag).arg(identity.join(file));
+    }
     command.args(
         message
             .iter()
             .flat_map(|json| ["-d".to_owned(), json.to_string()]),
     );
-    let output = command.arg(address).args(arguments).output();
+    let output = command.arg(gateway.place()).args(arguments).output();
     output.expect("the program is installed")
 }
 

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
 use kube::api::{DynamicObject, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::discovery::{Discovery, Scope};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client, Config};
 use setpoint_tests::Cluster;
 use tokio::time::timeout;
+
+use crate::kube_client::kube_client;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -27,15 +29,10 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
     }
 }
 
-async fn client(cluster: &Cluster) -> Client {
-    let url = cluster.gateway_url().parse().expect("it is a URL");
-    Client::try_from(Config::new(url)).expect("the configuration is valid")
-}
-
 #[tokio::test]
 async fn kube_reads_writes_and_watches_objects() {
     let cluster = Cluster::bare();
-    let client = client(&cluster).await;
+    let client = kube_client(&cluster);
     let config_maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let events = watcher(
         config_maps.clone(),
@@ -98,7 +95,7 @@ async fn until(
 #[tokio::test]
 async fn kube_discovers_every_kind_that_it_can_list() {
     let cluster = Cluster::bare();
-    let client = client(&cluster).await;
+    let client = kube_client(&cluster);
     let discovery = Discovery::new(client.clone())
         .run_aggregated()
         .await
@@ -124,7 +121,7 @@ async fn kube_discovers_every_kind_that_it_can_list() {
 #[tokio::test]
 async fn a_controller_of_kube_reconciles() {
     let cluster = Cluster::bare();
-    let client = client(&cluster).await;
+    let client = kube_client(&cluster);
     let config_maps: Api<ConfigMap> = Api::default_namespaced(client.clone());
     let controller = Controller::new(
         config_maps.clone(),

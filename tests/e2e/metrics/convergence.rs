@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use setpoint_tests::{Cluster, Size, eventually, http};
+use setpoint_tests::{Address, Cluster, Size, eventually, http};
 
 use super::scene::Scene;
 use crate::web;
 
 /// Returns the number of converged generations of a kind, over all gateways.
-fn met(addresses: &[String], kind: &str) -> u64 {
+fn met(addresses: &[Address], kind: &str) -> u64 {
     let series = format!("setpoint_convergence_seconds_count{{kind=\"{kind}\"}} ");
-    let count = |address: &String| {
+    let count = |address: &Address| {
         let text = Scene::text(address);
         let line = text.lines().find_map(|line| line.strip_prefix(&series));
         line.map_or(0, |count| count.parse::<u64>().unwrap())
@@ -26,11 +26,7 @@ fn each_generation_is_counted_once_over_gateways_and_restarts() {
     };
     let mut cluster = Cluster::start(size);
     let kubectl = cluster.kubectl();
-    let urls = cluster.gateway_urls();
-    let gateways: Vec<_> = urls
-        .split(',')
-        .map(|url| url.trim_start_matches("http://").to_owned())
-        .collect();
+    let gateways = cluster.gateway_urls().each();
     web::apply(&kubectl);
     let counted = |what: &str, wanted: &[(&str, u64)]| {
         eventually(what, || {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use setpoint_testkit::Prometheus;
-use setpoint_tests::{SERVICES, eventually, http};
+use setpoint_tests::{Address, SERVICES, eventually, http};
 
 use super::dashboards;
 use super::scene::Scene;
@@ -20,8 +20,14 @@ fn prometheus_scrapes_every_replica_and_every_panel_has_data() {
     let scene = Scene::start();
     let targets = scene.targets();
     let replicas = targets.values().flatten().count();
-    let prometheus = Prometheus::start(&targets);
-    let address = prometheus.address();
+    let places = |addresses: Vec<Address>| {
+        let places = addresses.iter().map(|address| address.place().to_owned());
+        places.collect::<Vec<_>>()
+    };
+    let targets = targets.into_iter();
+    let targets = targets.map(|(service, addresses)| (service, places(addresses)));
+    let prometheus = Prometheus::start_over_tls(&targets.collect(), &scene.administrator());
+    let address = Address::plain(&prometheus.address());
     eventually("all replicas are scraped", || {
         let up = query(&address, "sum(up)")?;
         let up = up.first().map(String::as_str).unwrap_or_default();
@@ -62,7 +68,7 @@ fn the_settings_for_prometheus_are_valid_and_name_every_service() {
 }
 
 /// Returns the values of an instant query.
-fn query(address: &str, expression: &str) -> Result<Vec<String>, String> {
+fn query(address: &Address, expression: &str) -> Result<Vec<String>, String> {
     let escape = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
         other => format!("%{other:02X}"),

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use setpoint_tests::{Cluster, Kubectl, Size, eventually, http};
+use setpoint_tests::{Address, Cluster, Kubectl, Size, eventually, http};
 
 use super::exposition::{self, Family};
 use crate::web;
@@ -74,15 +75,18 @@ impl Scene {
         }
     }
 
+    /// Returns the directory of the administrator's certificate.
+    pub fn administrator(&self) -> PathBuf {
+        self.cluster.directory().join("pki/admin")
+    }
+
     /// Returns the addresses of the gateways.
-    pub fn gateways(&self) -> Vec<String> {
-        let urls = self.cluster.gateway_urls();
-        let addresses = urls.split(',').map(|url| url.trim_start_matches("http://"));
-        addresses.map(str::to_owned).collect()
+    pub fn gateways(&self) -> Vec<Address> {
+        self.cluster.gateway_urls().each()
     }
 
     /// Returns the addresses of all replicas by service, once all are known.
-    pub fn targets(&self) -> BTreeMap<String, Vec<String>> {
+    pub fn targets(&self) -> BTreeMap<String, Vec<Address>> {
         let mut targets = BTreeMap::from([("gateway".to_owned(), self.gateways())]);
         let leases = eventually("all replicas have registered their addresses", || {
             let leases = self.kubectl.json("get leases -n setpoint-replicas");
@@ -97,13 +101,13 @@ impl Scene {
             let service = web::text(meta, "/labels/setpoint.dev~1service");
             let address = web::text(meta, "/annotations/setpoint.dev~1address");
             let addresses = targets.entry(service.to_owned()).or_default();
-            addresses.push(address.to_owned());
+            addresses.push(self.cluster.process_at(address));
         }
         targets
     }
 
     /// Returns the metrics of a process as text.
-    pub fn text(address: &str) -> String {
+    pub fn text(address: &Address) -> String {
         eventually(&format!("{address} returns its metrics"), || {
             let reply = http::get(address, "/metrics").map_err(|error| error.to_string())?;
             (reply.status == 200)

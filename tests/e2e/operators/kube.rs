@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::http::HeaderValue;
+use kube::Api;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Config};
 use serde_json::json;
 use setpoint_tests::jaeger::Jaeger;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::website::{Operator, REMOVED, TRACEPARENT, Website, traced};
 use super::{apply, field, until, until_gone};
+use crate::kube_client::kube_client;
 
 const SITE: &str = "website/shop";
 const SERVER: &str = "deployment/shop";
@@ -34,11 +35,6 @@ const SIZE: Size = Size {
     simulated_nodes: 1,
 };
 
-fn connect(cluster: &Cluster) -> Client {
-    let url = cluster.gateway_url().parse().expect("it is a URL");
-    Client::try_from(Config::new(url)).expect("the configuration is valid")
-}
-
 /// The operator, as a task.
 struct Running {
     runtime: Runtime,
@@ -49,7 +45,7 @@ struct Running {
 impl Running {
     fn start(cluster: &Cluster) -> Self {
         let runtime = Runtime::new().expect("threads can be started");
-        let operator = runtime.block_on(async { Operator::install(connect(cluster)).await });
+        let operator = runtime.block_on(async { Operator::install(kube_client(cluster)).await });
         let task = runtime.spawn(operator.clone().run());
         Self {
             runtime,
@@ -176,7 +172,7 @@ fn a_cascade_through_an_operator_that_hands_the_trace_on_is_one_trace() {
     });
     running.runtime.block_on(async {
         let parent = HeaderValue::from_str(&parent).expect("it is ASCII");
-        let websites: Api<Website> = Api::default_namespaced(traced(connect(&cluster), parent));
+        let websites: Api<Website> = Api::default_namespaced(traced(kube_client(&cluster), parent));
         let (params, website) = (PatchParams::apply("user"), Patch::Apply(website));
         let applied = websites.patch("shop", &params, &website).await;
         applied.expect("the object is valid");

@@ -1,12 +1,11 @@
 //! A cluster that exports all spans to a Jaeger of its own.
 
-use setpoint_controller::client::{Client, Settings};
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::apps::Deployment;
 use setpoint_tests::jaeger::Jaeger;
 use setpoint_tests::trace::Trace;
-use setpoint_tests::{Cluster, ELECTED, Kubectl, Size, eventually};
+use setpoint_tests::{Cluster, ELECTED, Kubectl, Size, client, eventually};
 
 /// A path of spans, parent to child.
 pub type Path<'p> = &'p [(&'p str, &'p str)];
@@ -94,14 +93,10 @@ impl Watched {
     }
 
     fn last_cause(&self) -> String {
-        let settings = Settings {
-            address: self.cluster.gateway_url(),
-            ..Settings::default()
-        };
         let key = Key::new("production", "web-frontend");
         let runtime = tokio::runtime::Runtime::new().expect("the runtime can be built");
         let object = runtime.block_on(async {
-            let gateway = Client::connect(&settings, "test").expect("the address is valid");
+            let gateway = client(&self.cluster.gateway_url());
             gateway.object(Deployment::RESOURCE, &key).await
         });
         let cause = object

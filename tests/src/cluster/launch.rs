@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use setpoint_ctl::launcher::{ProcessSpec, command, topology};
+use setpoint_ctl::launcher::{ProcessSpec, address, command, topology};
 
 use super::Cluster;
 use crate::{Process, WallClock};
@@ -26,12 +26,12 @@ impl Cluster {
 
     /// Starts `gateway-<n>`.
     pub fn start_gateway_at(&mut self, n: usize) {
-        self.start_gateway_over(n, &self.etcd_url());
+        self.start_gateway_over(n, &address(self.spec.etcd));
     }
 
     /// Starts `gateway-<n>` with this address of etcd.
     pub fn start_gateway_over(&mut self, n: usize, etcd: &str) {
-        let gateway = topology::gateway(&self.spec, n, etcd);
+        let gateway = topology::gateway(&self.state, &self.spec, n, etcd);
         self.launch(gateway.args(self.gateway_flags.clone()), &[]);
     }
 
@@ -55,8 +55,8 @@ impl Cluster {
         n: usize,
         flags: &[String],
     ) {
-        let process = ProcessSpec::new(service, n).client_of(gateways);
-        self.launch(process.args(flags.to_vec()), &[]);
+        let process = self.spec_of(service, n, flags).client_of(gateways);
+        self.launch(process, &[]);
     }
 
     /// Starts `<service>-<n>`, which uses this wall clock.
@@ -67,10 +67,27 @@ impl Cluster {
         n: usize,
         flags: &[String],
     ) {
-        let process = ProcessSpec::new(service, n).client_of(&self.gateway_urls());
+        let process = self.spec_of(service, n, flags);
+        let process = process.client_of(&self.gateway_urls());
         let name = process.name.clone();
-        self.launch(process.args(flags.to_vec()), &clock.environment());
+        self.launch(process, &clock.environment());
         WallClock::clear_up(self, &name);
+    }
+
+    /// Returns `<service>-<n>` with these flags. The identity of an agent is that of its nodes.
+    fn spec_of(&self, service: &'static str, n: usize, flags: &[String]) -> ProcessSpec {
+        let value = |name: &str| {
+            let mut words = flags.iter().skip_while(|flag| *flag != name);
+            words.nth(1).map(String::as_str)
+        };
+        let process = match (service, value("--node-name")) {
+            ("node-agent", Some(node)) => {
+                let count = value("--nodes").and_then(|count| count.parse().ok());
+                topology::agent(&self.state, n, node, count.unwrap_or(1))
+            }
+            _ => ProcessSpec::new(&self.state, service, n),
+        };
+        process.args(flags.to_vec())
     }
 
     /// Starts a client of all gateways.
@@ -79,11 +96,11 @@ impl Cluster {
     }
 
     fn launch(&mut self, mut process: ProcessSpec, environment: &[(&str, PathBuf)]) {
-        // An example's program is in a directory of its own.
-        process.name = process.name.replace("examples/", "");
         if ["gateway", "node-agent"].contains(&process.service) {
             process = process.with_agent_secret(&self.state);
         }
+        let made = self.state.pki().ensure([&process]);
+        made.expect("certificates can be made");
         let port = process.port.unwrap_or_default();
         let mut command = command(&self.state, &process, port)
             .unwrap_or_else(|error| panic!("build the workspace first: {error:#}"));

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use setpoint_ctl::launcher::topology::{ELECTED, process_agent, simulated_agent};
-use setpoint_ctl::launcher::{ClusterSpec, Profile, StateDir, address, sweep};
+use setpoint_ctl::launcher::{ClusterSpec, Pki, Profile, StateDir, address, sweep};
 use tempfile::TempDir;
 
-use crate::{EtcdLog, Kubectl, Process, eventually, free_port, invariants};
+use crate::{Address, EtcdLog, Kubectl, Process, eventually, free_port, invariants};
 
 /// The size of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,8 @@ impl Cluster {
         }
         if size.simulated_nodes > 0 {
             let n = size.process_nodes;
-            cluster.start_client(simulated_agent(n, &node(n), size.simulated_nodes));
+            let agent = simulated_agent(&cluster.state, n, &node(n), size.simulated_nodes);
+            cluster.start_client(agent);
         }
         let nodes = size.process_nodes + size.simulated_nodes;
         let kubectl = cluster.kubectl();
@@ -144,6 +145,9 @@ impl Cluster {
     }
 
     /// Creates a directory and reserves ports; starts no process.
+    ///
+    /// # Panics
+    /// If no certificates can be made.
     pub fn without_etcd() -> Self {
         let directory = TempDir::new().expect("a temporary directory");
         let state = StateDir::find(directory.path(), Some(directory.path().to_owned()));
@@ -153,6 +157,8 @@ impl Cluster {
             ..ClusterSpec::default()
         };
         state.create().expect("it is writable");
+        let made = state.pki().ensure([]);
+        made.expect("certificates can be made");
         let kubeconfig = state.write_kubeconfig(spec.gateways[0]);
         kubeconfig.expect("it is writable");
         Self {
@@ -185,24 +191,36 @@ impl Cluster {
         self.state.node(name)
     }
 
-    /// Returns the URL of the first gateway.
-    pub fn gateway_url(&self) -> String {
+    /// Returns the address of the first gateway, for its administrator.
+    pub fn gateway_url(&self) -> Address {
         self.gateway_url_at(0)
     }
 
-    /// Returns the URL of `gateway-<n>`.
-    pub fn gateway_url_at(&self, n: usize) -> String {
-        address(self.spec.gateways[n])
+    /// Returns the address of `gateway-<n>`.
+    pub fn gateway_url_at(&self, n: usize) -> Address {
+        self.administrator(address(self.spec.gateways[n]))
     }
 
-    /// Returns the URLs of all gateways, comma-separated.
-    pub fn gateway_urls(&self) -> String {
-        self.spec.addresses()
+    /// Returns the addresses of all gateways, comma-separated.
+    pub fn gateway_urls(&self) -> Address {
+        self.administrator(self.spec.addresses())
     }
 
-    /// Returns the URL of etcd.
-    pub fn etcd_url(&self) -> String {
-        address(self.spec.etcd)
+    /// Returns the address of a process of the cluster at `<host>:<port>`, for its administrator.
+    pub fn process_at(&self, place: &str) -> Address {
+        self.administrator(format!("https://{place}"))
+    }
+
+    /// Returns the address of etcd, for a client that is one of its members.
+    pub fn etcd_url(&self) -> Address {
+        let files = self.state.pki().files("etcd-0");
+        let credentials = Pki::credentials(&files).expect("etcd has been started");
+        Address::secure(address(self.spec.etcd), credentials)
+    }
+
+    fn administrator(&self, url: String) -> Address {
+        let credentials = Pki::credentials(&self.state.pki().administrator());
+        Address::secure(url, credentials.expect("they were made at the start"))
     }
 
     /// Returns a kubectl that uses the first gateway.

@@ -50,6 +50,7 @@ enum Held {
 
 /// A relay from a port of 127.0.0.1 to one address. It has a runtime of its own, so that tests need none.
 pub struct Link {
+    scheme: String,
     address: SocketAddr,
     faults: watch::Sender<Faults>,
     state: State,
@@ -72,7 +73,8 @@ impl Link {
     /// # Panics
     /// If 127.0.0.1 has no free port or no thread can be started.
     pub fn to(target: &str) -> Self {
-        let target = target.trim_start_matches("http://").to_owned();
+        let (scheme, target) = target.split_once("://").unwrap_or(("http", target));
+        let (scheme, target) = (scheme.to_owned(), target.to_owned());
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -86,6 +88,7 @@ impl Link {
         let (faults, state) = (watch::Sender::default(), State::default());
         runtime.spawn(accept(listener, target, state.clone(), faults.subscribe()));
         Self {
+            scheme,
             address,
             faults,
             state,
@@ -93,9 +96,9 @@ impl Link {
         }
     }
 
-    /// Returns the URL of the link, `http://…`.
+    /// Returns the URL of the link, with the scheme of the server's.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// Returns the number of connections made so far.

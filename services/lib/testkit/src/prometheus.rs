@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
@@ -28,9 +29,25 @@ impl Prometheus {
     /// # Panics
     /// When there is no `prometheus` to be run.
     pub fn start(jobs: &BTreeMap<String, Vec<String>>) -> Self {
+        Self::start_with(jobs, "")
+    }
+
+    /// Starts one like [`Self::start`] that scrapes over TLS, with the files `ca.crt`, `tls.crt` and `tls.key` of a
+    /// directory.
+    ///
+    /// # Panics
+    /// When there is no `prometheus` to be run.
+    pub fn start_over_tls(jobs: &BTreeMap<String, Vec<String>>, identity: &Path) -> Self {
+        let file = |name| identity.join(name).display().to_string();
+        let [ca, certificate, key] = ["ca.crt", "tls.crt", "tls.key"].map(file);
+        let tls = format!("{{ ca_file: {ca:?}, cert_file: {certificate:?}, key_file: {key:?} }}");
+        Self::start_with(jobs, &format!("  scheme: https\n  tls_config: {tls}\n"))
+    }
+
+    fn start_with(jobs: &BTreeMap<String, Vec<String>>, transport: &str) -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder can be made");
         let file = dir.path().join("prometheus.yml");
-        std::fs::write(&file, config(jobs)).expect("it is writable");
+        std::fs::write(&file, config(jobs, transport)).expect("it is writable");
         let port = free_port();
         let process = Command::new("prometheus")
             .arg(format!("--config.file={}", file.display()))
@@ -79,14 +96,15 @@ impl Drop for Prometheus {
     }
 }
 
-fn config(jobs: &BTreeMap<String, Vec<String>>) -> String {
+/// Returns the settings; `transport` are lines of each job.
+fn config(jobs: &BTreeMap<String, Vec<String>>, transport: &str) -> String {
     let mut config =
         "global: { scrape_interval: 1s, scrape_timeout: 1s }\nscrape_configs:\n".to_owned();
     for (job, addresses) in jobs {
         let targets = format!("static_configs: [{{ targets: {addresses:?} }}]");
         writeln!(
             config,
-            "- job_name: {job}\n  honor_labels: true\n  {targets}"
+            "- job_name: {job}\n  honor_labels: true\n{transport}  {targets}"
         )
         .unwrap();
     }
