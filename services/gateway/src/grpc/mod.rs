@@ -2,6 +2,7 @@
 
 mod explain;
 mod metadata;
+mod method;
 mod metrics;
 mod objects;
 mod request;
@@ -24,9 +25,10 @@ use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt as _;
 
-use crate::registry::Registry;
+use crate::registry::{Registry, RequestContext};
 use crate::request::Attributes;
 use crate::request::authentication;
+use method::REFLECTION;
 use objects::Service;
 
 /// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a
@@ -65,7 +67,7 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
 
 /// Answers a call of server reflection, whose tables of all symbols take megabytes and are made at the first call.
 async fn reflect(request: Request) -> Response {
-    static REFLECTION: LazyLock<Router> = LazyLock::new(|| {
+    static SERVED: LazyLock<Router> = LazyLock::new(|| {
         let described = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(COMMENTED_DESCRIPTORS)
@@ -75,11 +77,11 @@ async fn reflect(request: Request) -> Response {
             .add_service(described().build_v1alpha().expect(built))
             .into_axum_router()
     });
-    REFLECTION.clone().oneshot(request).await.into_response()
+    SERVED.clone().oneshot(request).await.into_response()
 }
 
 /// The start of the paths of server reflection, which names no resource.
-const REFLECTION: &str = "/grpc.reflection.";
+const REFLECTION_PATH: &str = "/grpc.reflection.";
 
 /// Does what precedes every call: authenticates it, and authorizes it if it is one of reflection. What others ask for
 /// is in their messages. One middleware, since each clones those within it for every call.
@@ -89,7 +91,7 @@ async fn prepare(
     next: Next,
 ) -> Response {
     let prepared = async {
-        let is_reflection = request.uri().path().starts_with(REFLECTION);
+        let is_reflection = request.uri().path().starts_with(REFLECTION_PATH);
         if !is_reflection {
             // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
             registry.cache().loaded().await?;
@@ -101,10 +103,9 @@ async fn prepare(
         )
         .await?;
         if is_reflection {
-            registry
-                .authorizer()
-                .authorize(&user, &Attributes::of_path("post", request.uri().path()))
-                .await?;
+            let context = RequestContext::default().as_user(&user);
+            let asked = Attributes::of_path(REFLECTION.permission, request.uri().path());
+            registry.authorize(&context, &asked).await?;
         }
         Ok::<_, ApiError>(user)
     };

@@ -23,6 +23,7 @@ use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
 use crate::prometheus_adapter::Adapter;
+use crate::request::Attributes;
 use crate::request::authorization::{Authorizer, Mode};
 use crate::request::service_account::Tokens;
 use crate::server_info::ServerInfo;
@@ -158,6 +159,23 @@ impl Registry {
     /// Returns what decides about the permissions of users.
     pub(crate) fn authorizer(&self) -> &Authorizer {
         &self.authorizer
+    }
+
+    /// Authorizes something that the user of a request asks for.
+    ///
+    /// # Errors
+    /// Those of [`Authorizer::authorize`].
+    pub(crate) async fn authorize(
+        &self,
+        context: &RequestContext,
+        asked: &Attributes,
+    ) -> Result<(), ApiError> {
+        self.authorizer.authorize(&context.user, asked).await
+    }
+
+    /// Returns whether the user of a request may do something that a response is reduced by, instead of being refused.
+    pub(crate) fn allows(&self, context: &RequestContext, asked: &Attributes) -> bool {
+        self.authorizer.decide(&context.user, asked).allowed
     }
 
     /// Returns the addresses of other processes that the gateway may call.

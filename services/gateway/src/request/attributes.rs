@@ -62,6 +62,24 @@ impl Attributes {
 
     /// Returns the attributes of a call that names an object or a collection.
     pub(crate) fn of_target(verb: Verb, target: &Target) -> Self {
+        Self::on_target(name_of(verb), target)
+    }
+
+    /// Returns the attributes of a call about objects of all kinds, in a namespace or, if that is empty, in the cluster:
+    /// only rules for all groups and resources allow it.
+    pub(crate) fn of_all_kinds(verb: &'static str, namespace: &str) -> Self {
+        let all = Resource {
+            group: "*".to_owned(),
+            version: "*".to_owned(),
+            resource: "*".to_owned(),
+            namespace: namespace.to_owned(),
+            ..Resource::default()
+        };
+        Self::of_resource(verb, all)
+    }
+
+    /// Like [`Self::of_target`], with the name of the verb in rules.
+    pub(crate) fn on_target(verb: &'static str, target: &Target) -> Self {
         let kind = target.served;
         let is_namespace = kind.group.is_empty() && kind.plural == NAMESPACES;
         let namespace = match is_namespace {
@@ -76,7 +94,7 @@ impl Attributes {
             namespace: namespace.clone(),
             name: target.name.clone(),
         };
-        Self::of_resource(name_of(verb), resource)
+        Self::of_resource(verb, resource)
     }
 
     /// Returns the attributes of a call that names a resource.

@@ -11,7 +11,7 @@ use setpoint_controller::{Backoff, Client};
 use setpoint_host::agent_auth::{ANNOTATION, Claim, Key as AgentKey};
 use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
-use setpoint_proto::core::{self, ContainerImage, Namespace, NodeCondition, NodeSpec};
+use setpoint_proto::core::{self, ContainerImage, NodeCondition, NodeSpec};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
 use tokio::sync::{Notify, watch};
@@ -200,12 +200,6 @@ impl Heartbeat {
     }
 
     async fn create_lease(&self, uid: &str) -> Result<Lease, ApiError> {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = NAMESPACE.to_owned();
-        match self.gateway.create(&namespace).await {
-            Err(error) if error.reason != Reason::AlreadyExists => return Err(error),
-            _ => {}
-        }
         let owner = OwnerReference {
             api_version: core::Node::API_VERSION.to_owned(),
             kind: core::Node::KIND.to_owned(),

@@ -9,6 +9,7 @@
 mod forbidden;
 mod mode;
 mod rbac;
+mod record;
 
 use setpoint_kinds::Identity;
 use setpoint_proto::ApiError;
@@ -79,10 +80,18 @@ impl Authorizer {
         attributes: &Attributes,
     ) -> Result<(), ApiError> {
         if let Some(rbac) = &self.rbac {
-            rbac.complete().await?;
+            rbac.complete().await.inspect_err(|_| record::failed())?;
         }
-        let refused = |reason: String| forbidden::error(user, attributes, &reason);
-        self.check(user, attributes).map_err(refused)
+        match self.check(user, attributes) {
+            Ok(()) => {
+                record::allowed();
+                Ok(())
+            }
+            Err(reason) => {
+                record::refused(user, attributes);
+                Err(forbidden::error(user, attributes, &reason))
+            }
+        }
     }
 
     /// Decides about a request. Roles that were not read yet grant nothing.
