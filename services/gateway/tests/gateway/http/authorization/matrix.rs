@@ -230,7 +230,7 @@ async fn roles_decide_about_each_verb_over_grpc() {
     .await;
 }
 
-fn of_user<T>(message: T, user: &str, groups: &[&str]) -> tonic::Request<T> {
+pub fn of_user<T>(message: T, user: &str, groups: &[&str]) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     let metadata = request.metadata_mut();
     metadata.insert("impersonate-user", user.parse().unwrap());

@@ -4,6 +4,7 @@ mod background;
 mod escalation;
 mod impersonation;
 mod matrix;
+mod methods;
 mod reviews;
 mod second_question;
 
