@@ -65,8 +65,8 @@ impl Attributes {
         Self::on_target(name_of(verb), target)
     }
 
-    /// Returns the attributes of a call about objects of all kinds, in a namespace or, if that is empty, in the cluster:
-    /// only rules for all groups and resources allow it.
+    /// Returns the attributes of a call about objects of all kinds, in a namespace or, if that is empty, in the
+    /// cluster. Only rules for all groups and resources allow it.
     pub(crate) fn of_all_kinds(verb: &'static str, namespace: &str) -> Self {
         let all = Resource {
             group: "*".to_owned(),

@@ -30,7 +30,7 @@ fn table() -> BTreeMap<String, String> {
     table
 }
 
-/// Returns what each role allows, as the table has it. The rules of elections, which are the same for all, are left out.
+/// Returns what each role allows, as the table has it, without the rules of elections, which are the same for all.
 fn allowed() -> BTreeMap<String, String> {
     let mut texts = BTreeMap::<String, Vec<String>>::new();
     for role in cluster_roles() {

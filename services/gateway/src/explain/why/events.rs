@@ -14,7 +14,8 @@ use crate::registry::{AtLeast, Filter, Target};
 /// The maximum number of Events in a response.
 const EVENTS: usize = 20;
 
-/// Returns the Events about an object that the reader may list, newest first; `uid` is empty if the object is not known.
+/// Returns the Events about an object, newest first, if the reader may list them; `uid` is empty if the object is not
+/// known.
 pub(super) async fn about(
     reader: Reader<'_>,
     target: &Target,

@@ -69,8 +69,8 @@ pub(super) struct Related {
     pub subjects: Vec<ObjectRef>,
     /// The controlling owner, its controlling owner, and so on.
     pub owners: Vec<ObjectRef>,
-    /// The Pods that a workload or a custom object controls, directly or through workloads, and that are not ready; none
-    /// if the reader may not list Pods.
+    /// The Pods that a workload or a custom object controls, directly or through workloads, and that are not ready.
+    /// None if the reader may not list Pods.
     pub pods: Vec<(ObjectRef, Pod)>,
 }
 

@@ -8,15 +8,15 @@
 //!   single controller whose own role has no verb `watch` needs a binding to it, too.
 //! * `system:setpoint:replicas` is for the announcements of all processes.
 //!
-//! The gateway has no role: it writes to its own store, and calls the other processes, which know it by its certificate.
+//! The gateway has no role: it writes to its own store, and calls other processes, which know it by its certificate.
 //!
 //! # Decisions
 //!
 //! * 2026-11: we chose the verb `watch` without `list` for informers, over both as upstream: ours get the initial state
 //!   by the watch. Wrong if an informer has to read pages.
-//! * 2026-11: we chose one Role for the announcements of all processes, over a rule for each: their names have the number
-//!   of the replica, and a rule names objects by whole names. A process may overwrite the announcement of another, which
-//!   then cannot be asked for its decisions. Wrong if more than that depends on an announcement.
+//! * 2026-11: we chose one Role for the announcements of all processes, over a rule for each: their names have the
+//!   number of the replica, and a rule names objects by whole names. A process may overwrite the announcement of
+//!   another, which then cannot be asked for its decisions. Wrong if more than that depends on an announcement.
 
 mod cluster;
 mod leases;
