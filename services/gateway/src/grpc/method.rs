@@ -9,10 +9,6 @@ use setpoint_model::Verb;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Method {
     /// The full name, such as `setpoint.v1.Objects/Get`.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "a test compares it with the descriptors")
-    )]
     name: &'static str,
     /// The verb in metrics and for flow control.
     pub(super) verb: Verb,

@@ -2,7 +2,6 @@
 
 use setpoint_codec::Kind;
 use setpoint_model::{Key, Verb};
-use setpoint_proto::Resource as _;
 use setpoint_proto::core::Node;
 use setpoint_proto::setpoint::{ObjectRef, Observer, Verdict};
 

@@ -15,11 +15,13 @@ const REPLICAS: &str = "replicas";
 /// The groups of the processes that announce themselves: services, agents of one node, agents of simulated nodes.
 const ANNOUNCED: [&str; 3] = [NODES, SERVICES, SIMULATED_NODES];
 
+/// Returns the Roles of `setpoint-system`, `setpoint-replicas` and `kube-node-lease`.
 pub fn roles() -> Vec<Role> {
     let named = |(namespace, name, rules)| role(namespace, &of_service(name), rules);
     all().into_iter().map(named).collect()
 }
 
+/// Returns the bindings of these Roles. Each has the name of its role.
 pub fn role_bindings() -> Vec<RoleBinding> {
     let bound = |(namespace, name, _)| role_binding(namespace, &of_service(name), holders(name));
     all().into_iter().map(bound).collect()

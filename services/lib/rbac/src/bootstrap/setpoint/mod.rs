@@ -62,12 +62,14 @@ pub const WRITERS: [&str; 25] = [
     "taint-eviction-controller",
 ];
 
+/// Returns the ClusterRoles of services and controllers.
 pub fn cluster_roles() -> Vec<ClusterRole> {
     let rows = table().into_iter();
     rows.map(|(name, rules)| cluster_role(&of_service(name), rules))
         .collect()
 }
 
+/// Returns the bindings of these ClusterRoles. Each has the name of its role.
 pub fn cluster_role_bindings() -> Vec<ClusterRoleBinding> {
     let rows = table().into_iter();
     rows.map(|(name, _)| {
