@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::leaders::{LEASE, Leaders, Replica, lease, server, until_leads};
-use crate::server::{Answers, Faults, Server, config_map, eventually};
+use crate::server::{Answers, Faults, Server, config_map, eventually, namespace};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_takes_a_released_lease_at_once() {

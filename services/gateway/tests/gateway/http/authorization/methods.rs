@@ -353,8 +353,9 @@ async fn writer(channel: &Channel, user: &str, groups: &[&str], manager: &str) -
         field_manager: manager.into(),
         ..Default::default()
     };
-    let created = ObjectsClient::new(channel.clone()).create(of_user(request, user, groups));
-    let cause = created.await.unwrap().into_inner().cause.unwrap();
+    let mut client = ObjectsClient::new(channel.clone());
+    let created = client.create(of_user(request, user, groups)).await.unwrap();
+    let cause = created.into_inner().cause.unwrap();
     (cause.writer, cause.term)
 }
 
