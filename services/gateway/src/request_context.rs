@@ -87,13 +87,15 @@ impl RequestContext {
     }
 }
 
-/// Returns whether a user may write under a name alone: a service or controller under its own, an agent of nodes as
-/// `node-agent`, an administrator under any, since the loops of the gateway are administrators, too.
+/// Returns whether a user may write under a name alone: a service or controller under its own, an agent of nodes under
+/// that of a replica of `node-agent`, an administrator under any: the loops of the gateway are administrators, too.
 fn speaks_as(user: &Identity, name: &str) -> bool {
     let is_in = |group: &str| user.groups.iter().any(|one| one == group);
     let own = user.name.strip_prefix(users::PREFIX) == Some(name);
-    let is_agent = name == NODE_AGENT && (is_in(users::NODES) || is_in(users::SIMULATED_NODES));
-    own || is_agent || is_master(user)
+    let of_agent = name.strip_prefix(NODE_AGENT);
+    let is_replica = of_agent.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let is_agent = is_in(users::NODES) || is_in(users::SIMULATED_NODES);
+    own || (is_agent && is_replica) || is_master(user)
 }
 
 fn parse_fence(text: &str) -> Result<Fence, ApiError> {
@@ -156,8 +158,8 @@ mod tests {
             let writer = format!("{user}/scheduler");
             assert_eq!(written_by(user, groups, "scheduler"), (writer, 0));
         }
-        let agent = written_by("system:node:a", &["system:nodes"], "node-agent");
-        assert_eq!(agent.0, "node-agent");
+        let agent = written_by("system:node:a", &["system:nodes"], "node-agent-0");
+        assert_eq!(agent.0, "node-agent-0");
         assert_eq!(written_by("jane", &[], "node-agent").0, "jane/node-agent");
     }
 
