@@ -3,8 +3,8 @@
 //!
 //! The former are for the users and groups of Kubernetes' own components, such as `system:masters`,
 //! `system:kube-scheduler` and the ServiceAccounts of its controllers. All have the label
-//! `kubernetes.io/bootstrapping: rbac-defaults`, and the annotation [`AUTOUPDATE`], without which an object is left as an
-//! administrator has changed it.
+//! `kubernetes.io/bootstrapping: rbac-defaults`, and the annotation [`AUTOUPDATE`], without which an object is left as
+//! an administrator has changed it.
 
 mod components;
 mod controllers;
