@@ -1,5 +1,5 @@
 //! The roles and bindings that every cluster has from its start: those of Kubernetes 1.36.2 with its default feature
-//! gates, under the same names.
+//! gates, under the same names, and those of Setpoint's own components.
 //!
 //! They are for the users and groups of Kubernetes' own components, such as `system:masters`, `system:kube-scheduler`
 //! and the ServiceAccounts of its controllers. All have the label `kubernetes.io/bootstrapping: rbac-defaults`, and the
@@ -8,6 +8,7 @@
 mod components;
 mod controllers;
 mod namespaces;
+mod node_agents;
 mod nodes;
 mod object;
 mod public;
@@ -27,6 +28,7 @@ pub fn cluster_roles() -> Vec<ClusterRole> {
         public::cluster_roles(),
         components::cluster_roles(),
         nodes::cluster_roles(),
+        node_agents::cluster_roles(),
         controllers::cluster_roles(),
     ]
     .concat()
@@ -39,6 +41,7 @@ pub fn cluster_role_bindings() -> Vec<ClusterRoleBinding> {
         public::cluster_role_bindings(),
         components::cluster_role_bindings(),
         nodes::cluster_role_bindings(),
+        node_agents::cluster_role_bindings(),
         controllers::cluster_role_bindings(),
     ]
     .concat()
