@@ -63,6 +63,7 @@ pub mod verbs;
 mod webhook;
 mod write;
 
+pub use admission::Selection as AdmissionPlugins;
 pub use dial_policy::DialPolicy;
 pub use prometheus_adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
 pub use request::authorization::Mode as AuthorizationMode;

@@ -10,6 +10,7 @@ use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
 use setpoint_store::{cache, etcd};
 
+use crate::admission::Selection as AdmissionPlugins;
 use crate::aggregation::FrontProxy;
 use crate::prometheus_adapter;
 use crate::request::authorization::Mode;
@@ -41,6 +42,10 @@ pub struct Settings {
     max_mutating_requests_inflight: usize,
     /// Permissions of users.
     authorization: Authorization,
+    /// Admission plugins that are on besides those that are on by default, by Kubernetes' names.
+    enable_admission_plugins: Vec<String>,
+    /// Admission plugins that are off, by Kubernetes' names.
+    disable_admission_plugins: Vec<String>,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -52,8 +57,9 @@ pub struct Settings {
 /// The permissions of users.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct Authorization {
-    /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, or RBAC, by which roles and bindings grant
-    /// permissions. Members of system:masters may do anything.
+    /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, Node, which allows nodes what they need for
+    /// themselves and their Pods, or RBAC, by which roles and bindings grant permissions. Members of system:masters may
+    /// do anything.
     modes: Vec<String>,
 }
 
@@ -104,6 +110,8 @@ impl Default for Settings {
             authorization: Authorization {
                 modes: vec!["AlwaysAllow".into()],
             },
+            enable_admission_plugins: Vec::new(),
+            disable_admission_plugins: Vec::new(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -150,6 +158,7 @@ impl host::Settings for Settings {
             ),
         ])?;
         Mode::parse_all(&self.authorization.modes)?;
+        self.admission_plugins()?;
         self.metrics.validate()
     }
 }
@@ -175,6 +184,17 @@ impl Settings {
     /// If one is not valid.
     pub(crate) fn authorization_modes(&self) -> Result<Vec<Mode>, String> {
         Mode::parse_all(&self.authorization.modes)
+    }
+
+    /// Returns the admission plugins that are turned on and off.
+    ///
+    /// # Errors
+    /// If a name is unknown or in both lists.
+    pub(crate) fn admission_plugins(&self) -> Result<AdmissionPlugins, String> {
+        AdmissionPlugins::new(
+            &self.enable_admission_plugins,
+            &self.disable_admission_plugins,
+        )
     }
 
     /// Returns the file with the key of agents; empty if there is none.
@@ -278,5 +298,8 @@ mod tests {
             refused.contains("\"Rbac\" is not a valid mode"),
             "{refused}"
         );
+        settings = Settings::default();
+        settings.enable_admission_plugins = vec!["Unknown".into()];
+        assert!(settings.validate().is_err());
     }
 }

@@ -18,7 +18,7 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Selection};
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
@@ -152,6 +152,13 @@ impl Registry {
         let authorizer = Arc::new(Authorizer::new(modes, &self.cache));
         self.admission = self.admission.with_authorizer(authorizer.clone());
         self.authorizer = authorizer;
+        self
+    }
+
+    /// Turns admission plugins on and off, after the modes of authorization are set.
+    #[must_use]
+    pub fn with_admission_plugins(mut self, selection: &Selection) -> Self {
+        self.admission = self.admission.with_selection(selection);
         self
     }
 

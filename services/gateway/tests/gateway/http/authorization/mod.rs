@@ -1,9 +1,12 @@
 //! Access control by roles and bindings.
 
 mod background;
+mod certificates;
 mod escalation;
 mod impersonation;
 mod matrix;
+mod nodes;
+mod owners;
 mod reviews;
 mod second_question;
 
