@@ -90,23 +90,18 @@ impl Creation {
 fn plugins_are_in_the_order_that_upstream_recommends() {
     let mut plugins = Plugins::new(MapReader::default());
     plugins.ask(&Arc::default(), &Arc::default());
-    let names = plugins.ordered.iter().map(|one| one.name);
+    let names = plugins.names().map(|(name, _)| name);
     let names: Vec<_> = names.filter(|name| NAMES.contains(name)).collect();
     assert_eq!(names, NAMES);
-    let off = plugins.ordered.iter().filter(|one| !one.is_enabled);
-    let off: Vec<_> = off.map(|one| one.name).collect();
+    let off = plugins.names().filter(|(_, is_enabled)| !is_enabled);
+    let off: Vec<_> = off.map(|(name, _)| name).collect();
     assert_eq!(
         off,
         ["NodeRestriction", "OwnerReferencesPermissionEnforcement"]
     );
     let on = ["NodeRestriction".to_owned()];
     plugins.select(&Selection::new(&on, &["Priority".into()]).unwrap());
-    let enabled = |name: &str| {
-        plugins
-            .ordered
-            .iter()
-            .any(|one| one.name == name && one.is_enabled)
-    };
+    let enabled = |name: &str| plugins.names().any(|one| one == (name, true));
     assert!(enabled("NodeRestriction") && !enabled("Priority"));
 }
 
