@@ -379,7 +379,8 @@ async fn a_node_removes_the_finalizer_of_its_own_volumes_only() {
     let (a, own) = (api.node_a(), format!("{volumes}/of-a"));
     let released = |finalizers: &[&str]| {
         let protection = ["kubernetes.io/pv-protection"];
-        json!({ "metadata": { "finalizers": [finalizers, &protection].concat() } })
+        let all = [finalizers, &protection].concat();
+        json!({ "metadata": { "finalizers": all } })
     };
     let own_one = released(&["acme.com/hold"]);
     let refused = a.merge(&format!("{volumes}/of-b"), own_one.clone()).await;
