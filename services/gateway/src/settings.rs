@@ -13,6 +13,7 @@ use setpoint_tls::{Credentials, Files};
 
 use crate::aggregation::FrontProxy;
 use crate::prometheus_adapter;
+use crate::request::authentication::{Options as AuthenticationOptions, StaticTokens};
 use crate::request::authorization::Mode;
 use crate::request::flow_control::FlowControl;
 
@@ -40,6 +41,8 @@ pub struct Settings {
     max_requests_inflight: usize,
     /// Writes executed concurrently; others wait.
     max_mutating_requests_inflight: usize,
+    /// Credentials of users.
+    authentication: Authentication,
     /// Permissions of users.
     authorization: Authorization,
     /// Connection to etcd.
@@ -48,6 +51,23 @@ pub struct Settings {
     flaps: Flaps,
     /// Metrics of other sources, for HorizontalPodAutoscalers: a Prometheus server, and the query of each metric.
     metrics: prometheus_adapter::Settings,
+}
+
+/// The credentials of users, beside client certificates and tokens of ServiceAccounts.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+struct Authentication {
+    /// Whether requests without credentials are those of system:anonymous; otherwise they are refused. On a connection
+    /// without TLS, they are those of the administrator.
+    anonymous: bool,
+    /// Whether the tokens of Secrets `kube-system/bootstrap-token-<id>` are accepted.
+    bootstrap_tokens: bool,
+    /// File with tokens, read at start; empty for none. Each line has the columns token, user, uid and, if the user has
+    /// any, groups (`"dev,ops"`).
+    token_file: PathBuf,
+    /// Time after which another key signs tokens of ServiceAccounts; 0s for never. Tokens of the former keys stay
+    /// valid.
+    #[serde(with = "DurationText")]
+    token_key_lifetime: Duration,
 }
 
 /// The permissions of users.
@@ -120,6 +140,12 @@ impl Default for Settings {
             front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            authentication: Authentication {
+                anonymous: true,
+                bootstrap_tokens: true,
+                token_file: PathBuf::new(),
+                token_key_lifetime: Duration::from_secs(90 * 24 * 60 * 60),
+            },
             authorization: Authorization {
                 modes: vec!["AlwaysAllow".into()],
             },
@@ -191,6 +217,25 @@ impl Settings {
     /// Returns the time after its last write at which an Event is deleted.
     pub(crate) fn event_ttl(&self) -> Duration {
         self.event_ttl
+    }
+
+    /// Returns which credentials are accepted.
+    ///
+    /// # Errors
+    /// If the file of tokens cannot be read or is malformed.
+    pub(crate) fn authentication(&self) -> Result<AuthenticationOptions, String> {
+        let settings = &self.authentication;
+        let lifetime = settings.token_key_lifetime;
+        let static_tokens = match settings.token_file.as_os_str().is_empty() {
+            true => StaticTokens::default(),
+            false => StaticTokens::read(&settings.token_file)?,
+        };
+        Ok(AuthenticationOptions {
+            anonymous: settings.anonymous,
+            bootstrap_tokens: settings.bootstrap_tokens,
+            static_tokens,
+            token_key_lifetime: Some(lifetime).filter(|lifetime| !lifetime.is_zero()),
+        })
     }
 
     /// Returns the modes of authorization.

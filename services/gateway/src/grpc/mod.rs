@@ -15,6 +15,8 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use setpoint_host::serve::ConnectionInfo;
+use setpoint_kinds::Identity;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::metadata_server::MetadataServer;
 use setpoint_proto::setpoint::metrics_server::MetricsServer;
@@ -26,7 +28,6 @@ use tower::ServiceExt as _;
 
 use crate::registry::Registry;
 use crate::request::Attributes;
-use crate::request::authentication;
 use objects::Service;
 
 /// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a
@@ -78,6 +79,18 @@ async fn reflect(request: Request) -> Response {
     REFLECTION.clone().oneshot(request).await.into_response()
 }
 
+/// Returns the user that a call acts as. What it asks for is in its message.
+async fn user_of(registry: &Registry, request: &mut Request) -> Result<Identity, ApiError> {
+    let connection = request.extensions().get::<ConnectionInfo>().cloned();
+    let headers = request.headers_mut();
+    let user = registry
+        .authenticator()
+        .authenticate(connection.as_ref(), headers);
+    let user = user.await?;
+    let (impersonation, authorizer) = (registry.impersonation(), registry.authorizer());
+    impersonation.resolve(authorizer, user, headers, None).await
+}
+
 /// The start of the paths of server reflection, which names no resource.
 const REFLECTION: &str = "/grpc.reflection.";
 
@@ -94,12 +107,7 @@ async fn prepare(
             // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
             registry.cache().loaded().await?;
         }
-        let user = authentication::identify(
-            registry.tokens(),
-            registry.authorizer(),
-            request.headers_mut(),
-        )
-        .await?;
+        let user = user_of(&registry, &mut request).await?;
         if is_reflection {
             registry
                 .authorizer()

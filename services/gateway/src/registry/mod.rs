@@ -23,8 +23,10 @@ use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
 use crate::prometheus_adapter::Adapter;
+use crate::request::authentication::{Authenticator, Options};
 use crate::request::authorization::{Authorizer, Mode};
-use crate::request::service_account::Tokens;
+use crate::request::impersonation::Impersonation;
+use crate::request::service_account::ServiceAccountTokens;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
 
@@ -45,7 +47,8 @@ pub struct Registry {
     usage: Usage,
     adapter: Option<Adapter>,
     aggregator: Aggregator,
-    tokens: Tokens,
+    authenticator: Authenticator,
+    impersonation: Impersonation,
     authorizer: Arc<Authorizer>,
 }
 
@@ -54,7 +57,8 @@ impl Registry {
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
         let converter = Arc::new(Converter::new(cache.clone(), DialPolicy::default()));
         Self {
-            tokens: Tokens::new(store.clone(), cache.clone()),
+            authenticator: Authenticator::new(store.clone(), cache.clone()),
+            impersonation: Impersonation::default(),
             admission: Admission::new(store.clone(), cache.clone(), converter.clone()),
             converter,
             store,
@@ -143,6 +147,24 @@ impl Registry {
         &self.aggregator
     }
 
+    /// Sets which credentials are accepted.
+    #[must_use]
+    pub fn with_authentication(mut self, options: Options) -> Self {
+        let (store, cache) = (self.store.clone(), self.cache.clone());
+        self.authenticator = Authenticator::with_options(store, cache, options);
+        self
+    }
+
+    /// Returns what decides whose a request is.
+    pub(crate) fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
+    }
+
+    /// Returns what decides as whom a request acts.
+    pub(crate) fn impersonation(&self) -> &Impersonation {
+        &self.impersonation
+    }
+
     /// Sets the modes of authorization. Without, everything is allowed.
     ///
     /// # Panics
@@ -181,8 +203,8 @@ impl Registry {
     }
 
     /// Returns the tokens of ServiceAccounts.
-    pub(crate) fn tokens(&self) -> &Tokens {
-        &self.tokens
+    pub(crate) fn tokens(&self) -> &ServiceAccountTokens {
+        self.authenticator.service_accounts()
     }
 }
 

@@ -16,6 +16,7 @@ use setpoint_proto::rbac::PolicyRule;
 use setpoint_store::cache::Cache;
 
 use super::Attributes;
+pub(in crate::request) use forbidden::error as forbidden;
 pub use mode::Mode;
 pub(crate) use rbac::Rbac;
 
@@ -25,7 +26,7 @@ const ALLOWED: &str =
 /// The reason of every decision of [`Mode::AlwaysDeny`].
 const DENIED: &str = "Everything is forbidden.";
 /// The group whose members may do anything.
-const MASTERS: &str = "system:masters";
+pub(in crate::request) const MASTERS: &str = "system:masters";
 
 /// Decides what users may do.
 #[derive(Default)]
@@ -81,7 +82,7 @@ impl Authorizer {
         if let Some(rbac) = &self.rbac {
             rbac.complete().await?;
         }
-        let refused = |reason: String| forbidden::error(user, attributes, &reason);
+        let refused = |reason: String| forbidden(user, attributes, &reason);
         self.check(user, attributes).map_err(refused)
     }
 

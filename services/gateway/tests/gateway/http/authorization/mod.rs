@@ -1,6 +1,7 @@
 //! Access control by roles and bindings.
 
 mod background;
+mod constrained_impersonation;
 mod escalation;
 mod impersonation;
 mod matrix;
