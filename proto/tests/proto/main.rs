@@ -1,0 +1,11 @@
+//! Messages in JSON and as text, errors, and trace contexts.
+
+mod duration;
+mod error;
+mod json_schema;
+mod number;
+mod object;
+mod quantity;
+mod time;
+mod trace;
+mod why;
