@@ -6,8 +6,14 @@ use setpoint_tests::{Cluster, Kubectl, eventually, fast_election};
 #[test]
 fn the_example_controller_keeps_a_mirror_of_each_config_map() {
     let mut cluster = Cluster::bare();
-    cluster.service("examples/mirror", 0, &fast_election());
     let kubectl = cluster.kubectl();
+    kubectl.ok(
+        "create clusterrole mirror --verb=get,list,watch,create,update,patch,delete \
+         --resource=configmaps,secrets,events,leases.coordination.k8s.io",
+    );
+    kubectl
+        .ok("create clusterrolebinding mirror --clusterrole=mirror --user=system:setpoint:mirror");
+    cluster.service("examples/mirror", 0, &fast_election());
     kubectl.ok("create configmap greeting --from-literal=text=hello");
     kubectl.ok("annotate configmap greeting example.com/mirror=true");
     until_mirrored(&kubectl, "hello");

@@ -47,7 +47,7 @@ fn a_cluster_works_after_a_panic_in_each_of_its_tasks() {
     web::until_ready(&kubectl, 3);
     let addresses = addresses(&cluster, &kubectl);
     eventually("each task has panicked", || {
-        let panicked: BTreeSet<_> = addresses.iter().flat_map(|at| panicked(at)).collect();
+        let panicked: BTreeSet<_> = addresses.iter().flat_map(panicked).collect();
         let missing: Vec<_> = TASKS
             .into_iter()
             .filter(|task| !panicked.contains(*task))

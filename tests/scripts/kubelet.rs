@@ -69,7 +69,7 @@ async fn renew(client: &Client, node: &str) {
         false => client.update(&lease).await,
         true => {
             (lease.metadata.namespace, lease.metadata.name) = (key.namespace, key.name);
-            client.create_with_namespace(&lease).await
+            client.create(&lease).await
         }
     };
     written.unwrap();

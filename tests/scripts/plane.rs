@@ -24,7 +24,7 @@ use crate::print;
 
 const USER: &str = "user";
 const SCHEDULER: &str = "scheduler";
-/// The namespaces that exist from the start: those that processes would create for their Leases, too.
+/// The namespaces that exist from the start.
 const NAMESPACES: [&str; 4] = [
     "default",
     "kube-node-lease",

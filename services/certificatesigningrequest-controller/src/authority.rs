@@ -147,7 +147,7 @@ async fn create(client: &Client) -> Result<Secret, ApiError> {
         (CERTIFICATE.to_owned(), certificate.into_bytes().into()),
         (PRIVATE_KEY.to_owned(), key.into_bytes().into()),
     ]);
-    match client.create_with_namespace(&secret).await {
+    match client.create(&secret).await {
         Err(error) if error.reason == Reason::AlreadyExists => {
             client.get::<Secret>(&Key::new(NAMESPACE, NAME)).await
         }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use setpoint_controller::{AnyHosted, Configured};
 use setpoint_host as host;
 
-use settings::Controllers;
+pub use settings::{Choice, Controllers};
 
 /// All controllers that the process can run.
 pub const CONTROLLERS: &[&dyn AnyHosted] = &[

@@ -22,9 +22,11 @@
 //!   namespace that another gateway has just ended.
 //! * A client that reads nothing of what is sent to it for 30 s (`stall`) is disconnected and counted.
 //! * The key that signs tokens of ServiceAccounts is in etcd, at `/setpoint/token-key`: the first gateway that needs it
-//!   creates it, so each gateway accepts the tokens of the others. It is not rotated. A gateway that finds it missing
-//!   writes the one that it knows again, and one that finds another follows it and still accepts the tokens of the
-//!   former: only a restart of all gateways after its deletion invalidates all tokens.
+//!   creates it, so each gateway accepts the tokens of the others. When its time is over
+//!   (`authentication.token_key_lifetime`), the gateway that issues the next token replaces it, and lists all keys at
+//!   `/setpoint/token-keys`, where the others find those whose tokens they do not know. A gateway that finds the key
+//!   missing writes the one that it knows again, and one that finds another follows it and still accepts the tokens of
+//!   the former: only a restart of all gateways after the deletion of both invalidates all tokens.
 //!
 //! # Decisions
 //!
@@ -63,8 +65,10 @@ pub mod verbs;
 mod webhook;
 mod write;
 
+pub use admission::Selection as AdmissionPlugins;
 pub use dial_policy::DialPolicy;
 pub use prometheus_adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
+pub use request::authentication::{Options as AuthenticationOptions, StaticTokens};
 pub use request::authorization::Mode as AuthorizationMode;
 pub use router::router;
 pub use server_info::ServerInfo;

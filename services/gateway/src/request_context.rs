@@ -1,11 +1,14 @@
 //! The parameters of a request that are common to all verbs: user, field manager, fence and trace.
 
-use setpoint_model::Fence;
+use setpoint_model::replicas::NODE_AGENT;
+use setpoint_model::{Fence, users};
 use setpoint_proto::trace::TRACEPARENT;
 use setpoint_proto::{ApiError, Cause, FENCE, Reason, TraceContext};
 use setpoint_telemetry::Span;
 
 use setpoint_kinds::Identity;
+
+use crate::request::authorization::is_master;
 
 /// The context of a request.
 #[derive(Clone, Debug, Default)]
@@ -68,11 +71,31 @@ impl RequestContext {
     }
 
     /// Returns the cause that is stored with a write of this request.
+    ///
+    /// Everybody chooses a field manager and a fence freely, as in Kubernetes; a fence is only a precondition, and does
+    /// no more than make the write fail. In the cause, a service writes under its name and in its term. Whoever is not
+    /// that service has its own name before that of the manager, such as `jane/kubectl`, and no term.
     pub(crate) fn cause(&self) -> Cause {
-        let term = self.fence.as_ref().map_or(0, |fence| fence.term);
         let trace = self.trace.within(Span::current().traceparent());
-        trace.cause(self.manager.clone(), term)
+        match speaks_as(&self.user, &self.manager) {
+            true => {
+                let term = self.fence.as_ref().map_or(0, |fence| fence.term);
+                trace.cause(self.manager.clone(), term)
+            }
+            false => trace.cause(format!("{}/{}", self.user.name, self.manager), 0),
+        }
     }
+}
+
+/// Returns whether a user may write under a name alone: a service or controller under its own, an agent of nodes under
+/// that of a replica of `node-agent`, an administrator under any: the loops of the gateway are administrators, too.
+fn speaks_as(user: &Identity, name: &str) -> bool {
+    let is_in = |group: &str| user.groups.iter().any(|one| one == group);
+    let own = user.name.strip_prefix(users::PREFIX) == Some(name);
+    let of_agent = name.strip_prefix(NODE_AGENT);
+    let is_replica = of_agent.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let is_agent = is_in(users::NODES) || is_in(users::SIMULATED_NODES);
+    own || (is_agent && is_replica) || is_master(user)
 }
 
 fn parse_fence(text: &str) -> Result<Fence, ApiError> {
@@ -103,6 +126,41 @@ mod tests {
             depth: 2,
         };
         assert_eq!(context.within(Some(trace)).trace, trace);
+    }
+
+    fn written_by(user: &str, groups: &[&str], manager: &str) -> (String, u64) {
+        let context = fenced("setpoint-system/scheduler/7").unwrap();
+        let user = Identity {
+            name: user.into(),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            ..Identity::default()
+        };
+        let cause = context.as_user(&user).by(manager).cause();
+        (cause.writer, cause.term)
+    }
+
+    #[test]
+    fn nobody_writes_under_the_name_or_in_the_term_of_a_service_but_itself() {
+        let scheduler = ("scheduler".to_owned(), 7);
+        for (user, groups) in [
+            ("system:setpoint:scheduler", &[][..]),
+            ("system:admin", &["system:masters"]),
+        ] {
+            assert_eq!(written_by(user, groups, "scheduler"), scheduler);
+        }
+        for (user, groups) in [
+            ("jane", &["system:authenticated"][..]),
+            ("scheduler", &[]),
+            ("system:setpoint:job-controller", &["system:setpoint"]),
+            ("system:node:a", &["system:nodes"]),
+            ("system:serviceaccount:default:scheduler", &[]),
+        ] {
+            let writer = format!("{user}/scheduler");
+            assert_eq!(written_by(user, groups, "scheduler"), (writer, 0));
+        }
+        let agent = written_by("system:node:a", &["system:nodes"], "node-agent-0");
+        assert_eq!(agent.0, "node-agent-0");
+        assert_eq!(written_by("jane", &[], "node-agent").0, "jane/node-agent");
     }
 
     #[test]

@@ -11,8 +11,10 @@ use setpoint_host::{self as host, DurationText};
 use setpoint_store::{cache, etcd};
 use setpoint_tls::{Credentials, Files};
 
+use crate::admission::Selection as AdmissionPlugins;
 use crate::aggregation::FrontProxy;
 use crate::prometheus_adapter;
+use crate::request::authentication::{Options as AuthenticationOptions, StaticTokens};
 use crate::request::authorization::Mode;
 use crate::request::flow_control::FlowControl;
 
@@ -40,8 +42,16 @@ pub struct Settings {
     max_requests_inflight: usize,
     /// Writes executed concurrently; others wait.
     max_mutating_requests_inflight: usize,
+    /// Credentials of users.
+    authentication: Authentication,
     /// Permissions of users.
     authorization: Authorization,
+    /// Admission plugins that are on besides those that are on by default, by Kubernetes' names.
+    #[serde(default)]
+    enable_admission_plugins: Vec<String>,
+    /// Admission plugins that are off, by Kubernetes' names.
+    #[serde(default)]
+    disable_admission_plugins: Vec<String>,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -50,11 +60,29 @@ pub struct Settings {
     metrics: prometheus_adapter::Settings,
 }
 
+/// The credentials of users, beside client certificates and tokens of ServiceAccounts.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+struct Authentication {
+    /// Whether requests without credentials are those of system:anonymous; otherwise they are refused. On a connection
+    /// without TLS, they are those of the administrator.
+    anonymous: bool,
+    /// Whether the tokens of Secrets `kube-system/bootstrap-token-<id>` are accepted.
+    bootstrap_tokens: bool,
+    /// File with tokens, read at start; empty for none. Each line has the columns token, user, uid and, if the user has
+    /// any, groups (`"dev,ops"`).
+    token_file: PathBuf,
+    /// Time after which another key signs tokens of ServiceAccounts; 0s for never. Tokens of the former keys stay
+    /// valid.
+    #[serde(with = "DurationText")]
+    token_key_lifetime: Duration,
+}
+
 /// The permissions of users.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct Authorization {
-    /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, or RBAC, by which roles and bindings grant
-    /// permissions. Members of system:masters may do anything.
+    /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, Node, which allows nodes what they need for
+    /// themselves and their Pods, or RBAC, by which roles and bindings grant permissions. Members of system:masters may
+    /// do anything.
     modes: Vec<String>,
 }
 
@@ -120,9 +148,17 @@ impl Default for Settings {
             front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
-            authorization: Authorization {
-                modes: vec!["AlwaysAllow".into()],
+            authentication: Authentication {
+                anonymous: true,
+                bootstrap_tokens: true,
+                token_file: PathBuf::new(),
+                token_key_lifetime: Duration::from_secs(90 * 24 * 60 * 60),
             },
+            authorization: Authorization {
+                modes: vec!["Node".into(), "RBAC".into()],
+            },
+            enable_admission_plugins: Vec::new(),
+            disable_admission_plugins: Vec::new(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -174,6 +210,7 @@ impl host::Settings for Settings {
         let files = self.etcd.files();
         files.validate().map_err(|error| format!("etcd: {error}"))?;
         Mode::parse_all(&self.authorization.modes)?;
+        self.admission_plugins()?;
         self.metrics.validate()
     }
 }
@@ -193,12 +230,42 @@ impl Settings {
         self.event_ttl
     }
 
+    /// Returns which credentials are accepted.
+    ///
+    /// # Errors
+    /// If the file of tokens cannot be read or is malformed.
+    pub(crate) fn authentication(&self) -> Result<AuthenticationOptions, String> {
+        let settings = &self.authentication;
+        let lifetime = settings.token_key_lifetime;
+        let static_tokens = match settings.token_file.as_os_str().is_empty() {
+            true => StaticTokens::default(),
+            false => StaticTokens::read(&settings.token_file)?,
+        };
+        Ok(AuthenticationOptions {
+            anonymous: settings.anonymous,
+            bootstrap_tokens: settings.bootstrap_tokens,
+            static_tokens,
+            token_key_lifetime: Some(lifetime).filter(|lifetime| !lifetime.is_zero()),
+        })
+    }
+
     /// Returns the modes of authorization.
     ///
     /// # Errors
     /// If one is not valid.
     pub(crate) fn authorization_modes(&self) -> Result<Vec<Mode>, String> {
         Mode::parse_all(&self.authorization.modes)
+    }
+
+    /// Returns the admission plugins that are turned on and off.
+    ///
+    /// # Errors
+    /// If a name is unknown or in both lists.
+    pub(crate) fn admission_plugins(&self) -> Result<AdmissionPlugins, String> {
+        AdmissionPlugins::new(
+            &self.enable_admission_plugins,
+            &self.disable_admission_plugins,
+        )
     }
 
     /// Returns the file with the key of agents; empty if there is none.
@@ -308,5 +375,8 @@ mod tests {
             refused.contains("\"Rbac\" is not a valid mode"),
             "{refused}"
         );
+        settings = Settings::default();
+        settings.enable_admission_plugins = vec!["Unknown".into()];
+        assert!(settings.validate().is_err());
     }
 }

@@ -56,12 +56,18 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     };
     let modes = settings.authorization_modes();
     let modes = modes.map_err(anyhow::Error::msg)?;
+    let authentication = settings.authentication();
+    let authentication = authentication.map_err(anyhow::Error::msg)?;
+    let plugins = settings.admission_plugins();
+    let plugins = plugins.map_err(anyhow::Error::msg)?;
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
         .with_dial_policy(policy)
         .with_aggregator(Aggregator::new(settings.front_proxy()?))
         .with_adapter(adapter)
-        .with_authorization(&modes);
+        .with_authentication(authentication)
+        .with_authorization(&modes)
+        .with_admission_plugins(&plugins);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
     let streams = Streams::new(shutdown.clone());

@@ -25,6 +25,7 @@ const RARE: &[&str] = &[
     "setpoint_connections_cut_total",
     "setpoint_events_dropped_total",
     "setpoint_panics_total",
+    "setpoint_refused_service_requests_total",
     "setpoint_watchers_stalled_total",
 ];
 

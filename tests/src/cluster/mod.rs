@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use crate::{Address, EtcdLog, Kubectl, Process, eventually, free_port, invariants};
 
+/// The log line of a gateway that has refused a request of a service.
+const REFUSED: &str = "a request of a service is not allowed";
+
 /// The size of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
@@ -284,11 +287,25 @@ impl Cluster {
 }
 
 impl Cluster {
-    /// Returns what its history violates. Nothing is known of a failed test, or if etcd does not run.
+    /// Returns what its history violates, and the requests of services that were refused. Nothing is known of a failed
+    /// test; of the history, if etcd does not run.
     fn violations(&self) -> Vec<String> {
-        let runs = self.processes.contains_key("etcd-0") && !std::thread::panicking();
+        if std::thread::panicking() {
+            return Vec::new();
+        }
+        let runs = self.processes.contains_key("etcd-0");
         let history = runs.then(|| EtcdLog::read(&self.etcd_url())).flatten();
-        history.map_or_else(Vec::new, |history| invariants::violations(&history))
+        let history = history.map(|history| invariants::violations(&history));
+        let mut violations = history.unwrap_or_default();
+        violations.extend(self.refused());
+        violations
+    }
+
+    /// Returns the requests of services that gateways have refused, from their logs.
+    fn refused(&self) -> impl Iterator<Item = String> {
+        let logs = (0..self.spec.gateways.len()).map(|n| self.log(&format!("gateway-{n}")));
+        let lines = logs.flat_map(|log| log.lines().map(str::to_owned).collect::<Vec<_>>());
+        lines.filter(|line| line.contains(REFUSED))
     }
 }
 

@@ -13,7 +13,7 @@ use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::Key;
 use setpoint_proto::certificates::{CertificateSigningRequest, CertificateSigningRequestCondition};
-use setpoint_proto::core::Secret;
+use setpoint_proto::core::{Namespace, Secret};
 use setpoint_proto::{ApiError, Reason};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::pem::Pem;
@@ -48,6 +48,9 @@ impl Fixture {
             ..Default::default()
         };
         let gateway = Client::connect(&connection, "certificatesigningrequest-controller").unwrap();
+        let mut namespace = Namespace::default();
+        namespace.metadata.name = "setpoint-system".into();
+        gateway.create(&namespace).await.unwrap();
         let requests = Requests {
             requests: gateway.informer::<RequestView>().reader(),
             settings: Arc::new(settings),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use setpoint_model::users::{self, ADMINISTRATORS, NODE_PREFIX, NODES, SERVICES};
 use setpoint_tls::authority::{Leaf, Usage};
 
 use super::cluster_spec::LOOPBACK;
@@ -10,14 +11,6 @@ use super::cluster_spec::LOOPBACK;
 pub const PROCESS_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// The life of the certificate of a user.
 pub const USER_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// The group of Setpoint's own services.
-const SERVICES_GROUP: &str = "system:setpoint";
-/// The group of the agents of one node each, as of kubelets.
-const NODES_GROUP: &str = "system:nodes";
-/// The group of the agents of simulated nodes.
-const SIMULATED_GROUP: &str = "system:setpoint:simulated-nodes";
-/// The group that may do anything.
-const ADMINISTRATORS_GROUP: &str = "system:masters";
 /// The names at which a Pod reaches the API in the cluster.
 pub const API_NAMES: [&str; 4] = [
     "kubernetes",
@@ -52,7 +45,7 @@ impl Identity {
 
     /// Returns the identity of the cluster's administrator.
     pub fn administrator() -> Self {
-        Self::user("system:admin", &[ADMINISTRATORS_GROUP])
+        Self::user("system:admin", &[ADMINISTRATORS])
     }
 
     /// Returns the identity of a process, without the names at which it is reached.
@@ -65,7 +58,7 @@ impl Identity {
 
     /// Returns the identity of a replica of `service`.
     pub fn service(service: &str) -> Self {
-        Self::process(&format!("system:setpoint:{service}"), &[SERVICES_GROUP])
+        Self::process(&users::of_service(service), &[SERVICES])
     }
 
     /// Returns the identity of etcd.
@@ -75,14 +68,14 @@ impl Identity {
 
     /// Returns the identity of the agent of one node.
     pub fn node(node: &str) -> Self {
-        Self::process(&format!("system:node:{node}"), &[NODES_GROUP]).reached_at([node])
+        Self::process(&format!("{NODE_PREFIX}{node}"), &[NODES]).reached_at([node])
     }
 
     /// Returns the identity of the agent of the simulated nodes `<prefix>-0`, `<prefix>-1` and so on. They are too many
     /// for a certificate.
     pub fn simulated_nodes(prefix: &str) -> Self {
-        let user = format!("system:setpoint:simulated-nodes:{prefix}");
-        Self::process(&user, &[SIMULATED_GROUP])
+        let user = format!("{}{prefix}", users::SIMULATED_NODES_PREFIX);
+        Self::process(&user, &[users::SIMULATED_NODES])
     }
 
     /// Returns the identity with the names that each process of this machine has: its service, its own, and the

@@ -165,6 +165,7 @@ impl Pki {
     /// # Errors
     /// If the CA cannot be read or made.
     pub fn issue_user(&self, user: &Identity) -> anyhow::Result<Issued> {
+        let _lock = self.lock()?;
         Ok(self.authorities()?.cluster.issue(&user.leaf())?)
     }
 

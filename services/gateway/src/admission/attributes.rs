@@ -43,6 +43,8 @@ pub(crate) struct Attributes<'a> {
     pub old_cause: Option<&'a Cause>,
     /// The options of a deletion.
     pub options: Option<&'a DeleteOptions>,
+    /// Whether it is a part of a request that was admitted as a whole, such as the deletion by an eviction.
+    pub is_admitted: bool,
 }
 
 impl<'a> Attributes<'a> {
@@ -56,6 +58,7 @@ impl<'a> Attributes<'a> {
             old: None,
             old_cause: None,
             options: None,
+            is_admitted: false,
         }
     }
 

@@ -28,9 +28,10 @@ mod webhook;
 pub(crate) use attributes::{Attributes, Operation};
 pub(crate) use chain::Chain;
 use hooks::Hooks;
+use plugins::Plugins;
+pub use plugins::Selection;
 #[cfg(test)]
 pub(crate) use plugins::{Plugin, Reserving, Step};
-use plugins::{Plugins, RoleEscalation};
 pub(crate) use reader::Reader;
 pub(crate) use reservation::Reservation;
 use webhook::internal;
@@ -85,13 +86,17 @@ impl Admission {
         Self { converter, ..self }
     }
 
+    /// Turns plugins on and off; those that ask an authorizer must be there already.
+    #[must_use]
+    pub(crate) fn with_selection(mut self, selection: &Selection) -> Self {
+        self.plugins.select(selection);
+        self
+    }
+
     /// Sets what decides about the permissions of users. Roles and bindings cannot be used to get more of them.
     #[must_use]
     pub(crate) fn with_authorizer(mut self, authorizer: Arc<Authorizer>) -> Self {
-        if authorizer.rbac().is_some() {
-            self.plugins
-                .push(Box::new(RoleEscalation::new(authorizer.clone())));
-        }
+        self.plugins.ask(&authorizer, self.cache.kinds());
         Self { authorizer, ..self }
     }
 

@@ -4,17 +4,14 @@ use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
+use setpoint_model::users::{
+    NODE_PREFIX, NODES, SIMULATED_NODES, SIMULATED_NODES_PREFIX, is_simulated_node,
+};
 use setpoint_tls::{ClientStream, Credentials, PeerIdentity};
 use tokio::net::TcpStream;
 
 /// The name on the certificates of all agents.
 const SERVER_NAME: &str = "node-agent";
-/// The users and the group of the agents of one node each.
-const NODE_USER: &str = "system:node:";
-const NODES: &str = "system:nodes";
-/// The users and the group of the agents of simulated nodes.
-const SIMULATED_USER: &str = "system:setpoint:simulated-nodes:";
-const SIMULATED_NODES: &str = "system:setpoint:simulated-nodes";
 
 /// The protocol of a connection to an agent.
 #[derive(Clone, Copy, Debug)]
@@ -55,20 +52,11 @@ pub(super) async fn secure(
 /// Returns whether the subject of a certificate is the agent of a node.
 fn speaks_for(agent: &PeerIdentity, node: &str) -> bool {
     let is_in = |group: &str| agent.groups.iter().any(|one| one == group);
-    if let Some(own) = agent.name.strip_prefix(NODE_USER) {
+    if let Some(own) = agent.name.strip_prefix(NODE_PREFIX) {
         return own == node && is_in(NODES);
     }
-    let prefix = agent.name.strip_prefix(SIMULATED_USER);
-    prefix.is_some_and(|prefix| is_numbered(prefix, node)) && is_in(SIMULATED_NODES)
-}
-
-/// Returns whether a name is `<prefix>-<digits>`.
-fn is_numbered(prefix: &str, name: &str) -> bool {
-    let number = name.strip_prefix(prefix);
-    let number = number.and_then(|rest| rest.strip_prefix('-'));
-    number.is_some_and(|digits| {
-        !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
-    })
+    let prefix = agent.name.strip_prefix(SIMULATED_NODES_PREFIX);
+    prefix.is_some_and(|prefix| is_simulated_node(prefix, node)) && is_in(SIMULATED_NODES)
 }
 
 #[cfg(test)]

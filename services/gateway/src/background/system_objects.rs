@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use setpoint_codec::Object;
 use setpoint_kinds::{flowcontrol, priorityclass, servicecidr, storageclass};
-use setpoint_model::Key;
+use setpoint_model::{Key, replicas};
 use setpoint_proto::core::Namespace;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_task::Backoff;
@@ -15,12 +15,13 @@ use tokio::time::sleep;
 
 use crate::registry::{AtLeast, Registry, RequestContext, Target};
 
-const NAMESPACES: [&str; 5] = [
+const NAMESPACES: [&str; 6] = [
     "default",
     "kube-node-lease",
     "kube-public",
     "kube-system",
-    "setpoint-system",
+    replicas::NAMESPACE,
+    replicas::SYSTEM_NAMESPACE,
 ];
 
 /// The first delay after a failure.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use setpoint_codec::Difference;
-use setpoint_model::Verb;
 use setpoint_proto::setpoint::explain_server::Explain;
 use setpoint_proto::setpoint::{
     Change, HistoryRequest, HistoryResponse, ObjectRef, Version, WhyRequest, WhyResponse,
@@ -12,11 +11,11 @@ use setpoint_proto::setpoint::{
 use setpoint_proto::{ApiError, Reason};
 use tonic::{Request, Response, Status};
 
+use super::method::{HISTORY, Method, WHY};
 use super::request::{Caller, bad_request, open, stored};
 use super::telemetry::Call;
 use crate::explain::{history, why};
 use crate::registry::{Registry, Target};
-use crate::request::Attributes;
 use crate::request::flow_control::Seat;
 
 /// The number of versions without a limit in the request.
@@ -40,7 +39,7 @@ impl Service {
     ) -> Result<HistoryResponse, ApiError> {
         let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = admit(&self.registry, &caller, &target).await?;
+        let _seat = admit(&self.registry, HISTORY, &caller, &target).await?;
         let limit = match usize::try_from(request.limit) {
             Ok(0) | Err(_) => VERSIONS,
             Ok(limit) => limit.min(VERSIONS_MAX),
@@ -79,7 +78,7 @@ impl Service {
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
         let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = admit(&self.registry, &caller, &target).await?;
+        let _seat = admit(&self.registry, WHY, &caller, &target).await?;
         why::explain(&self.registry, &caller.context, &target, Timestamp::now()).await
     }
 }
@@ -87,19 +86,13 @@ impl Service {
 /// Authorizes a call, and takes a seat as a list does: a response needs many reads.
 async fn admit(
     registry: &Registry,
+    method: Method,
     caller: &Caller,
     target: &Target,
 ) -> Result<Option<Seat>, ApiError> {
-    let seat = Call::new(Verb::List, target)
-        .seat(&caller.extensions)
-        .await?;
-    registry
-        .authorizer()
-        .authorize(
-            &caller.context.user,
-            &Attributes::of_target(Verb::Get, target),
-        )
-        .await?;
+    let call = Call::new(method, target);
+    let seat = call.seat(&caller.extensions).await?;
+    call.authorize(registry, &caller.context).await?;
     Ok(seat)
 }
 

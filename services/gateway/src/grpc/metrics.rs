@@ -13,6 +13,7 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::{Request, Response, Status};
 
+use super::method::{CUSTOM_METRICS, EXTERNAL_METRICS, Method};
 use super::request::{Caller, open};
 use crate::metrics::{Request as Counted, RequestLabels};
 use crate::prometheus_adapter::{CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
@@ -51,7 +52,7 @@ impl Service {
             namespace: request.namespace.clone(),
             name: request.name.clone(),
         };
-        serve(&self.registry, resource, &caller, read).await
+        serve(&self.registry, CUSTOM_METRICS, resource, &caller, read).await
     }
 
     async fn read_external(
@@ -74,7 +75,7 @@ impl Service {
             namespace: request.namespace.clone(),
             ..Resource::default()
         };
-        serve(&self.registry, resource, &caller, read).await
+        serve(&self.registry, EXTERNAL_METRICS, resource, &caller, read).await
     }
 }
 
@@ -82,6 +83,7 @@ impl Service {
 /// one.
 async fn serve<T>(
     registry: &Registry,
+    method: Method,
     resource: Resource,
     caller: &Caller,
     work: impl Future<Output = Result<T, ApiError>>,
@@ -121,10 +123,8 @@ async fn serve<T>(
             }
             None => None,
         };
-        registry
-            .authorizer()
-            .authorize(&context.user, &Attributes::of_resource("get", resource))
-            .await?;
+        let asked = Attributes::of_resource(method.permission, resource);
+        registry.authorize(context, &asked).await?;
         work.await
     });
     let outcome = outcome.await;

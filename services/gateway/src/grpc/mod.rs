@@ -2,6 +2,7 @@
 
 mod explain;
 mod metadata;
+mod method;
 mod metrics;
 mod objects;
 mod request;
@@ -15,6 +16,8 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use setpoint_host::serve::ConnectionInfo;
+use setpoint_kinds::Identity;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::metadata_server::MetadataServer;
 use setpoint_proto::setpoint::metrics_server::MetricsServer;
@@ -24,9 +27,9 @@ use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt as _;
 
-use crate::registry::Registry;
+use crate::registry::{Registry, RequestContext};
 use crate::request::Attributes;
-use crate::request::authentication;
+use method::REFLECTION;
 use objects::Service;
 
 /// The maximum size of a request in bytes. etcd accepts 1.5 MiB; requests that exceed that a little get an error with a
@@ -65,7 +68,7 @@ pub(crate) fn router(registry: Arc<Registry>) -> Router {
 
 /// Answers a call of server reflection, whose tables of all symbols take megabytes and are made at the first call.
 async fn reflect(request: Request) -> Response {
-    static REFLECTION: LazyLock<Router> = LazyLock::new(|| {
+    static SERVED: LazyLock<Router> = LazyLock::new(|| {
         let described = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(COMMENTED_DESCRIPTORS)
@@ -75,11 +78,23 @@ async fn reflect(request: Request) -> Response {
             .add_service(described().build_v1alpha().expect(built))
             .into_axum_router()
     });
-    REFLECTION.clone().oneshot(request).await.into_response()
+    SERVED.clone().oneshot(request).await.into_response()
+}
+
+/// Returns the user that a call acts as. What it asks for is in its message.
+async fn user_of(registry: &Registry, request: &mut Request) -> Result<Identity, ApiError> {
+    let connection = request.extensions().get::<ConnectionInfo>().cloned();
+    let headers = request.headers_mut();
+    let user = registry
+        .authenticator()
+        .authenticate(connection.as_ref(), headers);
+    let user = user.await?;
+    let (impersonation, authorizer) = (registry.impersonation(), registry.authorizer());
+    impersonation.resolve(authorizer, user, headers, None).await
 }
 
 /// The start of the paths of server reflection, which names no resource.
-const REFLECTION: &str = "/grpc.reflection.";
+const REFLECTION_PATH: &str = "/grpc.reflection.";
 
 /// Does what precedes every call: authenticates it, and authorizes it if it is one of reflection. What others ask for
 /// is in their messages. One middleware, since each clones those within it for every call.
@@ -89,22 +104,16 @@ async fn prepare(
     next: Next,
 ) -> Response {
     let prepared = async {
-        let is_reflection = request.uri().path().starts_with(REFLECTION);
+        let is_reflection = request.uri().path().starts_with(REFLECTION_PATH);
         if !is_reflection {
             // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
             registry.cache().loaded().await?;
         }
-        let user = authentication::identify(
-            registry.tokens(),
-            registry.authorizer(),
-            request.headers_mut(),
-        )
-        .await?;
+        let user = user_of(&registry, &mut request).await?;
         if is_reflection {
-            registry
-                .authorizer()
-                .authorize(&user, &Attributes::of_path("post", request.uri().path()))
-                .await?;
+            let context = RequestContext::default().as_user(&user);
+            let asked = Attributes::of_path(REFLECTION.permission, request.uri().path());
+            registry.authorize(&context, &asked).await?;
         }
         Ok::<_, ApiError>(user)
     };

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use setpoint_codec::{Kind, KindTable};
-use setpoint_model::Verb;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::{
     CreateRequest, DeleteRequest, GetRequest, ListRequest, ListResponse, Object, PatchRequest,
@@ -13,6 +12,7 @@ use setpoint_proto::setpoint::{
 use setpoint_proto::{ApiError, Reason};
 use tonic::{Request, Response, Status};
 
+use super::method;
 use super::request::{at_least, bad_request, collection, filter, named, object, open, target};
 use super::telemetry::Call;
 use super::watch;
@@ -79,7 +79,7 @@ impl Service {
             list.items = registry.list_in_version(&params.filter, list.items).await?;
             Ok(list)
         };
-        let call = Call::new(Verb::List, &collection).selected_by(&request.field_selector);
+        let call = Call::new(method::LIST, &collection).selected_by(&request.field_selector);
         response_of(
             call.serve(&self.registry, &caller, listed.boxed()).await?,
             served,
@@ -91,7 +91,7 @@ impl Service {
         let target = self.target(named_by!(request))?;
         let at_least = at_least(&request.revision)?;
         let found = self.registry.get(&caller.context, &target, at_least);
-        let call = Call::new(Verb::Get, &target);
+        let call = Call::new(method::GET, &target);
         call.serve(&self.registry, &caller, found.boxed()).await
     }
 
@@ -105,7 +105,7 @@ impl Service {
         let caller = caller.writing(request.field_manager, request.dry_run);
         let object = object(self.kinds(), request.object).await?;
         let created = self.registry.create(&caller.context, &target, object);
-        let call = Call::new(Verb::Create, &target);
+        let call = Call::new(method::CREATE, &target);
         call.serve(&self.registry, &caller, created.boxed()).await
     }
 
@@ -124,7 +124,7 @@ impl Service {
                 _ => registry.update(context, &target, object).await,
             }
         };
-        let call = Call::new(Verb::Update, &target);
+        let call = Call::new(method::UPDATE, &target);
         call.serve(&self.registry, &caller, updated.boxed()).await
     }
 
@@ -137,7 +137,7 @@ impl Service {
         let patch = patch(&request).await?;
         let caller = caller.writing(request.field_manager, request.dry_run);
         let patched = self.registry.patch(&caller.context, &target, &patch);
-        let call = Call::new(Verb::Patch, &target);
+        let call = Call::new(method::PATCH, &target);
         call.serve(&self.registry, &caller, patched.boxed()).await
     }
 
@@ -156,7 +156,7 @@ impl Service {
         let caller = caller.writing(request.field_manager, false);
         let options = request.options.unwrap_or_default();
         let deleted = self.registry.delete(&caller.context, &target, &options);
-        let call = Call::new(Verb::Delete, &target);
+        let call = Call::new(method::DELETE, &target);
         let deleted = call.serve(&self.registry, &caller, deleted.boxed()).await?;
         let registry = &self.registry;
         let stored = deleted.response.encoded();

@@ -1,4 +1,4 @@
-//! Records a span and the metrics of each call.
+//! Authorizes each call, and records its span and metrics.
 
 use std::sync::Arc;
 
@@ -7,36 +7,37 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
 use setpoint_host::serve::Peer;
 use setpoint_kinds::{self as kinds, Strategy, Writes};
-use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 use setpoint_telemetry::{RPC_SYSTEM, Span};
 use tonic::Extensions;
 
+use super::method::{Method, Scope};
 use super::request::Caller;
 use crate::metrics;
 use crate::registry::{Registry, RequestContext, Target};
 use crate::request::Attributes;
 use crate::request::flow_control::{Flow, FlowControl, Seat};
 
-/// A call of a verb.
+/// A call of a method.
 pub(super) struct Call<'a> {
-    verb: Verb,
+    method: Method,
+    /// For a method of many kinds, what stands for all of them in metrics.
     target: &'a Target,
     /// The field selector of a collection.
     fields: &'a str,
+    /// The namespaces of a call about all kinds; an empty name is all of them.
+    namespaces: &'a [String],
     dry_run: bool,
-    /// Whether the verb on the target is what the user has to be allowed.
-    is_authorized: bool,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(verb: Verb, target: &'a Target) -> Self {
+    pub(super) fn new(method: Method, target: &'a Target) -> Self {
         Self {
-            verb,
+            method,
             target,
             fields: "",
+            namespaces: &[],
             dry_run: false,
-            is_authorized: true,
         }
     }
 
@@ -45,12 +46,9 @@ impl<'a> Call<'a> {
         Self { fields, ..self }
     }
 
-    /// Returns a call that reads objects of many kinds; its work authorizes each kind. `target` is for metrics.
-    pub(super) fn of_many_kinds(verb: Verb, target: &'a Target) -> Self {
-        Self {
-            is_authorized: false,
-            ..Self::new(verb, target)
-        }
+    /// Sets the namespaces of a call about all kinds; without any, it is about all namespaces.
+    pub(super) fn within(self, namespaces: &'a [String]) -> Self {
+        Self { namespaces, ..self }
     }
 
     /// Runs the work of the call in its span, if it is allowed and while holding a seat, and counts it.
@@ -69,13 +67,7 @@ impl<'a> Call<'a> {
         let span = self.span(context);
         let outcome = span.in_scope(async {
             let _seat = self.seat(extensions).await?;
-            if self.is_authorized {
-                let asked = Attributes::of_target(self.verb, self.target).selected_by(self.fields);
-                registry
-                    .authorizer()
-                    .authorize(&context.user, &asked)
-                    .await?;
-            }
+            self.authorize(registry, context).await?;
             work.await
         });
         let outcome = outcome.await;
@@ -89,6 +81,33 @@ impl<'a> Call<'a> {
         outcome
     }
 
+    /// Authorizes the call as the table of methods says. What only the work knows, that authorizes itself.
+    pub(super) async fn authorize(
+        &self,
+        registry: &Registry,
+        context: &RequestContext,
+    ) -> Result<(), ApiError> {
+        let verb = self.method.permission;
+        match self.method.scope {
+            Scope::Target => {
+                let asked = Attributes::on_target(verb, self.target).selected_by(self.fields);
+                registry.authorize(context, &asked).await
+            }
+            Scope::AllKinds if self.namespaces.is_empty() => {
+                let asked = Attributes::of_all_kinds(verb, "");
+                registry.authorize(context, &asked).await
+            }
+            Scope::AllKinds => {
+                for namespace in self.namespaces {
+                    let asked = Attributes::of_all_kinds(verb, namespace);
+                    registry.authorize(context, &asked).await?;
+                }
+                Ok(())
+            }
+            Scope::EachKind | Scope::Metric | Scope::Path => Ok(()),
+        }
+    }
+
     /// Takes a seat of flow control.
     pub(super) async fn seat(&self, extensions: &Extensions) -> Result<Option<Seat>, ApiError> {
         let Some(control) = extensions.get::<Arc<FlowControl>>() else {
@@ -97,7 +116,7 @@ impl<'a> Call<'a> {
         let peer = extensions.get::<Peer>().map(|Peer(peer)| *peer);
         control
             .seat(
-                self.verb,
+                self.method.verb,
                 self.target.served,
                 &self.target.namespace,
                 Flow::Connection(peer),
@@ -109,7 +128,7 @@ impl<'a> Call<'a> {
     pub(super) fn info(&self) -> metrics::RequestLabels<'a> {
         let target = self.target;
         metrics::RequestLabels {
-            verb: Some(self.verb),
+            verb: Some(self.method.verb),
             method: "",
             dry_run: self.dry_run,
             kind: Some(target.served),
@@ -124,7 +143,7 @@ impl<'a> Call<'a> {
         if !self.is_recorded(parent.is_some()) {
             return Span::none();
         }
-        let (verb, kind) = (self.verb, self.target.served);
+        let (verb, kind) = (self.method.verb, self.target.served);
         let subresource = Some(self.target.subresource.name()).filter(|name| !name.is_empty());
         let subresource = subresource.map(|name| KeyValue::new("setpoint.subresource", name));
         let rpc = [
@@ -145,7 +164,7 @@ impl<'a> Call<'a> {
         match kinds::find(self.target.kind).map(Strategy::writes) {
             Some(Writes::Reports) => false,
             Some(Writes::Heartbeats) => has_parent,
-            Some(Writes::Changes) | None => has_parent || self.verb.writes(),
+            Some(Writes::Changes) | None => has_parent || self.method.verb.writes(),
         }
     }
 }

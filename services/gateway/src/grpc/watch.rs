@@ -7,11 +7,11 @@ use std::sync::Arc;
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use prost::Message as _;
 use setpoint_codec::Kind;
-use setpoint_model::Verb;
 use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::{ApiError, WatchEvent};
 use tonic::{Request, Status};
 
+use super::method;
 use super::request::{at_least, collection, filter, open, revision};
 use super::telemetry::Call;
 use crate::metrics::Watching;
@@ -35,7 +35,7 @@ pub(super) async fn begin(
     )?;
     let collection = collection(&filter);
     let (served, converted) = (filter.served(), filter.clone());
-    let call = Call::new(Verb::Watch, &collection).selected_by(&request.field_selector);
+    let call = Call::new(method::WATCH, &collection).selected_by(&request.field_selector);
     let open = Watching::begin(call.info());
     let spec = WatchSpec {
         filter,

@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use axum::routing::get;
-use http::header::HOST;
+use axum::{Extension, Router};
+use http::header::{HOST, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
+use setpoint_host::serve::ConnectionInfo;
 use setpoint_kinds::Identity;
-use setpoint_proto::ApiError;
+use setpoint_proto::{ApiError, Reason};
 
-use super::response::{self, ApiResponse, ErrorResponse};
+use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
 use crate::registry::Registry;
-use crate::request::authentication;
 use crate::request::service_account::ISSUER;
 use crate::request::{Query, RequestInfo};
 
@@ -28,26 +28,47 @@ pub(super) async fn authenticate<F: Future<Output = Response>>(
     mut request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Response {
-    match user_of(registry, info, request.headers_mut()).await {
+    let errors = ErrorFormat::of(&info.query, request.headers());
+    match user_of(registry, info, &mut request).await {
         Ok(user) => {
             request.extensions_mut().insert(user);
             next(request).await
         }
-        Err(error) => ErrorResponse(error).into_response(),
+        Err(error) => refused(error, errors),
     }
 }
 
 async fn user_of(
     registry: &Registry,
     info: &RequestInfo,
-    headers: &mut HeaderMap,
+    request: &mut Request,
 ) -> Result<Identity, ApiError> {
-    let user = authentication::identify(registry.tokens(), registry.authorizer(), headers).await?;
-    registry
-        .authorizer()
-        .authorize(&user, &info.attributes)
+    let connection = request.extensions().get::<ConnectionInfo>().cloned();
+    let (headers, authorizer) = (request.headers_mut(), registry.authorizer());
+    let user = registry
+        .authenticator()
+        .authenticate(connection.as_ref(), headers);
+    let (user, asked) = (user.await?, &*info.attributes);
+    let impersonation = registry.impersonation();
+    let user = impersonation
+        .resolve(authorizer, user, headers, Some(asked))
         .await?;
+    authorizer.authorize(&user, asked).await?;
     Ok(user)
+}
+
+/// Returns the response to a request that is not served. As upstream, one whose user is known tells browsers not to
+/// guess what it is, since its text has names from the request.
+fn refused(error: ApiError, format: ErrorFormat) -> Response {
+    let is_known = error.reason != Reason::Unauthorized;
+    let mut response = ErrorResponse(error).in_format(format);
+    if is_known {
+        let nosniff = HeaderValue::from_static("nosniff");
+        response
+            .headers_mut()
+            .insert(X_CONTENT_TYPE_OPTIONS, nosniff);
+    }
+    response
 }
 
 /// Returns the routes of the documents about tokens.
@@ -57,11 +78,17 @@ pub(super) fn router() -> Router<Arc<Registry>> {
         .route(KEYS, get(keys))
 }
 
-async fn configuration(query: Query, headers: HeaderMap) -> ApiResponse {
+async fn configuration(
+    connection: Option<Extension<ConnectionInfo>>,
+    query: Query,
+    headers: HeaderMap,
+) -> ApiResponse {
+    let is_tls = connection.is_some_and(|Extension(connection)| connection.is_tls());
+    let scheme = if is_tls { "https" } else { "http" };
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let document = json!({
         "issuer": ISSUER,
-        "jwks_uri": format!("http://{}{KEYS}", host.unwrap_or("localhost")),
+        "jwks_uri": format!("{scheme}://{}{KEYS}", host.unwrap_or("localhost")),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["ES256"],

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
+use futures::TryFutureExt as _;
+use futures::future::BoxFuture;
 use http::HeaderMap;
 use http::header::WARNING;
 use hyper::upgrade::OnUpgrade;
@@ -14,7 +16,7 @@ use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
 use super::connect::{ConnectRequest, Streams, connect};
-use super::response::{ErrorFormat, ErrorResponse};
+use super::response::{ApiResponse, ErrorFormat, ErrorResponse};
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
 use crate::registry::Registry;
 use crate::request::{Query, RequestInfo, Route};
@@ -71,8 +73,7 @@ pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Reques
             streams,
             body,
         };
-        // Boxed once, since it is moved several times.
-        Box::pin(respond(verb, request)).await
+        respond(verb, request).await
     };
     let response = response.await;
     let mut response = response.unwrap_or_else(|error| ErrorResponse(error).in_format(errors));
@@ -82,17 +83,24 @@ pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Reques
     response
 }
 
-/// Calls the module of the verb.
-async fn respond(verb: Verb, request: ObjectRequest) -> Result<Response, ApiError> {
-    let response = match verb {
-        Verb::Watch => return watch::watch(request).await,
-        Verb::Get => read::get(request).await,
-        Verb::List => read::list(request).await,
-        Verb::Create => write::create(request).await,
-        Verb::Update => write::update(request).await,
-        Verb::Patch => write::patch(request).await,
-        Verb::Delete => delete::one(request).await,
-        Verb::DeleteCollection => delete::all(request).await,
-    };
-    Ok(response?.into_response())
+/// Calls the module of the verb. Each has a boxed future of its own, since it is moved several times, and one for all
+/// verbs would be as large as the largest.
+fn respond(verb: Verb, request: ObjectRequest) -> BoxFuture<'static, Result<Response, ApiError>> {
+    match verb {
+        Verb::Watch => Box::pin(watch::watch(request)),
+        Verb::Get => in_memory(read::get(request)),
+        Verb::List => in_memory(read::list(request)),
+        Verb::Create => in_memory(write::create(request)),
+        Verb::Update => in_memory(write::update(request)),
+        Verb::Patch => in_memory(write::patch(request)),
+        Verb::Delete => in_memory(delete::one(request)),
+        Verb::DeleteCollection => in_memory(delete::all(request)),
+    }
+}
+
+/// Returns the future of a response whose body is in memory.
+fn in_memory(
+    response: impl Future<Output = Result<ApiResponse, ApiError>> + Send + 'static,
+) -> BoxFuture<'static, Result<Response, ApiError>> {
+    Box::pin(response.map_ok(ApiResponse::into_response))
 }

@@ -1,11 +1,13 @@
 //! The metrics of the gateway, with the names, labels and buckets of Kubernetes' dashboards.
 
+mod authorization;
 mod conversions;
 mod in_flight;
 mod request;
 mod watches;
 mod writes;
 
+pub(crate) use authorization::{Authorization, authorized, refused_service};
 pub(crate) use conversions::{converted, converted_versions};
 pub(crate) use request::{Request, RequestLabels};
 pub(crate) use setpoint_telemetry::metrics::{counters, gauges, histograms};

@@ -18,13 +18,16 @@ use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Selection};
 use crate::aggregation::Aggregator;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
 use crate::prometheus_adapter::Adapter;
+use crate::request::Attributes;
+use crate::request::authentication::{Authenticator, Options};
 use crate::request::authorization::{Authorizer, Mode};
-use crate::request::service_account::Tokens;
+use crate::request::impersonation::Impersonation;
+use crate::request::service_account::ServiceAccountTokens;
 use crate::server_info::ServerInfo;
 use crate::usage::Usage;
 
@@ -45,7 +48,8 @@ pub struct Registry {
     usage: Usage,
     adapter: Option<Adapter>,
     aggregator: Aggregator,
-    tokens: Tokens,
+    authenticator: Authenticator,
+    impersonation: Impersonation,
     authorizer: Arc<Authorizer>,
 }
 
@@ -54,7 +58,8 @@ impl Registry {
     pub fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
         let converter = Arc::new(Converter::new(cache.clone(), DialPolicy::default()));
         Self {
-            tokens: Tokens::new(store.clone(), cache.clone()),
+            authenticator: Authenticator::new(store.clone(), cache.clone()),
+            impersonation: Impersonation::default(),
             admission: Admission::new(store.clone(), cache.clone(), converter.clone()),
             converter,
             store,
@@ -143,6 +148,24 @@ impl Registry {
         &self.aggregator
     }
 
+    /// Sets which credentials are accepted.
+    #[must_use]
+    pub fn with_authentication(mut self, options: Options) -> Self {
+        let (store, cache) = (self.store.clone(), self.cache.clone());
+        self.authenticator = Authenticator::with_options(store, cache, options);
+        self
+    }
+
+    /// Returns what decides whose a request is.
+    pub(crate) fn authenticator(&self) -> &Authenticator {
+        &self.authenticator
+    }
+
+    /// Returns what decides as whom a request acts.
+    pub(crate) fn impersonation(&self) -> &Impersonation {
+        &self.impersonation
+    }
+
     /// Sets the modes of authorization. Without, everything is allowed.
     ///
     /// # Panics
@@ -155,9 +178,33 @@ impl Registry {
         self
     }
 
+    /// Turns admission plugins on and off, after the modes of authorization are set.
+    #[must_use]
+    pub fn with_admission_plugins(mut self, selection: &Selection) -> Self {
+        self.admission = self.admission.with_selection(selection);
+        self
+    }
+
     /// Returns what decides about the permissions of users.
     pub(crate) fn authorizer(&self) -> &Authorizer {
         &self.authorizer
+    }
+
+    /// Authorizes something that the user of a request asks for.
+    ///
+    /// # Errors
+    /// Those of [`Authorizer::authorize`].
+    pub(crate) async fn authorize(
+        &self,
+        context: &RequestContext,
+        asked: &Attributes,
+    ) -> Result<(), ApiError> {
+        self.authorizer.authorize(&context.user, asked).await
+    }
+
+    /// Returns whether the user of a request may do something that a response is reduced by, instead of being refused.
+    pub(crate) fn allows(&self, context: &RequestContext, asked: &Attributes) -> bool {
+        self.authorizer.decide(&context.user, asked).allowed
     }
 
     /// Returns the addresses of other processes that the gateway may call.
@@ -181,8 +228,8 @@ impl Registry {
     }
 
     /// Returns the tokens of ServiceAccounts.
-    pub(crate) fn tokens(&self) -> &Tokens {
-        &self.tokens
+    pub(crate) fn tokens(&self) -> &ServiceAccountTokens {
+        self.authenticator.service_accounts()
     }
 }
 

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use http::Method;
 use setpoint_codec::rest::is_connect;
 use setpoint_kinds::Target;
-use setpoint_model::{Verb, names, selector::Fields};
+use setpoint_model::selector::{Comparison, FieldRequirement, Fields};
+use setpoint_model::{Verb, names};
 
 use super::Query;
 
@@ -19,6 +20,9 @@ pub(crate) struct Attributes {
     pub(crate) resource: Option<Resource>,
     /// The path; empty for a call of gRPC that names a resource.
     pub(crate) path: String,
+    /// The requirements of the field selector of a list, a watch or the deletion of a collection; none if it cannot be
+    /// parsed (upstream: `GetFieldSelector`, KEP-4601).
+    pub(crate) fields: Vec<FieldRequirement>,
 }
 
 /// A resource, served or not.
@@ -42,11 +46,20 @@ impl Attributes {
     pub(crate) fn of_http(method: &Method, path: &str, segments: &[&str], query: &Query) -> Self {
         let path = path.to_owned();
         match Resource::of_path(segments) {
-            Some((mut resource, special)) => Self {
-                verb: verb_of_method(method, special, &mut resource, query).into(),
-                resource: Some(resource),
-                path,
-            },
+            Some((resource, special)) => {
+                let verb = verb_of_method(method, special, &resource, query);
+                let found = Self {
+                    verb: verb.into(),
+                    resource: Some(resource),
+                    path,
+                    fields: Vec::new(),
+                };
+                // Of paths that have a verb, some ignore selectors.
+                match query.get("fieldSelector").filter(|_| special.is_none()) {
+                    Some(selector) => found.selected_by(selector),
+                    None => found,
+                }
+            }
             None => Self::of_path(method.as_str().to_ascii_lowercase(), &path),
         }
     }
@@ -57,11 +70,30 @@ impl Attributes {
             verb: method.into(),
             resource: None,
             path: path.to_owned(),
+            fields: Vec::new(),
         }
     }
 
     /// Returns the attributes of a call that names an object or a collection.
     pub(crate) fn of_target(verb: Verb, target: &Target) -> Self {
+        Self::on_target(name_of(verb), target)
+    }
+
+    /// Returns the attributes of a call about objects of all kinds, in a namespace or, if that is empty, in the
+    /// cluster. Only rules for all groups and resources allow it.
+    pub(crate) fn of_all_kinds(verb: &'static str, namespace: &str) -> Self {
+        let all = Resource {
+            group: "*".to_owned(),
+            version: "*".to_owned(),
+            resource: "*".to_owned(),
+            namespace: namespace.to_owned(),
+            ..Resource::default()
+        };
+        Self::of_resource(verb, all)
+    }
+
+    /// Like [`Self::of_target`], with the name of the verb in rules.
+    pub(crate) fn on_target(verb: &'static str, target: &Target) -> Self {
         let kind = target.served;
         let is_namespace = kind.group.is_empty() && kind.plural == NAMESPACES;
         let namespace = match is_namespace {
@@ -76,7 +108,7 @@ impl Attributes {
             namespace: namespace.clone(),
             name: target.name.clone(),
         };
-        Self::of_resource(name_of(verb), resource)
+        Self::of_resource(verb, resource)
     }
 
     /// Returns the attributes of a call that names a resource.
@@ -85,18 +117,35 @@ impl Attributes {
             verb: verb.into(),
             resource: Some(resource),
             path: String::new(),
+            fields: Vec::new(),
         }
     }
 
-    /// Sets the name to the only one that a field selector of a collection allows.
+    /// Adds the field selector of a request for a collection. A list or a watch of the only name that it allows is one
+    /// of that object.
     #[must_use]
     pub(crate) fn selected_by(mut self, field_selector: &str) -> Self {
-        if let Some(resource) = self.resource.as_mut().filter(|of| of.name.is_empty())
-            && let Some(name) = named_by_selector(field_selector)
-        {
-            resource.name = name;
+        if !SELECTING.contains(&&*self.verb) {
+            return self;
         }
+        let Ok(fields) = Fields::parse(field_selector) else {
+            return self;
+        };
+        if self.verb != "deletecollection"
+            && let Some(resource) = self.resource.as_mut().filter(|of| of.name.is_empty())
+            && let Some(name) = only_name(&fields)
+        {
+            name.clone_into(&mut resource.name);
+        }
+        self.fields = fields.requirements().to_vec();
         self
+    }
+
+    /// Returns whether the field selector selects only objects in which a field has a value.
+    pub(crate) fn selects(&self, path: &str, value: &str) -> bool {
+        self.fields.iter().any(|one| {
+            one.path == path && one.comparison == Comparison::Equal && one.value == value
+        })
     }
 
     /// Returns whether the request lasts until one end ends it (upstream: `BasicLongRunningRequestCheck`): a watch, a
@@ -109,6 +158,8 @@ impl Attributes {
     }
 }
 
+/// The verbs that select objects by fields.
+const SELECTING: &[&str] = &["list", "watch", "deletecollection"];
 const NAMESPACES: &str = "namespaces";
 /// The subresources of a Namespace; what else follows its name is a resource in it.
 const OF_NAMESPACE: [&str; 2] = ["status", "finalize"];
@@ -151,11 +202,11 @@ impl Resource {
     }
 }
 
-/// Returns the verb of a request for a resource. A list or a watch of one name is one of that object.
+/// Returns the verb of a request for a resource.
 fn verb_of_method(
     method: &Method,
     special: Option<&'static str>,
-    resource: &mut Resource,
+    resource: &Resource,
     query: &Query,
 ) -> &'static str {
     if let Some(verb) = special {
@@ -163,13 +214,8 @@ fn verb_of_method(
     }
     let is_collection = resource.name.is_empty();
     match method.as_str() {
-        "GET" | "HEAD" if is_collection => {
-            resource.name = query
-                .get("fieldSelector")
-                .and_then(named_by_selector)
-                .unwrap_or_default();
-            if query.flag("watch") { "watch" } else { "list" }
-        }
+        "GET" | "HEAD" if is_collection && query.flag("watch") => "watch",
+        "GET" | "HEAD" if is_collection => "list",
         "GET" | "HEAD" => "get",
         "POST" => "create",
         "PUT" => "update",
@@ -181,12 +227,11 @@ fn verb_of_method(
 }
 
 /// Returns the only name that a field selector allows.
-fn named_by_selector(selector: &str) -> Option<String> {
-    let fields = Fields::parse(selector).ok()?;
+fn only_name(fields: &Fields) -> Option<&str> {
     let name = fields.exact("metadata.name")?;
     names::validate_path_segment(name)
         .is_empty()
-        .then(|| name.to_owned())
+        .then_some(name)
 }
 
 /// Returns the name of a verb in rules.

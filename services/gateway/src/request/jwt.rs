@@ -97,6 +97,14 @@ impl SigningKey {
     }
 }
 
+/// Returns whether a text has the form of a token that keys of this module sign.
+pub(crate) fn is_token(text: &str) -> bool {
+    let signed = text.rsplit_once('.').map(|(signed, _)| signed);
+    let header = signed.and_then(|signed| signed.split_once('.'));
+    let header = header.and_then(|(header, _)| parsed::<Header>(header));
+    header.is_some_and(|header| header.alg == ALGORITHM)
+}
+
 fn part(value: &impl Serialize) -> Result<String, Error> {
     let json = serde_json::to_vec(value).map_err(|error| Error(error.to_string()))?;
     Ok(BASE64.encode(json))
@@ -120,6 +128,8 @@ mod tests {
         let token = ours.sign(&json!({ "sub": "a" })).unwrap();
         assert_eq!(ours.verify(&token), Some(json!({ "sub": "a" })));
         assert_eq!(other.verify::<Value>(&token), None);
+        assert!(is_token(&token));
+        assert!(!is_token("abcdef.0123456789abcdef"));
         let (header, rest) = token.split_once('.').unwrap();
         let (claims, signature) = rest.split_once('.').unwrap();
         let changed = part(&json!({ "sub": "b" })).unwrap();

@@ -7,15 +7,14 @@
 //! The head of an HTTP request is parsed once. A call of gRPC names its target in its message; it has the same
 //! attributes as the HTTP request that does the same.
 //!
-//! A request without credentials is one of the administrator: the listener is on loopback. One with a token of a
-//! ServiceAccount is one of that account; any other `Authorization` is refused. Who may impersonate others acts as the
-//! user whom the headers name.
+//! [`authentication`] says whose a request is. Who may impersonate others ([`impersonation`]) acts as the user whom the
+//! headers name, and is authorized as that one.
 
 mod attributes;
 pub(crate) mod authentication;
 pub(crate) mod authorization;
 pub(crate) mod flow_control;
-mod impersonation;
+pub(crate) mod impersonation;
 mod info;
 mod jwt;
 mod query;
@@ -23,7 +22,6 @@ mod route;
 pub(crate) mod service_account;
 mod timeout;
 mod token_keys;
-mod websocket_token;
 
 pub(crate) use attributes::{Attributes, Resource};
 pub(crate) use info::RequestInfo;

@@ -1,7 +1,6 @@
 //! Tokens of ServiceAccounts, which requests and TokenReviews have verified: their claims, and what makes them invalid.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,10 +11,10 @@ use setpoint_model::Key;
 use setpoint_model::time::seconds_after;
 use setpoint_proto::Resource;
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
-use setpoint_store::Store;
 use setpoint_store::cache::{AtLeast, Cache};
 
 use super::TokenKeys;
+use super::authentication::{INVALID, Verified};
 pub(crate) use super::token_keys::internal;
 
 /// The issuer of all tokens, and their default audience.
@@ -58,13 +57,6 @@ pub(crate) struct Reference {
     pub(crate) uid: String,
 }
 
-/// A token that is valid.
-pub(crate) struct Verified {
-    pub(crate) user: Identity,
-    /// The audiences that both the token and the verifier named.
-    pub(crate) audiences: Vec<String>,
-}
-
 /// The groups of a ServiceAccount.
 pub(crate) fn groups(namespace: &str) -> Vec<String> {
     vec![
@@ -84,37 +76,34 @@ pub(crate) fn identity(namespace: &str, name: &str) -> Identity {
 }
 
 /// Verifies tokens, with the keys that sign them.
-pub(crate) struct Tokens {
+pub(crate) struct ServiceAccountTokens {
     pub(crate) keys: TokenKeys,
     cache: Cache,
 }
 
-impl Tokens {
-    /// Returns the tokens of a cluster; `cache` is the cache of the store.
-    pub(crate) fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
-        let keys = TokenKeys::new(store);
+impl ServiceAccountTokens {
+    /// Returns the tokens that these keys sign; `cache` has the objects that they are bound to.
+    pub(super) fn new(keys: TokenKeys, cache: Cache) -> Self {
         Self { keys, cache }
     }
 
     /// Verifies a token: its signature, its time, one of the audiences, and that what it is bound to still exists. `at`
-    /// is the least revision at which it must have existed.
+    /// is the least revision at which it must have existed. Returns `None` if no key of this cluster has signed it.
     ///
     /// # Errors
     /// The reason why it is not valid.
-    pub(crate) async fn verify(
+    pub(super) async fn verify(
         &self,
         token: &str,
         audiences: &[String],
         at: AtLeast,
-    ) -> Result<Verified, String> {
-        const INVALID: &str = "invalid bearer token";
+    ) -> Result<Option<Verified>, String> {
         let claims = self.keys.claims_of(token).await;
         let claims: Option<Claims> = claims.map_err(|error| error.message)?;
-        let claims = claims.ok_or(INVALID)?;
+        let Some(claims) = claims.filter(|claims| claims.iss == ISSUER) else {
+            return Ok(None);
+        };
         let refuse = |why: String| format!("[{INVALID}, {why}]");
-        if claims.iss != ISSUER {
-            return Err(INVALID.into());
-        }
         let common = claims.aud.iter().filter(|one| audiences.contains(one));
         let common: Vec<String> = common.cloned().collect();
         if common.is_empty() {
@@ -131,10 +120,10 @@ impl Tokens {
             bound = self.check_bound(&claims.bound, AtLeast::Newest).await;
         }
         bound.map_err(refuse)?;
-        Ok(Verified {
+        Ok(Some(Verified {
             user: user(&claims),
             audiences: common,
-        })
+        }))
     }
 
     /// Checks that the account of a token and the objects that it is bound to exist, and are the same.

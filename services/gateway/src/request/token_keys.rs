@@ -1,31 +1,45 @@
 //! The keys that sign and verify tokens of ServiceAccounts.
 //!
-//! The key that signs is in etcd, beside the registry: all gateways of a cluster share it, and whoever can read it can
-//! read all Secrets, too. It is not rotated, but may be replaced when etcd is restored. It is therefore read for each
-//! token that is issued, and again, at most once a second, when a token has no known key. Tokens of all keys that this
-//! process has seen are valid.
+//! They are in etcd, beside the registry: all gateways of a cluster share them, and whoever can read them can read all
+//! Secrets, too. One key signs; it is at a key of the store of its own, and is read for each token that is issued. The
+//! others verify: the list of all keys, with their times, is read when a token has no known key, at most once a second.
+//!
+//! ```text
+//!                   first token            lifetime is over             lifetime is over
+//! /setpoint/token-key     A ───────────────────▶ B ─────────────────────────▶ C
+//! /setpoint/token-keys    ─   A (first seen) ──▶ B, A ──────────────────────▶ C, B, A
+//! ```
+//! A key is replaced in one transaction, by whichever gateway is asked for a token first. It still verifies then, until
+//! [`MAX_KEYS`] others have followed it. The key that signs may also be replaced when etcd is restored: tokens of all
+//! keys that this process has seen are valid.
+
+mod stored;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::{self as store, Store, Write, keys};
+use setpoint_store::{self as store, Entry, Store, Write, keys};
 use tokio::time::Instant;
 
 use super::jwt::{self, SigningKey};
+use stored::KeyList;
 
-/// The least time between two reads of the key for tokens that no known key has signed: anybody may send those.
+/// The least time between two reads of the keys for tokens that no known key has signed: anybody may send those.
 const REREAD: Duration = Duration::from_secs(1);
 /// The number of keys that are kept.
 const MAX_KEYS: usize = 16;
 
-/// The keys that a process has seen, and the store that has the current one.
+/// The keys that a process has seen, and the store that has them.
 pub(crate) struct TokenKeys {
     store: Arc<dyn Store>,
+    /// The time for which a key signs; `None` for ever.
+    lifetime: Option<Duration>,
     known: Mutex<Known>,
 }
 
@@ -40,34 +54,39 @@ struct Known {
 struct Key {
     stored: Bytes,
     key: Arc<SigningKey>,
+    /// When it began to sign, as far as that is known.
+    since: Option<Timestamp>,
 }
 
-impl TokenKeys {
-    /// Returns the keys of a store.
-    pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self {
-            store,
-            known: Mutex::default(),
-        }
-    }
-
+impl Known {
     /// Makes a key the current one.
-    fn add(&self, stored: Bytes) -> Result<Arc<SigningKey>, ApiError> {
-        let mut known = self.known.lock();
-        let found = known.keys.iter().position(|key| key.stored == stored);
-        let added = match found {
-            Some(at) => known.keys.remove(at),
+    fn add(&mut self, stored: Bytes, since: Option<Timestamp>) -> Result<Key, ApiError> {
+        let found = self.keys.iter().position(|key| key.stored == stored);
+        let mut added = match found {
+            Some(at) => self.keys.remove(at),
             None => Key {
                 key: Arc::new(SigningKey::read(&stored).map_err(internal)?),
                 stored,
+                since: None,
             },
         };
-        if known.keys.len() == MAX_KEYS {
-            known.keys.remove(0);
+        added.since = since.or(added.since);
+        if self.keys.len() == MAX_KEYS {
+            self.keys.remove(0);
         }
-        let key = added.key.clone();
-        known.keys.push(added);
-        Ok(key)
+        self.keys.push(added.clone());
+        Ok(added)
+    }
+}
+
+impl TokenKeys {
+    /// Returns the keys of a store. Each signs for `lifetime`.
+    pub(super) fn new(store: Arc<dyn Store>, lifetime: Option<Duration>) -> Self {
+        Self {
+            store,
+            lifetime,
+            known: Mutex::default(),
+        }
     }
 
     fn current(&self) -> Option<Bytes> {
@@ -80,7 +99,7 @@ impl TokenKeys {
         keys.iter().rev().find_map(|key| key.key.verify(token))
     }
 
-    /// Returns whether the key may be read again now, and counts that as done.
+    /// Returns whether the keys may be read again now, and counts that as done.
     fn may_reread(&self) -> bool {
         let (mut known, now) = (self.known.lock(), Instant::now());
         let may = known.keys.is_empty() || known.reread.is_none_or(|last| now - last >= REREAD);
@@ -90,16 +109,24 @@ impl TokenKeys {
         may
     }
 
-    /// Returns the key in the store. If there is none, it becomes the one that this process knows, or a new one.
+    /// Returns the key that signs. If there is none in the store, it becomes the one that this process knows, or a new
+    /// one; if its time is over, the next one takes its place.
     ///
     /// # Errors
-    /// Those of the store; `InternalError` if the key cannot be used.
+    /// Those of the store; `InternalError` if a key cannot be used.
     pub(crate) async fn signing_key(&self) -> Result<Arc<SigningKey>, ApiError> {
-        let stored = match self.store.get(keys::TOKEN_KEY).await? {
-            Some(entry) => entry.value,
-            None => self.create_key().await?,
+        let Some(stored) = self.store.get(keys::TOKEN_KEY).await? else {
+            let created = self.create_key().await?;
+            return Ok(self.known.lock().add(created, None)?.key);
         };
-        self.add(stored)
+        let current = self.known.lock().add(stored.value.clone(), None)?;
+        let Some(lifetime) = self.lifetime else {
+            return Ok(current.key);
+        };
+        match current.since {
+            Some(since) if !is_over(since, lifetime) => Ok(current.key),
+            _ => self.renew(stored, lifetime).await,
+        }
     }
 
     async fn create_key(&self) -> Result<Bytes, ApiError> {
@@ -118,6 +145,57 @@ impl TokenKeys {
         }
     }
 
+    /// Returns the key that signs from now on: the current one, which is listed with the time if it is not yet, or, if
+    /// its time is over, a new one.
+    async fn renew(&self, current: Entry, lifetime: Duration) -> Result<Arc<SigningKey>, ApiError> {
+        let mut list = self.read_list().await?;
+        let since = list.since(&current.value);
+        let write = match since {
+            Some(since) if is_over(since, lifetime) => {
+                tracing::info!("the key that signs tokens of ServiceAccounts is replaced");
+                let next: Bytes = SigningKey::generate().map_err(internal)?.into();
+                list.add(next.clone());
+                Write::update(keys::TOKEN_KEY, current.revision, next)
+                    .with_preconditions([list.precondition()?])
+            }
+            Some(_) => return Ok(self.known.lock().add(current.value, since)?.key),
+            None => {
+                list.add(current.value);
+                list.write()?
+            }
+        };
+        match self.store.commit(write).await {
+            // With an error, another gateway was first.
+            Ok(_) | Err(store::Error::Conflict { .. } | store::Error::PreconditionFailed) => {
+                self.reread().await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn read_list(&self) -> Result<KeyList, ApiError> {
+        KeyList::read(self.store.get(keys::TOKEN_KEYS).await?)
+    }
+
+    /// Reads all keys. Returns the current one, as the store has it.
+    async fn reread(&self) -> Result<Arc<SigningKey>, ApiError> {
+        let list = self.read_list().await?;
+        let current = match self.store.get(keys::TOKEN_KEY).await? {
+            Some(entry) => entry.value,
+            None => self.create_key().await?,
+        };
+        let mut known = self.known.lock();
+        for (key, since) in list.oldest_first() {
+            if let Err(error) = known.add(key, Some(since)) {
+                tracing::warn!(
+                    error = error.message,
+                    "a key that verified tokens is left out"
+                );
+            }
+        }
+        Ok(known.add(current, None)?.key)
+    }
+
     /// Returns the claims of a token; `None` if no key of this cluster has signed it.
     ///
     /// # Errors
@@ -127,10 +205,11 @@ impl TokenKeys {
         token: &str,
     ) -> Result<Option<T>, ApiError> {
         let known = self.verify(token);
-        if known.is_some() || !self.may_reread() {
+        if known.is_some() || !jwt::is_token(token) || !self.may_reread() {
             return Ok(known);
         }
-        Ok(self.signing_key().await?.verify(token))
+        self.reread().await?;
+        Ok(self.verify(token))
     }
 
     /// Returns the public keys that verify tokens, as a JSON Web Key Set, the current one first.
@@ -139,12 +218,18 @@ impl TokenKeys {
     /// As [`Self::signing_key`].
     pub(crate) async fn key_set(&self) -> Result<Value, ApiError> {
         if self.may_reread() {
-            self.signing_key().await?;
+            self.reread().await?;
         }
         let known = self.known.lock();
         let keys = known.keys.iter().rev().map(|key| key.key.web_key());
         Ok(json!({ "keys": keys.collect::<Vec<_>>() }))
     }
+}
+
+/// Returns whether a key has signed for its lifetime.
+fn is_over(since: Timestamp, lifetime: Duration) -> bool {
+    let age = Timestamp::now().duration_since(since);
+    Duration::try_from(age).is_ok_and(|age| age >= lifetime)
 }
 
 pub(crate) fn internal(error: jwt::Error) -> ApiError {

@@ -5,7 +5,7 @@ use setpoint_proto::authentication::{ExtraValue, SelfSubjectReview, TokenReview,
 use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::AtLeast;
-use crate::request::service_account::ISSUER;
+use crate::request::authentication::own_audiences;
 use crate::reviews::{Answering, Question, Review};
 
 impl Review for TokenReview {
@@ -17,14 +17,13 @@ impl Review for TokenReview {
                 return Err(ApiError::new(Reason::BadRequest, message));
             }
             let audiences = match spec.audiences.is_empty() {
-                true => vec![ISSUER.to_owned()],
+                true => own_audiences().into(),
                 false => spec.audiences.clone(),
             };
             self.status = Default::default();
-            let registry = question.registry;
-            let verified = registry
-                .tokens()
-                .verify(&spec.token, &audiences, AtLeast::Newest);
+            let authenticator = question.registry.authenticator();
+            let verified =
+                authenticator.authenticate_token(&spec.token, &audiences, AtLeast::Newest);
             match verified.await {
                 Ok(verified) => {
                     self.status.authenticated = true;

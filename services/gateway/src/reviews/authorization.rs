@@ -9,6 +9,7 @@ use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_kinds::validation::metadata;
 use setpoint_model::names;
+use setpoint_model::selector::{Comparison, FieldRequirement, Fields};
 use setpoint_proto::authorization::{
     LocalSubjectAccessReview, NonResourceAttributes, NonResourceRule, ResourceAttributes,
     ResourceRule, SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectAccessReview,
@@ -110,7 +111,13 @@ fn decide(
     question: &Question<'_>,
 ) -> SubjectAccessReviewStatus {
     let attributes = match (of, other) {
-        (Some(of), _) => Attributes::of_resource(of.verb.clone(), resource_of(of)),
+        (Some(of), _) => {
+            let attributes = Attributes::of_resource(of.verb.clone(), resource_of(of));
+            Attributes {
+                fields: fields_of(of),
+                ..attributes
+            }
+        }
         (None, Some(other)) => Attributes::of_path(other.verb.clone(), &other.path),
         // It is invalid.
         (None, None) => return SubjectAccessReviewStatus::default(),
@@ -132,6 +139,34 @@ fn resource_of(of: &ResourceAttributes) -> Resource {
         namespace: of.namespace.clone(),
         name: of.name.clone(),
     }
+}
+
+/// Returns the requirements of the field selector. As upstream, those that no selector can express are left out, and so
+/// is a selector that cannot be parsed: the question is then for more than was meant.
+fn fields_of(of: &ResourceAttributes) -> Vec<FieldRequirement> {
+    let Some(selector) = &of.field_selector else {
+        return Vec::new();
+    };
+    if !selector.raw_selector.is_empty() {
+        let parsed = Fields::parse(&selector.raw_selector).unwrap_or_default();
+        return parsed.requirements().to_vec();
+    }
+    let requirements = selector.requirements.iter().filter_map(|one| {
+        let comparison = match one.operator.as_str() {
+            "In" => Comparison::Equal,
+            "NotIn" => Comparison::NotEqual,
+            _ => return None,
+        };
+        let [value] = one.values.as_slice() else {
+            return None;
+        };
+        Some(FieldRequirement {
+            path: one.key.clone(),
+            comparison,
+            value: value.clone(),
+        })
+    });
+    requirements.collect()
 }
 
 fn status_of(found: Rules) -> SubjectRulesReviewStatus {

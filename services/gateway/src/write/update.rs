@@ -339,6 +339,7 @@ fn attributes<'a>(
         old: Some(&*old.object),
         old_cause: old.cause.as_ref(),
         options: admission.and_then(|admission| admission.options),
+        is_admitted: admission.is_none(),
     }
 }
 

@@ -3,3 +3,4 @@
 mod grpc;
 mod http;
 mod registry;
+mod tls;

@@ -10,7 +10,7 @@ use setpoint_proto::options::{KindRules, Scope};
 
 use crate::custom::{self, CustomObject, Resource};
 use crate::object::Codec;
-use crate::{Definition, Error, Object, kinds};
+use crate::{Definition, Error, Object, kinds, nesting};
 
 /// A kind of object or of request body: a message of the `.proto` files, or a version of a custom resource.
 #[derive(Debug)]
@@ -52,6 +52,7 @@ pub struct Kind {
     json_head: String,
     empty: OnceLock<Value>,
     empty_encoding: OnceLock<Bytes>,
+    is_bounded: OnceLock<bool>,
     definition: RwLock<Arc<Definition>>,
 }
 
@@ -125,6 +126,7 @@ impl Kind {
             codec: None,
             empty: OnceLock::new(),
             empty_encoding: OnceLock::new(),
+            is_bounded: OnceLock::new(),
             definition: RwLock::new(Arc::new(definition)),
         }
     }
@@ -246,6 +248,13 @@ impl Kind {
             Some(codec) => (codec.decode)(raw).map_err(malformed),
             None => CustomObject::decode(self, raw).map(CustomObject::boxed),
         }
+    }
+
+    /// Returns whether each encoded object of this kind can be decoded again. JSON, and messages that contain
+    /// themselves, may be nested deeper than can be read.
+    pub fn is_always_decodable(&self) -> bool {
+        let is_bounded = || nesting::is_bounded(&self.message);
+        self.codec.is_some() && *self.is_bounded.get_or_init(is_bounded)
     }
 
     /// Decodes an object from JSON. Ignores `kind`, `apiVersion` and unknown fields; of duplicate keys the last one

@@ -14,6 +14,7 @@ mod groups;
 mod json_error;
 mod kind;
 mod kinds;
+mod nesting;
 mod object;
 pub mod patch;
 pub mod rest;

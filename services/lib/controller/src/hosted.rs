@@ -10,8 +10,9 @@ use crate::Replica;
 use crate::replica::INFORMERS;
 use crate::runtime::Settings;
 
-/// A controller that a process can host, alone or beside others. Each has a Lease, metrics and a writer of its own
-/// name; the connection, informers of the same view and the decision log are the process's.
+/// A controller that a process can host, alone or beside others. Each has a user (`system:setpoint:<name>`), a Lease,
+/// metrics and a writer of its own name; the connection, informers of the same view, which read as the user of the
+/// process, and the decision log are the process's.
 ///
 /// `S` are the settings of the controller itself, beside those that every controller has.
 ///

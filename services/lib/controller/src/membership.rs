@@ -111,7 +111,7 @@ impl Replica {
         let lease = self.lease(meta.as_ref(), &address);
         let written = match meta {
             Some(_) => self.gateway.update(&lease).await,
-            None => self.gateway.create_with_namespace(&lease).await,
+            None => self.gateway.create(&lease).await,
         };
         written?.object()
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use setpoint_host::{Check, Host};
+use setpoint_model::users;
 use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
 
@@ -63,6 +64,7 @@ impl Replica {
         let decision_log = DecisionLog::new(service, instance, resource);
         // Before a check that passes: the process is not ready until its informers are.
         host.health().check(INFORMERS);
+        let informers = Arc::new(SharedInformers::new(client.clone()));
         let tasks = host.health().check("background-tasks");
         tasks.follow(client.tasks().health());
         Self {
@@ -70,16 +72,19 @@ impl Replica {
             events,
             decision_log,
             name: service,
-            informers: Arc::default(),
+            informers,
             membership: Some(membership),
             host,
         }
     }
 
     /// Returns the replica of a controller that this process hosts under a name of its own: same connection, informers
-    /// and decision log, other writer and component of Events.
+    /// and decision log, other user, writer and component of Events.
+    ///
+    /// The user is `system:setpoint:<name>`, which the user of the process must be allowed to impersonate.
     pub(crate) fn hosting(&self, name: &'static str, resource: &'static str) -> Self {
-        let client = self.client.writing_as(name);
+        let user = users::of_service(name);
+        let client = self.client.writing_as(name).acting_as(&user, &[]);
         let hosted = Self {
             events: Recorder::new(client.clone(), name, self.host.instance()),
             client,
@@ -95,8 +100,7 @@ impl Replica {
 
     /// Returns an informer over all objects of the view's kind, shared by the controllers of the process.
     pub fn informer<V: View>(&self) -> Informer<V> {
-        let all = ListOptions::default();
-        self.informers.informer(&self.client, all)
+        self.informers.informer(ListOptions::default())
     }
 
     /// Returns a reader of [`Self::informer`]'s cache. It is filled once that informer is given to a controller.
@@ -125,7 +129,7 @@ impl Replica {
             namespace: settings.election.namespace.clone(),
             ..ListOptions::default()
         };
-        self.informers.informer(&self.client, all)
+        self.informers.informer(all)
     }
 
     /// Makes the process ready once `synced` is true, among other conditions.

@@ -14,6 +14,10 @@ const EXPIRY_GRACE: SignedDuration = SignedDuration::from_secs(30);
 /// The longest wait until the clock is read again, which goes on while the machine sleeps.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 
+/// The user that gateways are, and the group of administrators, by their certificates.
+const GATEWAY: &str = "system:setpoint:gateway";
+const ADMINISTRATORS: &str = "system:masters";
+
 /// The identity of a client from its certificate: none if it has no certificate, or one that names no user; or why
 /// the certificate is not accepted.
 type Client = Result<Option<PeerIdentity>, String>;
@@ -87,6 +91,17 @@ impl ConnectionInfo {
             )),
             Some(Ok(Some(client))) => Ok(Some(client)),
         }
+    }
+
+    /// Returns whether the client is a gateway by its certificate. Without TLS every client may be one.
+    pub fn is_of_gateway(&self) -> bool {
+        !self.is_tls() || self.client().is_some_and(|client| client.name == GATEWAY)
+    }
+
+    /// Returns whether the client is an administrator by its certificate. Without TLS every client may be one.
+    pub fn is_of_administrator(&self) -> bool {
+        let is_one = |client: &PeerIdentity| client.groups.iter().any(|one| one == ADMINISTRATORS);
+        !self.is_tls() || self.client().is_some_and(is_one)
     }
 
     /// Waits until the client's certificate expires.

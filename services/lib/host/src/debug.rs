@@ -5,11 +5,11 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Extension, Router};
 
-use crate::serve::Peer;
+use crate::serve::{ConnectionInfo, Peer};
 use setpoint_telemetry::LogFilter;
 
 /// `GET /debug/flags/log` returns the log filter, `PUT` sets it: `curl -X PUT -d debug …`. Only loopback clients may
-/// call it.
+/// call it and, over TLS, only those with the certificate of an administrator: a filter can bring tokens into the log.
 pub fn router(log: LogFilter) -> Router {
     Router::new()
         .route("/debug/flags/log", get(show).put(set))
@@ -18,8 +18,12 @@ pub fn router(log: LogFilter) -> Router {
 
 type TextResponse = (StatusCode, String);
 
-async fn show(State(log): State<LogFilter>, peer: Option<Extension<Peer>>) -> TextResponse {
-    match is_local(peer) {
+async fn show(
+    State(log): State<LogFilter>,
+    peer: Option<Extension<Peer>>,
+    connection: Option<Extension<ConnectionInfo>>,
+) -> TextResponse {
+    match may_call(peer, connection) {
         true => (StatusCode::OK, format!("{}\n", log.filter())),
         false => forbidden(),
     }
@@ -28,9 +32,10 @@ async fn show(State(log): State<LogFilter>, peer: Option<Extension<Peer>>) -> Te
 async fn set(
     State(log): State<LogFilter>,
     peer: Option<Extension<Peer>>,
+    connection: Option<Extension<ConnectionInfo>>,
     filter: String,
 ) -> TextResponse {
-    if !is_local(peer) {
+    if !may_call(peer, connection) {
         return forbidden();
     }
     match log.set(filter.trim()) {
@@ -42,14 +47,17 @@ async fn set(
     }
 }
 
-fn is_local(peer: Option<Extension<Peer>>) -> bool {
-    peer.is_some_and(|Extension(Peer(address))| address.ip().to_canonical().is_loopback())
+fn may_call(peer: Option<Extension<Peer>>, connection: Option<Extension<ConnectionInfo>>) -> bool {
+    let is_local =
+        |Extension(Peer(address)): Extension<Peer>| address.ip().to_canonical().is_loopback();
+    peer.is_some_and(is_local)
+        && connection.is_some_and(|Extension(connection)| connection.is_of_administrator())
 }
 
 fn forbidden() -> TextResponse {
     (
         StatusCode::FORBIDDEN,
-        "only clients on the loopback address may use this endpoint
+        "only administrators on the loopback address may use this endpoint
 "
         .to_owned(),
     )

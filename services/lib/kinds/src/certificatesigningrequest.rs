@@ -13,6 +13,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
+use x509_parser::x509::AttributeTypeAndValue;
 
 use super::{Identity, Paths, StoredKind, Subresource, age};
 use crate::validation::field_errors::FieldErrors;
@@ -345,16 +346,53 @@ fn validate_conditions_kept(
 
 /// Checks that the bytes are a request for a certificate (PKCS #10) in PEM with a valid signature.
 fn check_request(pem: &[u8]) -> Result<(), String> {
-    let wrong = "PEM block type must be CERTIFICATE REQUEST";
-    let block = Pem::iter_from_buffer(pem).next();
-    let block = block.and_then(Result::ok).ok_or(wrong)?;
-    if block.label != "CERTIFICATE REQUEST" {
-        return Err(wrong.into());
-    }
-    let (_, request) = X509CertificationRequest::from_der(&block.contents)
-        .map_err(|error| format!("x509: malformed certificate request: {error}"))?;
-    let signed = request.verify_signature();
+    let block = request_block(pem)?;
+    let signed = parse(&block)?.verify_signature();
     signed.map_err(|error| format!("x509: {error}"))
+}
+
+/// The subject of a certificate that is requested.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subject {
+    /// The common name, the last one if there are several; the name of a user.
+    pub common_name: String,
+    /// The organizations: the groups of the user.
+    pub organizations: Vec<String>,
+}
+
+/// Reads the subject of a request for a certificate (PKCS #10) in PEM.
+///
+/// # Errors
+/// If the bytes are no such request, or a name is in an encoding that cannot be read: it might be a forbidden one.
+pub fn subject(pem: &[u8]) -> Result<Subject, String> {
+    let block = request_block(pem)?;
+    let request = parse(&block)?;
+    let subject = &request.certification_request_info.subject;
+    let text = |value: &AttributeTypeAndValue<'_>| match value.as_str() {
+        Ok(text) => Ok(text.to_owned()),
+        Err(error) => Err(format!("x509: malformed subject: {error}")),
+    };
+    let common_name = subject.iter_common_name().last().map(text);
+    Ok(Subject {
+        common_name: common_name.transpose()?.unwrap_or_default(),
+        organizations: subject
+            .iter_organization()
+            .map(text)
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn request_block(pem: &[u8]) -> Result<Pem, String> {
+    let block = Pem::iter_from_buffer(pem).next().and_then(Result::ok);
+    let block = block.filter(|block| block.label == "CERTIFICATE REQUEST");
+    block.ok_or_else(|| "PEM block type must be CERTIFICATE REQUEST".into())
+}
+
+fn parse(block: &Pem) -> Result<X509CertificationRequest<'_>, String> {
+    let parsed = X509CertificationRequest::from_der(&block.contents);
+    let (_, request) =
+        parsed.map_err(|error| format!("x509: malformed certificate request: {error}"))?;
+    Ok(request)
 }
 
 /// Checks that the bytes are certificates in PEM, or none.
@@ -377,5 +415,19 @@ fn check_certificate(pem: &[u8]) -> Result<(), String> {
     match found {
         true => Ok(()),
         false => Err("must contain at least one CERTIFICATE PEM block".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subject_of_a_request_is_a_user_with_groups() {
+        let jane = subject(include_bytes!("../tests/kinds/request.pem")).unwrap();
+        assert_eq!(jane.common_name, "jane");
+        assert_eq!(jane.organizations, ["acme"]);
+        let wrong = subject(include_bytes!("../tests/kinds/certificate.pem")).unwrap_err();
+        assert_eq!(wrong, "PEM block type must be CERTIFICATE REQUEST");
     }
 }

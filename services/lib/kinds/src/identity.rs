@@ -17,6 +17,8 @@ pub struct Identity {
 
 /// The group of every user who is known.
 pub const AUTHENTICATED: &str = "system:authenticated";
+/// The user of requests without credentials.
+pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of users who are not.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 

@@ -33,7 +33,7 @@ impl StoredKind for IngressClass {
         if spec.controller.len() > CONTROLLER_MAX {
             errors.too_long(&at, CONTROLLER_MAX);
         }
-        validate_domain_path(&spec.controller, &at, errors);
+        errors.domain_prefixed_path(&at, &spec.controller);
         if let Some(parameters) = &spec.parameters {
             validate_parameters(parameters, &path.field("parameters"), errors);
         }
@@ -63,27 +63,6 @@ fn parameters_cell(parameters: &IngressClassParametersReference) -> String {
     match &parameters.api_group {
         Some(group) => format!("{kind}.{group}/{name}"),
         None => format!("{kind}/{name}"),
-    }
-}
-
-/// Validates a domain, a slash and a path (upstream: `IsDomainPrefixedPath`).
-fn validate_domain_path(text: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    if text.is_empty() {
-        return errors.required(path, "");
-    }
-    let parts = text.split_once('/');
-    let Some((host, rest)) = parts.filter(|(host, rest)| !host.is_empty() && !rest.is_empty())
-    else {
-        let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-        return errors.invalid(path, text, detail);
-    };
-    errors.check(path, host, names::validate_dns_subdomain);
-    let allowed =
-        |letter: char| letter.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(letter);
-    if !rest.chars().all(allowed) {
-        let detail =
-            "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
-        errors.invalid(path, rest, detail);
     }
 }
 

@@ -8,7 +8,7 @@
 mod admission;
 pub mod age;
 pub mod apiservice;
-mod certificatesigningrequest;
+pub mod certificatesigningrequest;
 mod configmap;
 mod controllerrevision;
 pub mod create;
@@ -42,7 +42,7 @@ pub mod limitrange;
 mod namespace;
 mod networkpolicy;
 mod node;
-mod persistentvolume;
+pub mod persistentvolume;
 pub mod persistentvolumeclaim;
 pub mod pod;
 pub mod poddisruptionbudget;

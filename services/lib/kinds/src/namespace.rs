@@ -1,6 +1,6 @@
 //! Namespace: it is `Active` until it is deleted, and then `Terminating` until its content is deleted.
 
-use setpoint_model::names;
+use setpoint_model::{names, replicas};
 use setpoint_proto::core::Namespace;
 
 use super::{StoredKind, Subresource};
@@ -13,7 +13,13 @@ const NAME: &str = "kubernetes.io/metadata.name";
 /// The finalizer of the spec that is removed once the content is deleted.
 pub(crate) const CONTENT: &str = "kubernetes";
 /// Namespaces that cannot be deleted.
-const PROTECTED: [&str; 4] = ["default", "kube-public", "kube-system", "setpoint-system"];
+const PROTECTED: [&str; 5] = [
+    "default",
+    "kube-public",
+    "kube-system",
+    replicas::NAMESPACE,
+    replicas::SYSTEM_NAMESPACE,
+];
 
 impl StoredKind for Namespace {
     const RETURNS_DELETED: bool = true;

@@ -1,6 +1,7 @@
 //! PersistentVolume: the source and the volume mode are immutable. It is created with the finalizer that keeps it while
 //! it is bound, which its controller removes.
 
+pub mod secrets;
 mod source;
 
 use std::collections::BTreeMap;

@@ -4,6 +4,7 @@ mod binding;
 mod cells;
 mod devices;
 mod ephemeral;
+pub mod references;
 mod resize;
 mod status;
 pub mod tolerations;

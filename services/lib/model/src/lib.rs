@@ -28,6 +28,7 @@ pub mod selector;
 mod target;
 pub mod template;
 pub mod time;
+pub mod users;
 mod verb;
 pub mod version;
 pub mod volume;

@@ -12,6 +12,8 @@ use super::rule::{combinations, covers_url};
 /// The largest number of parts that a rule is broken down into. A larger one must be covered as a whole: otherwise
 /// whoever may write a role could occupy the process by one.
 const MAX_PARTS: usize = 100_000;
+/// The bytes of text in a part, about.
+const PART_BYTES: usize = 32;
 
 /// Returns the parts of the wanted rules that no rule of the owner covers (upstream: `Covers`). Each part has one verb,
 /// one resource or path, and at most one name.
@@ -58,34 +60,55 @@ pub fn escalation(user: User<'_>, owned: &Rules<'_>, wanted: &[PolicyRule]) -> O
     Some(message)
 }
 
+/// Returns the work of comparing wanted rules with those of an owner, in bytes of text: each part of a wanted rule is
+/// compared with each rule.
+pub fn comparison_size(owned: &[PolicyRule], wanted: &[PolicyRule]) -> usize {
+    let wanted = wanted.iter().map(|rule| match combinations(rule) {
+        parts if parts > MAX_PARTS => 1,
+        parts => parts,
+    });
+    let parts = wanted.fold(0_usize, usize::saturating_add);
+    parts
+        .saturating_mul(owned.len().max(1))
+        .saturating_mul(PART_BYTES)
+}
+
 /// Returns rules with one value each that are a rule together.
-fn parts(rule: &PolicyRule) -> impl Iterator<Item = PolicyRule> {
-    let names: Vec<Vec<String>> = match rule.resource_names.as_slice() {
-        [] => vec![Vec::new()],
-        names => names.iter().map(|name| vec![name.clone()]).collect(),
-    };
-    let mut parts = Vec::new();
-    for group in &rule.api_groups {
-        for resource in &rule.resources {
-            for verb in &rule.verbs {
-                parts.extend(names.iter().map(|names| PolicyRule {
-                    verbs: vec![verb.clone()],
-                    api_groups: vec![group.clone()],
-                    resources: vec![resource.clone()],
-                    resource_names: names.clone(),
-                    ..PolicyRule::default()
-                }));
-            }
-        }
-    }
-    for url in &rule.non_resource_urls {
-        parts.extend(rule.verbs.iter().map(|verb| PolicyRule {
+fn parts(rule: &PolicyRule) -> impl Iterator<Item = PolicyRule> + '_ {
+    of_resources(rule).chain(of_paths(rule))
+}
+
+fn of_resources(rule: &PolicyRule) -> impl Iterator<Item = PolicyRule> + '_ {
+    let all_names = rule.resource_names.is_empty().then(Vec::new);
+    let names = rule.resource_names.iter().map(|name| vec![name.clone()]);
+    let names = all_names.into_iter().chain(names);
+    let resources = rule.api_groups.iter().flat_map(|group| {
+        let resources = rule.resources.iter();
+        resources.map(move |resource| (group, resource))
+    });
+    let verbs = resources.flat_map(|(group, resource)| {
+        let verbs = rule.verbs.iter();
+        verbs.map(move |verb| (group, resource, verb))
+    });
+    verbs.flat_map(move |(group, resource, verb)| {
+        names.clone().map(move |names| PolicyRule {
+            verbs: vec![verb.clone()],
+            api_groups: vec![group.clone()],
+            resources: vec![resource.clone()],
+            resource_names: names,
+            ..PolicyRule::default()
+        })
+    })
+}
+
+fn of_paths(rule: &PolicyRule) -> impl Iterator<Item = PolicyRule> + '_ {
+    rule.non_resource_urls.iter().flat_map(|url| {
+        rule.verbs.iter().map(|verb| PolicyRule {
             verbs: vec![verb.clone()],
             non_resource_urls: vec![url.clone()],
             ..PolicyRule::default()
-        }));
-    }
-    parts.into_iter()
+        })
+    })
 }
 
 /// Returns whether a rule allows all that another allows.

@@ -30,7 +30,7 @@ mod symbols;
 mod table;
 
 pub use aggregation::aggregate;
-pub use coverage::{covers, escalation};
+pub use coverage::{comparison_size, covers, escalation};
 pub use decision::Decision;
 pub use index::{Index, MissingRole, Rules};
 pub use request::{Request, Resource, Target, User};

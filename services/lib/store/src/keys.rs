@@ -20,6 +20,9 @@ pub const ALLOTTED: &str = "/setpoint/allotted";
 /// The key of the private key that signs tokens of ServiceAccounts.
 pub const TOKEN_KEY: &str = "/setpoint/token-key";
 
+/// The key of the list of the private keys that sign or have signed such tokens, the newest first, in JSON.
+pub const TOKEN_KEYS: &str = "/setpoint/token-keys";
+
 /// The key of the highest term of any deleted Lease. Its value never decreases.
 pub const PAST_TERM: &str = "/setpoint/past-term";
 

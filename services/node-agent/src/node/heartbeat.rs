@@ -11,7 +11,7 @@ use setpoint_controller::{Backoff, Client};
 use setpoint_host::agent_auth::{ANNOTATION, Claim, Key as AgentKey};
 use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
-use setpoint_proto::core::{self, ContainerImage, Namespace, NodeCondition, NodeSpec};
+use setpoint_proto::core::{self, ContainerImage, NodeCondition, NodeSpec};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 use setpoint_proto::{ApiError, Reason, Resource as _};
 use tokio::sync::{Notify, watch};
@@ -19,6 +19,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tracing::{debug, info, warn};
 
 use super::{Machine, Node, NodeState, annotations, labels, status, taints};
+use crate::pod::clients::NodeClients;
 
 /// Namespace of the nodes' Leases.
 const NAMESPACE: &str = "kube-node-lease";
@@ -200,12 +201,6 @@ impl Heartbeat {
     }
 
     async fn create_lease(&self, uid: &str) -> Result<Lease, ApiError> {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = NAMESPACE.to_owned();
-        match self.gateway.create(&namespace).await {
-            Err(error) if error.reason != Reason::AlreadyExists => return Err(error),
-            _ => {}
-        }
         let owner = OwnerReference {
             api_version: core::Node::API_VERSION.to_owned(),
             kind: core::Node::KIND.to_owned(),
@@ -238,11 +233,11 @@ impl Heartbeat {
 
 /// Reports that these nodes are not ready, so that no more Pods are bound to them. Their Pods keep running; an agent
 /// that restarts reports the nodes as ready again.
-pub async fn report_shutdown(gateway: &Client, names: Vec<String>) {
+pub async fn report_shutdown(clients: &NodeClients, names: Vec<String>) {
     let all = futures::stream::iter(names).for_each_concurrent(
         MAX_CONCURRENT_REPORTS,
         |name| async move {
-            match report_not_ready(gateway, &name).await {
+            match report_not_ready(&clients.of(&name), &name).await {
                 Ok(()) => debug!(node = %name, "reported as not ready"),
                 Err(error) => warn!(node = %name, %error, "cannot report the shutdown"),
             }

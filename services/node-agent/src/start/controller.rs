@@ -12,6 +12,7 @@ use crate::node::admission::Admission;
 use crate::node::watch::Wakes;
 use crate::node::{self, Node, NodeState, Pods};
 use crate::pod::act::Executor;
+use crate::pod::clients::NodeClients;
 use crate::pod::ending::Endings;
 use crate::pod::events::Events;
 use crate::pod::view::PodView;
@@ -73,7 +74,7 @@ impl<R: Runtime> Builder<'_, R> {
         Agent {
             executor: Executor {
                 runtime: self.runtime.clone(),
-                gateway: replica.client.clone(),
+                clients: NodeClients::new(replica.client.clone(), self.nodes.len()),
                 events: Events::new(events),
                 log: settings.log_limits(),
                 probes: Arc::default(),

@@ -32,6 +32,7 @@ use crate::node::shutdown::end_pods;
 use crate::node::usage::Meter;
 use crate::node::watch::Wakes;
 use crate::node::{self, Machine, Node, Pods};
+use crate::pod::clients::NodeClients;
 use crate::serve::service::NodeService;
 use crate::serve::stats::Stats;
 use crate::settings::Settings;
@@ -133,8 +134,10 @@ impl Process {
         let pods = Arc::clone(&controller.reconciler().pods);
         let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
         let guard = Guard::new(key.clone(), &address, names.clone());
+        let clients = NodeClients::new(replica.client.clone(), nodes.len());
         let registration = Registration {
             replica: &replica,
+            clients: clients.clone(),
             settings: &self.settings,
             machine: &self.machine,
             address,
@@ -144,7 +147,7 @@ impl Process {
             wakes,
         };
         work(registration, nodes, controller, &pods, guard).await?;
-        leave(replica, &self.settings, names).await;
+        leave(replica, &clients, &self.settings, names).await;
         Ok(())
     }
 }
@@ -203,12 +206,11 @@ fn routes<R: Runtime>(
 }
 
 /// Reports the end of the agent, and leaves the other replicas.
-async fn leave(replica: Replica, settings: &Settings, nodes: Vec<String>) {
-    let gateway = replica.client.clone();
+async fn leave(replica: Replica, clients: &NodeClients, settings: &Settings, nodes: Vec<String>) {
     let reported = async {
         // A node that shuts down has reported that already.
         if settings.shutdown().total.is_zero() {
-            report_shutdown(&gateway, nodes).await;
+            report_shutdown(clients, nodes).await;
         }
     };
     tokio::join!(reported, replica.leave());

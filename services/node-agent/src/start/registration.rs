@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use crate::node::heartbeat::{Heartbeat, Images};
 use crate::node::watch::Wakes;
 use crate::node::{Machine, Node, NodeState};
+use crate::pod::clients::NodeClients;
 use crate::settings::Settings;
 
 /// The readiness check of the registration of nodes.
@@ -20,6 +21,8 @@ pub const CHECK: &str = "nodes";
 pub struct Registration<'a> {
     /// The replica of the agent.
     pub replica: &'a Replica,
+    /// The clients of the nodes.
+    pub clients: NodeClients,
     /// The settings of the agent.
     pub settings: &'a Settings,
     /// The machine that the process runs on.
@@ -65,13 +68,13 @@ impl Registration<'_> {
     fn heartbeat(&self, node: Node) -> Heartbeat {
         Heartbeat {
             outdated: self.wakes.get(&node.name).cloned().unwrap_or_default(),
+            gateway: self.clients.of(&node.name),
             node,
             address: self.address.clone(),
             key: self.key.clone(),
             machine: self.machine.clone(),
             images: Arc::clone(&self.images),
             state: self.state.clone(),
-            gateway: self.replica.client.clone(),
             interval: self.settings.heartbeat,
             status_interval: self.settings.status_refresh,
         }

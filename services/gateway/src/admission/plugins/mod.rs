@@ -1,16 +1,14 @@
 //! The built-in admission plugins, under upstream's names, one file each.
 //!
 //! The order is the one that upstream recommends (`AllOrderedPlugins` of kube-apiserver). Policies, webhooks and then
-//! quotas come after it: they are later steps of a write. Five plugins are no plugins upstream:
+//! quotas come after it: they are later steps of a write. Four plugins are no plugins upstream:
 //! `CustomResourceLifecycle` is a part of the handler of custom resources, `ServiceIPAllocator` of the storage of
 //! Services, `RoleEscalation` of that of roles and bindings (it is there in the mode RBAC only), and `LeaseTerm` is
 //! Setpoint's own.
 //!
 //! Plugins that are on by default in Kubernetes 1.36 and not here:
 //!
-//! * `CertificateApproval`, `CertificateSigning`, `CertificateSubjectRestriction`, `ClusterTrustBundleAttest` and
-//!   `OwnerReferencesPermissionEnforcement` ask an authorizer, and so does `NodeRestriction`, which is recommended
-//!   beside the defaults.
+//! * `ClusterTrustBundleAttest` is of a kind that is not served.
 //! * `PodSecurity` enforces the levels of Pod security standards, which are not there yet.
 //! * `TaintNodesByCondition` taints a new Node as not ready until the node-lifecycle-controller has seen it: a cluster
 //!   without that controller could not run anything.
@@ -18,6 +16,7 @@
 //! * `NodeDeclaredFeatureValidator`, `PodGroupProtection`, `PodGroupWorkloadExists` and `JobValidation` are of features
 //!   that are disabled by default, or of kinds that are not served.
 
+mod certificates;
 mod custom_resource_lifecycle;
 mod default_class;
 mod default_ingress_class;
@@ -27,6 +26,9 @@ mod default_toleration_seconds;
 mod lease_term;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod node_restriction;
+mod ordered;
+mod owner_references_permission_enforcement;
 mod persistent_volume_claim_resize;
 mod pod_resize_validator;
 mod pod_topology_labels;
@@ -34,6 +36,7 @@ mod priority;
 mod resource_quota;
 mod role_escalation;
 mod runtime_class;
+mod selection;
 mod service_account;
 mod service_ip_allocator;
 #[cfg(test)]
@@ -45,7 +48,8 @@ use setpoint_proto::ApiError;
 use setpoint_store::cache::AtLeast;
 
 use super::{Attributes, Reader, Reservation};
-pub(super) use role_escalation::RoleEscalation;
+pub(crate) use ordered::Plugins;
+pub use selection::Selection;
 
 /// A step of a plugin that is under way.
 pub(crate) type Step<'a> = BoxFuture<'a, Result<(), ApiError>>;
@@ -106,110 +110,5 @@ pub(crate) trait Plugin: Send + Sync {
         _reader: &'a dyn Reader,
     ) -> Option<Reserving<'a>> {
         None
-    }
-}
-
-/// Returns the plugins in the order in which each step calls them.
-fn ordered() -> Vec<Box<dyn Plugin>> {
-    vec![
-        Box::new(namespace_lifecycle::NamespaceLifecycle),
-        Box::new(custom_resource_lifecycle::CustomResourceLifecycle),
-        Box::new(limit_ranger::LimitRanger),
-        Box::new(service_account::Accounts),
-        Box::new(priority::Priority),
-        Box::new(default_toleration_seconds::DefaultTolerationSeconds),
-        Box::new(default_storage_class::DefaultStorageClass),
-        Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize),
-        Box::new(runtime_class::Classes),
-        Box::new(default_ingress_class::DefaultIngressClass),
-        Box::new(pod_topology_labels::PodTopologyLabels),
-        Box::new(pod_resize_validator::PodResizeValidator),
-        Box::new(service_ip_allocator::ServiceIpAllocator::default()),
-        Box::new(resource_quota::Quotas::default()),
-        Box::new(lease_term::LeaseTerm),
-    ]
-}
-
-/// The plugins of a gateway, and what they read from.
-pub(crate) struct Plugins {
-    ordered: Vec<Box<dyn Plugin>>,
-    reader: Box<dyn Reader>,
-}
-
-impl Plugins {
-    /// Returns all plugins.
-    pub(crate) fn new(reader: impl Reader + 'static) -> Self {
-        Self {
-            ordered: ordered(),
-            reader: Box::new(reader),
-        }
-    }
-
-    /// Adds a plugin behind the others.
-    pub(crate) fn push(&mut self, plugin: Box<dyn Plugin>) {
-        self.ordered.push(plugin);
-    }
-
-    /// Completes an object that has its defaults.
-    ///
-    /// # Errors
-    /// The first one of a plugin.
-    pub(crate) async fn admit(
-        &self,
-        request: Attributes<'_>,
-        object: &mut dyn Object,
-    ) -> Result<(), ApiError> {
-        for plugin in &self.ordered {
-            if let Some(step) = plugin.admit(request, &mut *object, &*self.reader) {
-                step.await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks the valid object of a request.
-    ///
-    /// # Errors
-    /// The first one of a plugin.
-    pub(crate) async fn check(&self, request: Attributes<'_>) -> Result<(), ApiError> {
-        for plugin in &self.ordered {
-            if let Some(step) = plugin.check(request, &*self.reader) {
-                step.await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Reserves what the write of an object needs.
-    ///
-    /// # Errors
-    /// The first one of a plugin.
-    pub(crate) async fn reserve(
-        &self,
-        request: Attributes<'_>,
-        object: &mut dyn Object,
-        at: AtLeast,
-    ) -> Result<Reservation, ApiError> {
-        let mut reservation = Reservation::default();
-        for plugin in &self.ordered {
-            if let Some(step) = plugin.reserve(request, &mut *object, at, &*self.reader) {
-                reservation.add(step.await?);
-            }
-        }
-        Ok(reservation)
-    }
-
-    /// Returns what ends with the object that a request removes.
-    ///
-    /// # Errors
-    /// The first one of a plugin.
-    pub(crate) async fn release(&self, request: Attributes<'_>) -> Result<Reservation, ApiError> {
-        let mut reservation = Reservation::default();
-        for plugin in &self.ordered {
-            if let Some(step) = plugin.release(request, &*self.reader) {
-                reservation.add(step.await?);
-            }
-        }
-        Ok(reservation)
     }
 }

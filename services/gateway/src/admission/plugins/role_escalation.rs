@@ -39,8 +39,7 @@ impl Plugin for RoleEscalation {
             return Some(Box::pin(step));
         }
         let rules = rules_of(object)?;
-        let step = async move { self.check_role(request, rules) };
-        Some(Box::pin(step))
+        Some(Box::pin(self.check_role(request, rules)))
     }
 }
 
@@ -50,7 +49,11 @@ impl RoleEscalation {
         Self { authorizer }
     }
 
-    fn check_role(&self, request: Attributes<'_>, rules: &[PolicyRule]) -> Result<(), ApiError> {
+    async fn check_role(
+        &self,
+        request: Attributes<'_>,
+        rules: &[PolicyRule],
+    ) -> Result<(), ApiError> {
         let target = request.target;
         // The name of an object that is created is not in its URL.
         let name = match request.operation {
@@ -68,12 +71,12 @@ impl RoleEscalation {
         if self.may(&request.context.user, "escalate", resource) || changes_owners_only(request) {
             return Ok(());
         }
-        self.confirm(request, rules)?;
+        self.confirm(request, rules).await?;
         let is_aggregated = [request.object, request.old]
             .into_iter()
             .flatten()
             .any(has_aggregation);
-        match is_aggregated && self.confirm(request, &everything()).is_err() {
+        match is_aggregated && self.confirm(request, &everything()).await.is_err() {
             true => Err(errors::forbidden(target, AGGREGATION, None)),
             false => Ok(()),
         }
@@ -98,20 +101,21 @@ impl RoleEscalation {
             return Ok(());
         }
         let rules = granted(role, namespace, reader).await?;
-        self.confirm(request, &rules)
+        self.confirm(request, &rules).await
     }
 
     fn may(&self, user: &Identity, verb: &'static str, resource: Resource) -> bool {
         let attributes = request::Attributes::of_resource(verb, resource);
-        self.authorizer.decide(user, &attributes).allowed
+        self.authorizer.allows(user, &attributes)
     }
 
     /// Refuses rules that the user does not have itself.
-    fn confirm(&self, request: Attributes<'_>, rules: &[PolicyRule]) -> Result<(), ApiError> {
+    async fn confirm(&self, request: Attributes<'_>, rules: &[PolicyRule]) -> Result<(), ApiError> {
         let (user, target) = (&request.context.user, request.target);
-        let rbac = self.authorizer.rbac();
-        let missing = rbac.and_then(|rbac| rbac.escalation(user, &target.namespace, rules));
-        match missing {
+        let Some(rbac) = self.authorizer.rbac() else {
+            return Ok(());
+        };
+        match rbac.escalation(user, &target.namespace, rules).await {
             Some(why) => Err(errors::forbidden(target, &why, None)),
             None => Ok(()),
         }

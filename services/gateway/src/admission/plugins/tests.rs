@@ -1,5 +1,7 @@
 //! Tests of what all plugins have in common, over a map of objects.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use setpoint_codec::{Object, kind_of};
 use setpoint_kinds::Target;
@@ -10,7 +12,8 @@ use setpoint_proto::{ApiError, Reason, Resource};
 use setpoint_store::Expect;
 use setpoint_store::cache::AtLeast;
 
-use super::Plugins;
+use super::selection::NAMES;
+use super::{Plugins, Selection};
 use crate::admission::reader::map::MapReader;
 use crate::admission::{Attributes, Reservation};
 use crate::request_context::RequestContext;
@@ -81,6 +84,25 @@ impl Creation {
             .reserve(self.request(), &mut *pod, AtLeast::Any)
             .await
     }
+}
+
+#[test]
+fn plugins_are_in_the_order_that_upstream_recommends() {
+    let mut plugins = Plugins::new(MapReader::default());
+    plugins.ask(&Arc::default(), &Arc::default());
+    let names = plugins.names().map(|(name, _)| name);
+    let names: Vec<_> = names.filter(|name| NAMES.contains(name)).collect();
+    assert_eq!(names, NAMES);
+    let off = plugins.names().filter(|(_, is_enabled)| !is_enabled);
+    let off: Vec<_> = off.map(|(name, _)| name).collect();
+    assert_eq!(
+        off,
+        ["NodeRestriction", "OwnerReferencesPermissionEnforcement"]
+    );
+    let on = ["NodeRestriction".to_owned()];
+    plugins.select(&Selection::new(&on, &["Priority".into()]).unwrap());
+    let enabled = |name: &str| plugins.names().any(|one| one == (name, true));
+    assert!(enabled("NodeRestriction") && !enabled("Priority"));
 }
 
 /// Otherwise an object that a webhook has changed would be completed twice.

@@ -7,21 +7,27 @@ use setpoint_proto::core::Event;
 use setpoint_proto::setpoint::{EventSummary, Flap};
 
 use super::objects::kind;
+use super::reader::Reader;
 use crate::explain::flaps;
-use crate::registry::{AtLeast, Filter, Registry, Target};
+use crate::registry::{AtLeast, Filter, Target};
 
 /// The maximum number of Events in a response.
 const EVENTS: usize = 20;
 
-/// Returns the Events about an object, newest first; `uid` is empty if the object is not known.
+/// Returns the Events about an object, newest first, if the reader may list them; `uid` is empty if the object is not
+/// known.
 pub(super) async fn about(
-    registry: &Registry,
+    reader: Reader<'_>,
     target: &Target,
     uid: &str,
 ) -> Result<(Vec<EventSummary>, Vec<Flap>), ApiError> {
-    let filter = Filter::all(kind::<Event>(), flaps::event_namespace(&target.namespace));
     let (mut events, mut flaps) = (Vec::new(), Vec::new());
-    for cached in registry.cache().list(&filter, AtLeast::Any).await?.items {
+    let (kind, namespace) = (kind::<Event>(), flaps::event_namespace(&target.namespace));
+    if !reader.may_list(kind, namespace) {
+        return Ok((events, flaps));
+    }
+    let (cache, filter) = (reader.registry.cache(), Filter::all(kind, namespace));
+    for cached in cache.list(&filter, AtLeast::Any).await?.items {
         let object = cached.decode()?;
         let Some(event) = object.downcast_ref::<Event>() else {
             continue;

@@ -5,11 +5,14 @@
 //! replicas:  every replica that announced itself ─▶ its decision log, within a deadline
 //! waits:     all of these ─▶ what the object waits for (pure)
 //! ```
-//! Every gateway gives the same answer, because it reads what it did not see itself.
+//! Every gateway gives the same answer, because it reads what it did not see itself. Of other objects, the answer has
+//! only those that its reader may read: owners of owners and reconciles of objects by `get`, Pods and Events by `list`,
+//! verdicts about nodes by `get`.
 
 mod events;
 mod managers;
 mod objects;
+mod reader;
 mod replicas;
 mod waits;
 
@@ -19,6 +22,7 @@ use setpoint_proto::{ApiError, Cause};
 
 use crate::registry::{Registry, RequestContext, Target};
 use objects::{Related, Subject};
+use reader::Reader;
 use waits::Records;
 
 /// The number of versions that are searched for the last writer of each field.
@@ -36,11 +40,13 @@ pub async fn explain(
 ) -> Result<WhyResponse, ApiError> {
     let history = registry.history(context, target, VERSIONS).await?;
     let subject = Subject::new(target, &history)?;
-    let related = Related::find(registry, target, &subject).await?;
-    let observers = replicas::observers(registry, &related, now).await?;
+    let reader = Reader { registry, context };
+    let related = Related::find(reader, target, &subject).await?;
+    let mut observers = replicas::observers(registry, &related, now).await?;
+    reader.restrict(&mut observers);
     subject.check_known(target.kind, &observers)?;
     let meta = subject.meta().cloned().unwrap_or_default();
-    let (events, flaps) = events::about(registry, target, &meta.uid).await?;
+    let (events, flaps) = events::about(reader, target, &meta.uid).await?;
     let records = Records {
         object: subject.object.filter(|_| subject.exists),
         subject: subject.reference,

@@ -13,6 +13,7 @@ use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::{ObjectRef, Observer, WriteType};
 use setpoint_proto::{ApiError, Cause, Reason, Resource};
 
+use super::reader::Reader;
 use crate::explain::history::History;
 use crate::registry::{AtLeast, Filter, Registry, Target};
 
@@ -69,12 +70,13 @@ pub(super) struct Related {
     /// The controlling owner, its controlling owner, and so on.
     pub owners: Vec<ObjectRef>,
     /// The Pods that a workload or a custom object controls, directly or through workloads, and that are not ready.
+    /// None if the reader may not list Pods.
     pub pods: Vec<(ObjectRef, Pod)>,
 }
 
 impl Related {
     pub async fn find(
-        registry: &Registry,
+        reader: Reader<'_>,
         target: &Target,
         subject: &Subject,
     ) -> Result<Self, ApiError> {
@@ -86,7 +88,7 @@ impl Related {
         let Some(meta) = subject.meta() else {
             return Ok(related);
         };
-        related.owners = owners(registry, &target.namespace, meta).await?;
+        related.owners = owners(reader, &target.namespace, meta).await?;
         let between: &[fn() -> &'static Kind] = match setpoint_kinds::of(target.kind).role() {
             Role::Workload => &[kind::<ReplicaSet>, kind::<Job>],
             _ if target.kind.is_custom() => &[
@@ -99,9 +101,9 @@ impl Related {
             ],
             _ => return Ok(related),
         };
-        if subject.exists {
+        if subject.exists && reader.may_list(kind::<Pod>(), &target.namespace) {
             let kinds = between.iter().map(|kind| kind());
-            related.add_pods(registry, meta, kinds).await?;
+            related.add_pods(reader.registry, meta, kinds).await?;
         }
         Ok(related)
     }
@@ -141,23 +143,23 @@ impl Related {
     }
 }
 
+/// Returns the owners above an object. Those of an owner that the reader may not get are left out.
 async fn owners(
-    registry: &Registry,
+    reader: Reader<'_>,
     namespace: &str,
     meta: &ObjectMeta,
 ) -> Result<Vec<ObjectRef>, ApiError> {
     let mut owners = Vec::new();
     let mut next = owner::controller_of(meta).cloned();
     while let Some(owner) = next.take().filter(|_| owners.len() < OWNERS) {
-        let Some(kind) = registry
-            .cache()
-            .kinds()
-            .by_kind(&owner.api_version, &owner.kind)
-        else {
+        let cache = reader.registry.cache();
+        let Some(kind) = cache.kinds().by_kind(&owner.api_version, &owner.kind) else {
             break;
         };
         let key = Key::new(namespace, owner.name);
-        if let Some(object) = registry.cache().get(kind, &key, AtLeast::Any).await? {
+        if reader.may_get(kind, &key)
+            && let Some(object) = cache.get(kind, &key, AtLeast::Any).await?
+        {
             next = owner::controller_of(object.decode()?.meta()).cloned();
         }
         owners.push(key.in_resource(kind.resource()));

@@ -4,11 +4,11 @@ mod read;
 mod remove;
 mod watch;
 
+use std::slice;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use setpoint_codec::kind_of;
-use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::setpoint::metadata_server::Metadata;
@@ -19,6 +19,7 @@ use setpoint_proto::setpoint::{
 };
 use tonic::{Request, Response, Status};
 
+use super::method;
 use super::request::{bad_request, named, open};
 use super::telemetry::Call;
 use crate::registry::{Registry, Target};
@@ -47,7 +48,7 @@ impl Service {
         } = &request;
         let target = named(kinds, resource, namespace, name, "")?;
         let found = read::with_owners(&self.registry, &caller.context, &target);
-        Call::new(Verb::Get, &target)
+        Call::new(method::GET_METADATA, &target)
             .serve(&self.registry, &caller, found.boxed())
             .await
     }
@@ -61,13 +62,9 @@ impl Service {
             return Err(bad_request("namespace: Required value"));
         }
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
-        let content = read::list(
-            &self.registry,
-            &caller.context,
-            &request.namespace,
-            &request.owner,
-        );
-        let items = Call::of_many_kinds(Verb::List, &target)
+        let content = read::list(&self.registry, &request.namespace, &request.owner);
+        let items = Call::new(method::LIST_METADATA, &target)
+            .within(slice::from_ref(&request.namespace))
             .serve(&self.registry, &caller, content.boxed())
             .await?;
         Ok(ListMetadataResponse { items })
@@ -83,7 +80,7 @@ impl Service {
         }
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
         let counted = read::count(&self.registry, &caller.context, &request);
-        let numbers = Call::of_many_kinds(Verb::List, &target)
+        let numbers = Call::new(method::COUNT_METADATA, &target)
             .serve(&self.registry, &caller, counted.boxed())
             .await?;
         Ok(CountMetadataResponse { numbers })
@@ -104,7 +101,7 @@ impl Service {
         } = &request;
         let target = named(kinds, resource, namespace, name, "")?;
         let removed = remove::remove(&self.registry, &caller.context, &target, &request);
-        let revision = Call::new(Verb::Patch, &target)
+        let revision = Call::new(method::REMOVE_METADATA, &target)
             .serve(&self.registry, &caller, removed.boxed())
             .await?;
         Ok(RemoveMetadataResponse { revision })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prost::Message as _;
 use setpoint_codec::{Kind, KindTable, kind_of};
-use setpoint_model::{Key, Verb};
+use setpoint_model::Key;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference, PartialObjectMetadata};
 use setpoint_proto::setpoint::{
@@ -12,6 +12,7 @@ use setpoint_proto::setpoint::{
 };
 use setpoint_proto::{ApiError, Reason};
 
+use crate::grpc::method::{COUNT_METADATA, GET_METADATA};
 use crate::registry::{
     AtLeast, Cached, Filter, Registry, RequestContext, Target, errors, readable,
 };
@@ -64,13 +65,9 @@ async fn owner_of(
         Location::OutOfScope => return Ok(state(owner::State::OutOfScope)),
         Location::Unknown => return Ok(state(owner::State::UnknownKind)),
     };
-    registry
-        .authorizer()
-        .authorize(
-            &context.user,
-            &Attributes::of_target(Verb::Get, &Target::whole(kind, &key)),
-        )
-        .await?;
+    let owner = Target::whole(kind, &key);
+    let asked = Attributes::on_target(GET_METADATA.permission, &owner);
+    registry.authorize(context, &asked).await?;
     let found = match cache.get(kind.stored(), &key, AtLeast::Any).await {
         // The definition of the kind has just been deleted.
         Err(error) if error.reason == Reason::NotFound => {
@@ -107,7 +104,6 @@ fn location_of(kinds: &KindTable, dependant: &Target, reference: &OwnerReference
 /// uid of an owner, those that refer to it: a namespaced one has no dependants elsewhere.
 pub(super) async fn list(
     registry: &Registry,
-    context: &RequestContext,
     namespace: &str,
     owner: &str,
 ) -> Result<Vec<ObjectMetadata>, ApiError> {
@@ -117,10 +113,6 @@ pub(super) async fn list(
     let kinds = registry.cache().kinds().iter();
     let listed = |kind: &&Kind| kind.is_stored() && (kind.namespaced || namespace.is_empty());
     for kind in kinds.filter(listed) {
-        registry
-            .authorizer()
-            .authorize(&context.user, &all_of(kind, namespace))
-            .await?;
         match registry
             .cache()
             .list(&Filter::all(kind, namespace), at)
@@ -161,10 +153,9 @@ pub(super) async fn count(
         let Some(kind) = kind.filter(|kind| kind.is_stored() && kind.namespaced) else {
             continue;
         };
-        registry
-            .authorizer()
-            .authorize(&context.user, &all_of(kind, namespace))
-            .await?;
+        let all = Target::whole(kind, &Key::new(namespace, ""));
+        let asked = Attributes::on_target(COUNT_METADATA.permission, &all);
+        registry.authorize(context, &asked).await?;
         match cache
             .list(&Filter::all(kind, namespace), AtLeast::Any)
             .await
@@ -180,11 +171,6 @@ pub(super) async fn count(
         }
     }
     Ok(numbers)
-}
-
-/// Returns the attributes of a list of a kind.
-fn all_of(kind: &'static Kind, namespace: &str) -> Attributes {
-    Attributes::of_target(Verb::List, &Target::whole(kind, &Key::new(namespace, "")))
 }
 
 fn refers_to(object: &ObjectMetadata, owner: &str) -> bool {

@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use futures::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use prost::Message;
 use setpoint_codec::kind_of;
-use setpoint_model::{Key, Revision, Verb};
+use setpoint_model::{Key, Revision};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{self, Namespace};
 use setpoint_proto::meta::{ObjectMeta, OwnerReference, Time};
@@ -19,11 +19,11 @@ use setpoint_store::cache::{AllWatch, Written};
 use tokio::time::Instant;
 use tonic::{Request, Status};
 
+use crate::grpc::method::WATCH_METADATA;
 use crate::grpc::request::{open, revision};
 use crate::grpc::telemetry::Call;
 use crate::metrics::Watching;
 use crate::registry::{Cached, Registry, Target};
-use crate::request::Attributes;
 
 /// The longest time without a bookmark, in which a watch that is lost can be continued at the last event or bookmark.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(10);
@@ -59,32 +59,21 @@ pub(super) async fn begin(
     let (caller, request) = open(request, |message| message.trace.take())?;
     // Stands for all kinds in metrics.
     let target = Target::whole(kind_of::<Namespace>(), &Key::default());
-    let call = Call::of_many_kinds(Verb::Watch, &target);
+    let namespaces = request.namespaces;
+    let call = Call::new(WATCH_METADATA, &target).within(&namespaces);
     let open = Watching::begin(call.info());
     let after = match request.revision.as_str() {
         "" => None,
         text => Some(revision(text)?),
     };
-    let watched = async {
-        for kind in registry.cache().kinds().iter() {
-            let every = Target::whole(kind, &Key::default());
-            registry
-                .authorizer()
-                .authorize(
-                    &caller.context.user,
-                    &Attributes::of_target(Verb::Watch, &every),
-                )
-                .await?;
-        }
-        registry.cache().watch_all(after).await
-    };
+    let watched = async { registry.cache().watch_all(after).await };
     let (objects, changes) = call.serve(registry, &caller, watched.boxed()).await?;
     let end = after.is_none().then(|| MetadataEvent {
         initial_events_end: true,
         ..bookmark(changes.reached())
     });
     let selection = Selection {
-        namespaces: request.namespaces.into_iter().collect(),
+        namespaces: namespaces.into_iter().collect(),
         changes_of: request.changes_of.into_iter().collect(),
     };
     let mut initial = objects;

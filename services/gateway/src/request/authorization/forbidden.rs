@@ -7,7 +7,11 @@ use setpoint_proto::{ApiError, Reason};
 use super::super::{Attributes, Resource};
 
 /// Returns the error of a request that its user may not make.
-pub(super) fn error(user: &Identity, attributes: &Attributes, reason: &str) -> ApiError {
+pub(in crate::request) fn error(
+    user: &Identity,
+    attributes: &Attributes,
+    reason: &str,
+) -> ApiError {
     let suffix = match reason {
         "" => String::new(),
         reason => format!(": {reason}"),

@@ -3,12 +3,16 @@
 //! The modes are asked in their order, and one that allows a request decides. Members of `system:masters` may do
 //! anything in every mode.
 //!
+//! The mode `Node` ([`node`]) is for nodes and their agents, the mode `RBAC` for everybody.
+//!
 //! Roles and bindings are those of the watch cache, as upstream's are those of its informers: a change is in effect
 //! some milliseconds after its write. Until all have been read for the first time, requests wait.
 
 mod forbidden;
 mod mode;
+mod node;
 mod rbac;
+mod record;
 
 use setpoint_kinds::Identity;
 use setpoint_proto::ApiError;
@@ -16,7 +20,10 @@ use setpoint_proto::rbac::PolicyRule;
 use setpoint_store::cache::Cache;
 
 use super::Attributes;
+pub(in crate::request) use forbidden::error as forbidden;
 pub use mode::Mode;
+use node::Nodes;
+pub(crate) use node::node_of;
 pub(crate) use rbac::Rbac;
 
 /// The reason of every decision of [`Mode::AlwaysAllow`].
@@ -24,14 +31,17 @@ const ALLOWED: &str =
     "authorization is off: every request is allowed, whatever roles and bindings exist";
 /// The reason of every decision of [`Mode::AlwaysDeny`].
 const DENIED: &str = "Everything is forbidden.";
+/// The error of a question for all rules of a node.
+const UNRESOLVED: &str = "node authorizer does not support user rule resolution";
 /// The group whose members may do anything.
-const MASTERS: &str = "system:masters";
+pub(crate) const MASTERS: &str = "system:masters";
 
 /// Decides what users may do.
 #[derive(Default)]
 pub(crate) struct Authorizer {
     /// In the order in which they are asked; empty as if [`Mode::AlwaysAllow`] were there.
     modes: Vec<Mode>,
+    nodes: Option<Nodes>,
     rbac: Option<Rbac>,
 }
 
@@ -41,6 +51,14 @@ pub(crate) struct Decision {
     pub(crate) allowed: bool,
     /// May be empty.
     pub(crate) reason: String,
+}
+
+/// The source of a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grant {
+    /// Membership of the group that may do anything.
+    Masters,
+    Mode(Mode),
 }
 
 /// The rules that apply to a user.
@@ -58,6 +76,7 @@ impl Authorizer {
     /// With [`Mode::Rbac`] outside of a Tokio runtime.
     pub(crate) fn new(modes: &[Mode], cache: &Cache) -> Self {
         Self {
+            nodes: modes.contains(&Mode::Node).then(|| Nodes::new(cache)),
             rbac: modes.contains(&Mode::Rbac).then(|| Rbac::follow(cache)),
             modes: modes.to_vec(),
         }
@@ -66,6 +85,11 @@ impl Authorizer {
     /// Returns the roles and bindings; `None` if no mode needs them.
     pub(crate) fn rbac(&self) -> Option<&Rbac> {
         self.rbac.as_ref()
+    }
+
+    /// Returns whether nodes are users whose rights are limited to their own Pods.
+    pub(crate) fn limits_nodes(&self) -> bool {
+        self.nodes.is_some()
     }
 
     /// Authorizes a request. It is called once for each request and, as upstream, once more with another verb for an
@@ -78,76 +102,106 @@ impl Authorizer {
         user: &Identity,
         attributes: &Attributes,
     ) -> Result<(), ApiError> {
+        match self.permits(user, attributes).await {
+            Ok(true) => {
+                record::allowed();
+                Ok(())
+            }
+            Ok(false) => {
+                record::refused(user, attributes);
+                let reason = self.reasons(user, attributes);
+                Err(forbidden::error(user, attributes, &reason))
+            }
+            Err(error) => {
+                record::failed();
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns whether a user may do something, once the roles have been read. What a node may do follows from its
+    /// Pods: before it is refused, the cache has to have the newest ones.
+    async fn permits(&self, user: &Identity, attributes: &Attributes) -> Result<bool, ApiError> {
         if let Some(rbac) = &self.rbac {
             rbac.complete().await?;
         }
-        let refused = |reason: String| forbidden::error(user, attributes, &reason);
-        self.check(user, attributes).map_err(refused)
+        if self.allows(user, attributes) {
+            return Ok(true);
+        }
+        match &self.nodes {
+            Some(nodes) if Nodes::depends_on_cache(user, attributes) => {
+                nodes.reach_newest().await?;
+                Ok(self.allows(user, attributes))
+            }
+            _ => Ok(false),
+        }
     }
 
-    /// Decides about a request. Roles that were not read yet grant nothing.
+    /// Returns whether a user may do something. Roles that were not read yet grant nothing.
+    pub(crate) fn allows(&self, user: &Identity, attributes: &Attributes) -> bool {
+        self.grant(user, attributes).is_some()
+    }
+
+    /// Decides about a request as [`Self::allows`] does, with the reason.
     pub(crate) fn decide(&self, user: &Identity, attributes: &Attributes) -> Decision {
-        match self.check(user, attributes) {
-            Ok(()) => Decision {
-                allowed: true,
-                reason: self.reason(user, attributes),
-            },
-            Err(reason) => Decision {
-                allowed: false,
-                reason,
+        let grant = self.grant(user, attributes);
+        Decision {
+            allowed: grant.is_some(),
+            reason: match grant {
+                Some(Grant::Masters) => String::new(),
+                Some(Grant::Mode(mode)) => self.reason(mode, user, attributes),
+                None => self.reasons(user, attributes),
             },
         }
     }
 
-    /// Returns `Ok` if the user may do that, without a reason, which most requests need not have.
-    ///
-    /// # Errors
-    /// The reasons of all modes.
-    fn check(&self, user: &Identity, attributes: &Attributes) -> Result<(), String> {
-        let is_allowed = |mode: &Mode| match mode {
+    /// Returns what allows a request: the first mode that does.
+    fn grant(&self, user: &Identity, attributes: &Attributes) -> Option<Grant> {
+        let first = self.modes.first().unwrap_or(&Mode::AlwaysAllow);
+        if *first == Mode::AlwaysAllow {
+            return Some(Grant::Mode(Mode::AlwaysAllow));
+        }
+        if is_master(user) {
+            return Some(Grant::Masters);
+        }
+        let mut modes = self.modes.iter().copied();
+        let allowing = modes.find(|mode| match mode {
             Mode::AlwaysAllow => true,
             Mode::AlwaysDeny => false,
-            Mode::Rbac => self
-                .rbac
-                .as_ref()
-                .is_some_and(|rbac| rbac.allows(user, attributes)),
-        };
-        if self.modes.is_empty() || is_master(user) || self.modes.iter().any(is_allowed) {
-            return Ok(());
-        }
+            Mode::Node => {
+                let nodes = self.nodes.as_ref();
+                nodes.is_some_and(|nodes| nodes.allows(user, attributes))
+            }
+            Mode::Rbac => {
+                let rbac = self.rbac.as_ref();
+                rbac.is_some_and(|rbac| rbac.allows(user, attributes))
+            }
+        });
+        allowing.map(Grant::Mode)
+    }
+
+    /// Returns the reasons of all modes, none of which allows a request.
+    fn reasons(&self, user: &Identity, attributes: &Attributes) -> String {
         let reasons = self.modes.iter().map(|mode| match mode {
-            Mode::AlwaysDeny => DENIED.to_owned(),
-            _ => self.reason_of_rbac(user, attributes),
+            Mode::Node => Nodes::reason(user, attributes),
+            mode => self.reason(*mode, user, attributes),
         });
         let reasons: Vec<_> = reasons.filter(|reason| !reason.is_empty()).collect();
-        Err(reasons.join("\n"))
+        reasons.join("\n")
     }
 
-    /// Returns the reason of the mode that allows a request.
-    fn reason(&self, user: &Identity, attributes: &Attributes) -> String {
-        let mut modes = self.modes.iter();
-        let by_rbac = || {
-            let rbac = self.rbac.as_ref()?;
-            rbac.allows(user, attributes)
-                .then(|| rbac.reason(user, attributes))
-        };
-        match self.modes.first() {
-            None | Some(Mode::AlwaysAllow) => ALLOWED.into(),
-            Some(_) if is_master(user) => String::new(),
-            Some(_) => modes
-                .find_map(|mode| match mode {
-                    Mode::AlwaysAllow => Some(ALLOWED.into()),
-                    Mode::AlwaysDeny => None,
-                    Mode::Rbac => by_rbac(),
-                })
-                .unwrap_or_default(),
+    /// Returns the reason of the decision of a mode. The mode `Node` has none for what it allows.
+    fn reason(&self, mode: Mode, user: &Identity, attributes: &Attributes) -> String {
+        match mode {
+            Mode::AlwaysAllow => ALLOWED.into(),
+            Mode::AlwaysDeny => DENIED.into(),
+            Mode::Node => String::new(),
+            Mode::Rbac => {
+                let rbac = self.rbac.as_ref();
+                let reason = rbac.map(|rbac| rbac.reason(user, attributes));
+                reason.unwrap_or_default()
+            }
         }
-    }
-
-    fn reason_of_rbac(&self, user: &Identity, attributes: &Attributes) -> String {
-        let rbac = self.rbac.as_ref();
-        rbac.map(|rbac| rbac.reason(user, attributes))
-            .unwrap_or_default()
     }
 
     /// Returns the rules of all modes for a user in a namespace.
@@ -160,6 +214,12 @@ impl Authorizer {
             let of_rbac = rbac.rules_for(user, namespace);
             found.rules.extend(of_rbac.rules);
             found.error = of_rbac.error;
+        }
+        if self.limits_nodes() && node_of(user).is_some() {
+            found.error = Some(match found.error {
+                None => UNRESOLVED.into(),
+                Some(error) => format!("[{UNRESOLVED}, {error}]"),
+            });
         }
         found
     }

@@ -9,14 +9,17 @@ pub enum Mode {
     AlwaysAllow,
     /// Allows no request.
     AlwaysDeny,
+    /// Allows nodes what they need for themselves and for the Pods that are bound to them.
+    Node,
     /// Allows the requests that roles and bindings allow.
     Rbac,
 }
 
 impl Mode {
-    const ALL: [(&str, Self); 3] = [
+    const ALL: [(&str, Self); 4] = [
         ("AlwaysAllow", Self::AlwaysAllow),
         ("AlwaysDeny", Self::AlwaysDeny),
+        ("Node", Self::Node),
         ("RBAC", Self::Rbac),
     ];
 
@@ -57,10 +60,10 @@ mod tests {
 
     #[test]
     fn modes_have_upstreams_names() {
-        let all = parse(&["RBAC", "AlwaysAllow", "AlwaysDeny"]);
+        let all = parse(&["Node", "RBAC", "AlwaysAllow", "AlwaysDeny"]);
         assert_eq!(
             all.unwrap(),
-            [Mode::Rbac, Mode::AlwaysAllow, Mode::AlwaysDeny]
+            [Mode::Node, Mode::Rbac, Mode::AlwaysAllow, Mode::AlwaysDeny]
         );
     }
 
@@ -69,7 +72,7 @@ mod tests {
         let unknown = parse(&["RBAC", "rbac"]).unwrap_err();
         assert_eq!(
             unknown,
-            "authorization.modes: \"rbac\" is not a valid mode; there are AlwaysAllow, AlwaysDeny, RBAC"
+            "authorization.modes: \"rbac\" is not a valid mode; there are AlwaysAllow, AlwaysDeny, Node, RBAC"
         );
         assert!(parse(&[]).unwrap_err().contains("empty"));
         assert!(parse(&["RBAC", "RBAC"]).unwrap_err().contains("once"));

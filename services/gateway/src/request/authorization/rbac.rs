@@ -12,7 +12,7 @@ use setpoint_kinds::Identity;
 use setpoint_proto::meta::StatusDetails;
 use setpoint_proto::rbac::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding};
 use setpoint_proto::{ApiError, EventType, Reason};
-use setpoint_rbac::{Index, Request, Target, User, escalation};
+use setpoint_rbac::{Index, Request, Target, User, comparison_size, escalation};
 use setpoint_store::cache::{AtLeast, Cache, Event, Filter, Start, WatchSpec};
 use setpoint_task::{Backoff, supervise};
 use tokio::sync::watch;
@@ -21,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::Attributes;
 use super::Rules;
+use crate::offload::offload;
 
 /// The time for which a request waits for the roles to be read.
 const WAIT: Duration = Duration::from_secs(5);
@@ -101,7 +102,7 @@ impl Rbac {
 
     /// Returns why a user may not grant rules in a namespace, or everywhere if that is empty; `None` if it has them
     /// itself.
-    pub(crate) fn escalation(
+    pub(crate) async fn escalation(
         &self,
         user: &Identity,
         namespace: &str,
@@ -113,12 +114,16 @@ impl Rbac {
             let rules: Vec<_> = owned.rules.into_iter().cloned().collect();
             (rules, owned.missing)
         };
-        // A large rule takes long to compare: nobody waits for the index meanwhile.
-        let owned = setpoint_rbac::Rules {
-            rules: rules.iter().collect(),
-            missing,
-        };
-        escalation(names(user), &owned, wanted)
+        // A large rule takes long to compare: nobody waits for the index or for a thread meanwhile.
+        let size = comparison_size(&rules, wanted);
+        offload(size, || {
+            let owned = setpoint_rbac::Rules {
+                rules: rules.iter().collect(),
+                missing,
+            };
+            escalation(names(user), &owned, wanted)
+        })
+        .await
     }
 }
 
@@ -222,14 +227,14 @@ fn read<T: Message + Default>(event: &Event, exists: bool) -> Option<T> {
     object.ok()
 }
 
-fn names(user: &Identity) -> User<'_> {
+pub(super) fn names(user: &Identity) -> User<'_> {
     User {
         name: &user.name,
         groups: &user.groups,
     }
 }
 
-fn request<'a>(user: &'a Identity, attributes: &'a Attributes) -> Request<'a> {
+pub(super) fn request<'a>(user: &'a Identity, attributes: &'a Attributes) -> Request<'a> {
     let target = match &attributes.resource {
         Some(resource) => Target::Resource(setpoint_rbac::Resource {
             group: &resource.group,

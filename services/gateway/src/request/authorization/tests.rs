@@ -25,7 +25,7 @@ fn pods(namespace: &str, name: &str) -> Attributes {
 fn of(modes: &[Mode]) -> Authorizer {
     Authorizer {
         modes: modes.to_vec(),
-        rbac: None,
+        ..Authorizer::default()
     }
 }
 

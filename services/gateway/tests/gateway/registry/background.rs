@@ -68,7 +68,12 @@ async fn no_object_is_created_in_a_terminating_namespace() {
 #[tokio::test]
 async fn the_initial_namespaces_are_created_and_cannot_be_deleted() {
     let (gateway, _background) = with_background().await;
-    for name in ["default", "kube-system", "setpoint-system"] {
+    for name in [
+        "default",
+        "kube-system",
+        "setpoint-replicas",
+        "setpoint-system",
+    ] {
         gateway.there::<Namespace>(name).await;
         let error = gateway
             .delete::<Namespace>(name, DeleteOptions::default())
@@ -164,9 +169,7 @@ async fn an_event_expires_after_its_last_write() {
 #[tokio::test]
 async fn a_lease_of_a_replica_with_a_slow_clock_does_not_expire() {
     let (gateway, _background) = with_event_ttl(Duration::from_millis(200)).await;
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = "setpoint-replicas".into();
-    gateway.create(&namespace).await.unwrap();
+    gateway.there::<Namespace>("setpoint-replicas").await;
     let target = Target::new(kind::<Lease>(), "setpoint-replicas", "", "").unwrap();
     let mut lease = Lease::default();
     lease.metadata.name = "agent-0".into();

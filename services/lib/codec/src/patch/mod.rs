@@ -3,6 +3,7 @@
 mod budget;
 mod error;
 mod failure;
+mod identity;
 mod json;
 mod lists;
 mod strategic;

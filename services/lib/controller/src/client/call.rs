@@ -1,4 +1,4 @@
-//! Calls: their trace context, fence, time limit and metrics.
+//! Calls: their trace context, fence, user, time limit and metrics.
 
 use std::future::Future;
 use std::time::Duration;
@@ -68,6 +68,9 @@ impl Client {
         let mut request = Request::new(body);
         if let (Some(fence), true) = (&self.fence, verb != Verb::Get) {
             request.metadata_mut().insert(FENCE, fence.clone());
+        }
+        if let Some(impersonation) = &self.impersonation {
+            impersonation.add_to(request.metadata_mut());
         }
         request
     }

@@ -2,6 +2,7 @@
 
 mod call;
 mod conditional;
+mod impersonation;
 mod metrics;
 mod part;
 mod read;
@@ -20,6 +21,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 
+use impersonation::Impersonation;
 pub use read::{ListOptions, Listed};
 pub(crate) use read::{parse, unpack};
 pub use settings::{Error, Settings};
@@ -43,6 +45,8 @@ pub struct Client {
     host: Arc<str>,
     timeout: Duration,
     fence: Option<MetadataValue<Ascii>>,
+    /// `None` for the user of the connection.
+    impersonation: Option<Arc<Impersonation>>,
     tasks: Tasks,
     /// Stops the background tasks when the last clone is dropped.
     _stop: Option<Arc<DropGuard>>,
@@ -88,6 +92,7 @@ impl Client {
             host: settings.host().into(),
             timeout: settings.timeout,
             fence: None,
+            impersonation: None,
             tasks: Tasks::default(),
             _stop: None,
         }
@@ -116,6 +121,19 @@ impl Client {
     pub fn writing_as(&self, writer: &str) -> Self {
         Self {
             writer: writer.into(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a client of the same connection that acts as another user, a member of these groups, in all calls and
+    /// watches. The user of the connection needs the permission to impersonate each of them.
+    ///
+    /// # Panics
+    /// If a name is not ASCII.
+    #[must_use]
+    pub fn acting_as(&self, user: &str, groups: &[&str]) -> Self {
+        Self {
+            impersonation: Some(Arc::new(Impersonation::new(user, groups))),
             ..self.clone()
         }
     }

@@ -3,7 +3,7 @@
 use prost::Message as _;
 use setpoint_model::{Key, Revision, Verb};
 use setpoint_proto::authentication::{TokenRequest, TokenRequestSpec, TokenRequestStatus};
-use setpoint_proto::core::{Binding, Namespace, ObjectReference, Pod, ServiceAccount};
+use setpoint_proto::core::{Binding, ObjectReference, Pod, ServiceAccount};
 use setpoint_proto::meta::{self, DeleteOptions, ObjectMeta};
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_proto::setpoint::{
@@ -58,32 +58,6 @@ impl Client {
             ..CreateRequest::default()
         };
         Written::new(self.send_create(request).await?)
-    }
-
-    /// Creates an object, and its namespace before it if that is missing.
-    ///
-    /// # Errors
-    /// As [`Self::create`].
-    pub async fn create_with_namespace<T: Resource>(
-        &self,
-        object: &T,
-    ) -> Result<Written<T>, ApiError> {
-        match self.create(object).await {
-            Err(error) if error.reason == Reason::NotFound => {
-                self.create_namespace(&object.meta().namespace).await?;
-                self.create(object).await
-            }
-            answer => answer,
-        }
-    }
-
-    async fn create_namespace(&self, name: &str) -> Result<(), ApiError> {
-        let mut namespace = Namespace::default();
-        name.clone_into(&mut namespace.metadata.name);
-        match self.create(&namespace).await {
-            Err(error) if error.reason != Reason::AlreadyExists => Err(error),
-            _ => Ok(()),
-        }
     }
 
     /// Binds a Pod to a node, if it is still that Pod and unbound.

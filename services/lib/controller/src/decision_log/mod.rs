@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use setpoint_host::serve::ConnectionInfo;
 use setpoint_model::Key;
 use setpoint_proto::setpoint::reconciles_server::{Reconciles, ReconcilesServer};
 use setpoint_proto::setpoint::{
@@ -165,6 +166,12 @@ impl Reconciles for DecisionLog {
         &self,
         request: Request<ListReconcilesRequest>,
     ) -> Result<Response<ListReconcilesResponse>, Status> {
+        let connection = request.extensions().get::<ConnectionInfo>();
+        if connection.is_some_and(|connection| !connection.is_of_gateway()) {
+            let refused =
+                "reconciles are shown to gateways only, which check what their users may read";
+            return Err(Status::permission_denied(refused));
+        }
         let mut subjects = request.into_inner().subjects;
         subjects.truncate(SUBJECTS);
         Ok(Response::new(ListReconcilesResponse {
@@ -177,6 +184,8 @@ impl Reconciles for DecisionLog {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_tls::PeerIdentity;
+
     use super::*;
     use ReconcileOutcome::{Done, Gone, NothingToDo};
 
@@ -218,6 +227,31 @@ mod tests {
         let entries = entries(decision_log, subject);
         let outcomes = entries.iter().map(|entry| (entry.outcome(), entry.times));
         outcomes.collect()
+    }
+
+    /// Checks V20.
+    #[tokio::test]
+    async fn over_tls_reconciles_are_shown_to_gateways_only() {
+        let decision_log = decision_log(10);
+        let over_tls = |client| {
+            let mut request = Request::new(ListReconcilesRequest::default());
+            let connection = ConnectionInfo::over_tls(([127, 0, 0, 1], 1).into(), Ok(client));
+            request.extensions_mut().insert(connection);
+            request
+        };
+        let client = |name: &str| PeerIdentity {
+            name: name.to_owned(),
+            groups: Vec::new(),
+            uid: String::new(),
+            fingerprint: String::new(),
+            not_after: jiff::Timestamp::MAX,
+        };
+        let gateway = client("system:setpoint:gateway");
+        decision_log.list(over_tls(Some(gateway))).await.unwrap();
+        for other in [None, Some(client("system:setpoint:scheduler"))] {
+            let refused = decision_log.list(over_tls(other)).await.unwrap_err();
+            assert_eq!(refused.code(), tonic::Code::PermissionDenied);
+        }
     }
 
     #[test]

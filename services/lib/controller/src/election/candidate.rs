@@ -119,7 +119,7 @@ impl Candidate {
         let sent = Instant::now();
         let written = match former {
             Some(_) => self.gateway.update(&lease).await,
-            None => self.gateway.create_with_namespace(&lease).await,
+            None => self.gateway.create(&lease).await,
         }?;
         Holding::new(self, written, identity, sent)
     }

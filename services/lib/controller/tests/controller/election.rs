@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::leaders::{LEASE, Leaders, Replica, lease, server, until_leads};
-use crate::server::{Answers, Faults, Server, config_map, eventually};
+use crate::server::{Answers, Faults, Server, config_map, eventually, namespace};
 
 #[tokio::test(start_paused = true)]
 async fn a_standby_takes_a_released_lease_at_once() {
@@ -62,11 +62,14 @@ async fn a_standby_costs_no_calls() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_namespace_is_created() {
+async fn a_leader_is_elected_once_the_namespace_of_leases_exists() {
     let (server, leaders) = (Server::start().await, Leaders::default());
     let _only = Replica::start(server.client("a"), &leaders, "a-0");
+    sleep(Duration::from_secs(20)).await;
+    assert!(leaders.leader().is_none());
+    assert!(server.get::<Namespace>("", "setpoint-system").is_none());
+    server.put(&namespace("setpoint-system"));
     until_leads(&leaders, "a-0").await;
-    assert!(server.get::<Namespace>("", "setpoint-system").is_some());
 }
 
 /// Checks L3, L11.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use setpoint_controller::Fence;
 use setpoint_controller::client::{ListOptions, Preconditions};
 use setpoint_model::Key;
-use setpoint_proto::Reason;
 use setpoint_proto::authentication::TokenRequestSpec;
 use setpoint_proto::core::{ConfigMap, ServiceAccount};
+use setpoint_proto::{Reason, Resource as _};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -132,4 +132,23 @@ async fn only_writes_are_fenced() {
         .update(&existing)
         .await
         .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_acts_as_another_user_writes_as_that_one() {
+    let server = Server::start().await;
+    let gateway = server.client("job-controller");
+    let controller = gateway.acting_as("system:setpoint:job-controller", &[]);
+    let jane = gateway.acting_as("jane", &["system:setpoint"]);
+    for (client, name, expected) in [
+        (&gateway, "a", "job-controller"),
+        (&controller, "b", "job-controller"),
+        (&jane, "c", "jane/job-controller"),
+    ] {
+        let map = config_map(name);
+        client.create(&map).await.unwrap();
+        let key = Key::of(&map.metadata);
+        let stored = client.object(ConfigMap::RESOURCE, &key).await.unwrap();
+        assert_eq!(stored.cause.unwrap().writer, expected);
+    }
 }

@@ -49,14 +49,14 @@ fn start(server: &Server) -> (Reader<View>, Changes) {
 
 #[tokio::test(start_paused = true)]
 async fn equal_views_and_selections_share_one_watch_that_outlives_its_first_user() {
-    let (server, all) = (Server::start().await, SharedInformers::default());
-    let gateway = server.client("test");
+    let server = Server::start().await;
+    let all = SharedInformers::new(server.client("test"));
     let informer = |namespace: &str| {
         let only = ListOptions {
             namespace: namespace.to_owned(),
             ..ListOptions::default()
         };
-        all.informer::<View>(&gateway, only)
+        all.informer::<View>(only)
     };
     let handled = Arc::new(AtomicUsize::new(0));
     let start = |informer: Informer<View>| {

@@ -6,10 +6,16 @@ use setpoint_controller::Membership;
 use setpoint_proto::coordination::Lease;
 use tokio::time::sleep;
 
-use crate::server::{Faults, Server, eventually};
+use crate::server::{Faults, Server, eventually, namespace};
 
 fn lease(server: &Server, name: &str) -> Option<Lease> {
     server.get("setpoint-replicas", name)
+}
+
+async fn server() -> Server {
+    let server = Server::start().await;
+    server.put(&namespace("setpoint-replicas"));
+    server
 }
 
 fn announce(server: &Server, instance: &str, address: &str) -> Membership {
@@ -23,7 +29,7 @@ async fn until_there(server: &Server, name: &str) -> Lease {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_is_found_by_its_lease_until_it_takes_leave() {
-    let server = Server::start().await;
+    let server = server().await;
     let membership = announce(&server, "scheduler-My.host", "10.0.0.7:8080");
     let there = until_there(&server, "scheduler-my.host").await;
     assert_eq!(there.metadata.labels["setpoint.dev/service"], "scheduler");
@@ -44,7 +50,7 @@ async fn a_replica_is_found_by_its_lease_until_it_takes_leave() {
 
 #[tokio::test(start_paused = true)]
 async fn a_later_life_under_the_same_name_takes_its_lease_over() {
-    let server = Server::start().await;
+    let server = server().await;
     let first = announce(&server, "a-0", "10.0.0.1:1");
     until_there(&server, "a-0").await;
     drop(first);
@@ -58,7 +64,7 @@ async fn a_later_life_under_the_same_name_takes_its_lease_over() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_whose_renewals_hang_is_announced_again_when_they_succeed() {
-    let server = Server::start().await;
+    let server = server().await;
     let membership = announce(&server, "a-0", "10.0.0.1:1");
     until_there(&server, "a-0").await;
     let hang = vec!["Update", "Get"];

@@ -122,6 +122,8 @@ impl Guard {
 }
 
 const NO_KEY: &str = "the node agent has no key (setting agent_secret_file) and serves nobody";
+const NO_GATEWAY: &str =
+    "the node agent serves gateways only: the client has no certificate of one";
 const NOT_PROVEN: &str = "the node agent serves gateways only: the call does not prove that its client has their key (setting agent_secret_file)";
 
 impl Identity {
@@ -132,6 +134,9 @@ impl Identity {
     ) -> Result<(&'r ConnectionInfo, SocketAddr), &'static str> {
         let connection = request.extensions().get::<ConnectionInfo>();
         let connection = connection.ok_or(NOT_PROVEN)?;
+        if !connection.is_of_gateway() {
+            return Err(NO_GATEWAY);
+        }
         let address = text(request.headers(), ADDRESS).parse::<SocketAddr>();
         let address = address.map_err(|_| NOT_PROVEN)?;
         match address == connection.local() || Some(address) == self.address {
@@ -149,6 +154,8 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
 #[cfg(test)]
 mod tests {
     use axum::routing::post;
+    use jiff::Timestamp;
+    use setpoint_tls::PeerIdentity;
     use tower::ServiceExt as _;
 
     use super::super::{Challenge, Session};
@@ -228,6 +235,35 @@ mod tests {
         let mut page = Request::get(PAGE).body(()).unwrap();
         session.sign(&mut page);
         assert_eq!(send(&agent, &one, page).await.status(), StatusCode::OK);
+    }
+
+    /// Checks V20: the key alone, which all agents have, does not do over TLS.
+    #[tokio::test]
+    async fn over_tls_only_the_certificate_of_a_gateway_is_served() {
+        let agent = agent(Some(key('f')));
+        let over_tls = |client: Option<&str>| {
+            let client = client.map(|name| PeerIdentity {
+                name: name.to_owned(),
+                groups: Vec::new(),
+                uid: String::new(),
+                fingerprint: String::new(),
+                not_after: Timestamp::MAX,
+            });
+            ConnectionInfo::over_tls(address(1), Ok(client))
+        };
+        let gateway = over_tls(Some("system:setpoint:gateway"));
+        let challenge = || Challenge::new(key('f'), "n", address(1));
+        let proven = session(&agent, &gateway, challenge()).await.unwrap();
+        assert_eq!(code(&agent, &gateway, Some(&proven), CALL).await, "");
+        for other in [
+            None,
+            Some("system:node:m"),
+            Some("system:setpoint:scheduler"),
+        ] {
+            let connection = over_tls(other);
+            assert!(session(&agent, &connection, challenge()).await.is_err());
+            assert_eq!(code(&agent, &connection, Some(&proven), CALL).await, "16");
+        }
     }
 
     /// Checks DG6: neither an impostor, nor a relay to an agent at another address, nor another agent is taken for it.

@@ -1,6 +1,5 @@
 //! Defaults and validation of the spec of a Job, which may be in a CronJob.
 
-use setpoint_model::names;
 use setpoint_model::selector::Selector;
 use setpoint_proto::batch::JobSpec;
 
@@ -128,23 +127,7 @@ fn validate_numbers(spec: &JobSpec, path: &FieldPath<'_>, errors: &mut FieldErro
 
 /// Validates a path with a domain, such as `acme.io/foo`.
 fn validate_manager(manager: &str, path: &FieldPath<'_>, errors: &mut FieldErrors) {
-    const PUNCTUATION: &str = "/-._~%!$&'()*+,;=:";
-    match manager.split_once('/') {
-        _ if manager.is_empty() => errors.required(path, ""),
-        Some((host, rest)) if !host.is_empty() && !rest.is_empty() => {
-            errors.check(path, host, names::validate_dns_subdomain);
-            let valid =
-                |letter: char| letter.is_ascii_alphanumeric() || PUNCTUATION.contains(letter);
-            if !rest.chars().all(valid) {
-                let detail = r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
-                errors.invalid(path, rest, detail);
-            }
-        }
-        _ => {
-            let detail = r#"must be a domain-prefixed path (such as "acme.io/foo")"#;
-            errors.invalid(path, manager, detail);
-        }
-    }
+    errors.domain_prefixed_path(path, manager);
     if manager.len() > MAX_MANAGER {
         errors.too_long(path, MAX_MANAGER);
     }

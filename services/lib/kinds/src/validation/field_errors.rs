@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write as _};
 
 use serde::Serialize;
 use setpoint_codec::Kind;
+use setpoint_model::names;
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_schema::Violation;
@@ -97,6 +98,27 @@ impl FieldErrors {
         check: impl Fn(&str) -> Vec<String>,
     ) {
         self.all_invalid(path, value, check(value));
+    }
+
+    /// Requires a domain, a slash and a path (upstream: `IsDomainPrefixedPath`).
+    pub fn domain_prefixed_path(&mut self, path: &FieldPath<'_>, text: &str) {
+        if text.is_empty() {
+            return self.required(path, "");
+        }
+        let parts = text.split_once('/');
+        let Some((host, rest)) = parts.filter(|(host, rest)| !host.is_empty() && !rest.is_empty())
+        else {
+            let detail = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            return self.invalid(path, text, detail);
+        };
+        self.check(path, host, names::validate_dns_subdomain);
+        let allowed =
+            |letter: char| letter.is_ascii_alphanumeric() || "/-._~%!$&'()*+,;=:".contains(letter);
+        if !rest.chars().all(allowed) {
+            let detail =
+                r"Invalid path (regex used for validation is '[A-Za-z0-9/\-._~%!$&'()*+,;=:]+')";
+            self.invalid(path, rest, detail);
+        }
     }
 
     /// Requires a value that is set and in which `check` finds no errors.

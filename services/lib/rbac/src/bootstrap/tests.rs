@@ -8,6 +8,14 @@ use super::{AUTOUPDATE, cluster_role_bindings, cluster_roles, role_bindings, rol
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
+const NAMESPACES: [&str; 5] = [
+    "kube-node-lease",
+    "kube-public",
+    "kube-system",
+    "setpoint-replicas",
+    "setpoint-system",
+];
+
 #[test]
 fn names_are_unique() {
     for (kind, metadata) in all_metadata() {
@@ -36,7 +44,7 @@ fn only_roles_and_their_bindings_have_a_namespace() {
         } in metadata
         {
             let expected = match kind {
-                "Role" | "RoleBinding" => ["kube-system", "kube-public"].contains(&&*namespace),
+                "Role" | "RoleBinding" => NAMESPACES.contains(&&*namespace),
                 _ => namespace.is_empty(),
             };
             assert!(expected, "{kind} {name} is in {namespace:?}");
@@ -87,12 +95,13 @@ fn every_rule_is_complete_and_in_canonical_order() {
     }
 }
 
-/// An informer lists, then watches.
+/// An informer of Kubernetes' components lists, then watches.
 #[test]
-fn who_may_list_may_watch() {
+fn a_component_of_kubernetes_that_may_list_may_watch() {
     let all = all_rules();
     let lists: Vec<_> = all
         .iter()
+        .filter(|(role, _)| !role.starts_with("system:setpoint:"))
         .filter(|(_, rule)| has(&rule.verbs, "list"))
         .collect();
     assert!(!lists.is_empty());
@@ -191,6 +200,12 @@ fn roles_for_all_resources_are_few_and_only_one_is_for_all_verbs() {
         ),
         ("system:controller:resourcequota-controller", "list watch"),
         ("system:kube-controller-manager", "list watch"),
+        (
+            "system:setpoint:garbage-collector-controller",
+            "delete get list patch watch",
+        ),
+        ("system:setpoint:namespace-controller", "delete list"),
+        ("system:setpoint:resourcequota-controller", "list watch"),
     ];
     assert_eq!(
         found,
@@ -215,8 +230,20 @@ fn verbs_that_grant_are_in_the_roles_that_need_them() {
             "escalate",
             vec!["system:controller:clusterrole-aggregation-controller"],
         ),
-        ("impersonate", vec!["system:aggregate-to-edit"]),
-        ("sign", vec!["system:controller:certificate-controller"]),
+        (
+            "impersonate",
+            vec![
+                "system:aggregate-to-edit",
+                "system:setpoint:controller-manager",
+            ],
+        ),
+        (
+            "sign",
+            vec![
+                "system:controller:certificate-controller",
+                "system:setpoint:certificatesigningrequest-controller",
+            ],
+        ),
     ] {
         let mut found: Vec<_> = all_rules()
             .into_iter()
@@ -235,7 +262,7 @@ fn certificates_are_approved_and_signed_for_named_signers_only() {
         .iter()
         .filter(|(_, rule)| has(&rule.resources, "signers"))
         .collect();
-    assert_eq!(about_signers.len(), 6);
+    assert_eq!(about_signers.len(), 8);
     for (role, rule) in about_signers {
         assert!(!rule.resource_names.is_empty(), "{role}");
     }

@@ -162,3 +162,21 @@ fn an_escalation_names_the_user_and_the_missing_rules() {
         {NonResourceURLs:[\"/metrics\"], Verbs:[\"get\"]}";
     assert_eq!(escalation(user, &owned, &wanted).unwrap(), expected);
 }
+
+#[test]
+fn the_work_of_a_comparison_counts_the_parts_of_rules_that_are_broken_down() {
+    let owned = [of("get", "core", "pods"), of("get", "core", "nodes")];
+    let wanted = rule("get list", "a b", "c", "d e f", "");
+    assert_eq!(parts(&wanted).count(), 12);
+    let size = |wanted: &[PolicyRule]| comparison_size(&owned, wanted) / PART_BYTES;
+    assert_eq!(size(&[wanted.clone()]), 24);
+    assert_eq!(size(&[wanted, at("get post", "/a")]), 28);
+    let many: Vec<_> = (0..1000).map(|name| name.to_string()).collect();
+    let huge = PolicyRule {
+        verbs: many.clone(),
+        resources: many.clone(),
+        api_groups: many,
+        ..PolicyRule::default()
+    };
+    assert_eq!(size(&[huge]), 2, "it is compared as a whole");
+}

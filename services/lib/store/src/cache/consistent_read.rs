@@ -72,7 +72,10 @@ impl Cache {
     }
 
     /// Waits until the cache is as new as asked.
-    pub(super) async fn reach(&self, kind: &Kind, at: AtLeast) -> Result<(), ApiError> {
+    ///
+    /// # Errors
+    /// `Timeout` or `ServiceUnavailable` if that takes too long.
+    pub async fn reach(&self, kind: &Kind, at: AtLeast) -> Result<(), ApiError> {
         match at {
             AtLeast::Any => self.loaded().await,
             AtLeast::Revision(revision) => self.wait_for(kind, revision).await,

@@ -203,6 +203,21 @@ impl Cache {
         }
     }
 
+    /// Returns an object as of the cache's own revision, without waiting for anything; `None` if it does not exist,
+    /// cannot be decoded, or was not read yet.
+    pub fn peek(&self, kind: &'static Kind, key: &Key) -> Option<Arc<Cached>> {
+        let state = self.shared.state.read();
+        state.kind_store(kind).ok()?.get(key).cloned()
+    }
+
+    /// Returns the objects that the filter selects as of the cache's own revision, without waiting for anything. Those
+    /// that cannot be decoded or were not read yet are left out.
+    pub fn peek_all(&self, filter: &Filter) -> Vec<Arc<Cached>> {
+        let state = self.shared.state.read();
+        let kind_store = state.kind_store(filter.kind());
+        kind_store.map_or_else(|_| Vec::new(), |kind_store| kind_store.select(filter))
+    }
+
     /// Returns all objects of some kinds as of one moment, in the order of the kinds and, in a kind, of the keys.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ async fn connect(urls: Vec<String>, credentials: Credentials) -> Etcd {
 }
 
 fn create(name: &str) -> Write {
-    Write::create(&format!("/registry/tests/{name}"), Bytes::from_static(b"1"))
+    Write::create(format!("/registry/tests/{name}"), Bytes::from_static(b"1"))
 }
 
 async fn get(store: &Etcd, name: &str) -> Result<Option<Entry>, Error> {

@@ -12,10 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use setpoint_controller::{Client, Receipt};
+use setpoint_proto::core::Pod;
 use setpoint_runtime::{ContainerId, LogLimits, Runtime, Wake};
 
 pub use self::error::{Error, resize_error};
 use self::start::Attempt;
+use crate::pod::clients::NodeClients;
 use crate::pod::downward::Placement;
 use crate::pod::events::Events;
 use crate::pod::hooks::Hooks;
@@ -28,8 +30,8 @@ use crate::pod::world::{AssignedPod, World};
 pub struct Executor<R> {
     /// Runs sandboxes and containers.
     pub runtime: R,
-    /// The client of the gateway.
-    pub gateway: Client,
+    /// The clients of the agent's nodes.
+    pub clients: NodeClients,
     /// Records Events about Pods.
     pub events: Events,
     /// The probes of running containers.
@@ -51,6 +53,11 @@ pub struct Executor<R> {
 }
 
 impl<R: Runtime> Executor<R> {
+    /// Returns the client of the node that a Pod is bound to.
+    fn client_of(&self, pod: &Pod) -> Client {
+        self.clients.of(&pod.spec.node_name)
+    }
+
     /// Executes an action. The receipt covers the write to the gateway, if there was one.
     ///
     /// # Errors

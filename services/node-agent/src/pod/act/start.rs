@@ -117,8 +117,8 @@ impl<R: Runtime> Executor<R> {
         }
         let (placement, path) = (placement(world, pod), !R::RUNS_IMAGES);
         let files = self.env_files(&pod.object.metadata.uid, container).await;
-        let (gateway, object) = (&self.gateway, &pod.object);
-        let env = environment(gateway, object, container, &placement, &files, path).await;
+        let (gateway, object) = (self.client_of(&pod.object), &pod.object);
+        let env = environment(&gateway, object, container, &placement, &files, path).await;
         env.map_err(|error| self.container_error(pod, container, error))
     }
 

@@ -80,7 +80,7 @@ impl<R: Runtime> Executor<R> {
 
     fn sources<'a>(&'a self, pod: &'a AssignedPod, placement: &'a Placement) -> Sources<'a> {
         Sources {
-            gateway: &self.gateway,
+            gateway: self.client_of(&pod.object),
             tokens: &self.tokens,
             host_paths: &self.host_paths,
             local_path: self.local_path.as_deref(),
@@ -117,6 +117,7 @@ mod tests {
     use setpoint_proto::core::{Volume as Declared, VolumeMount};
 
     use super::*;
+    use crate::pod::clients::NodeClients;
     use crate::pod::events::Events;
     use crate::pod::fake::Fake;
     use crate::pod::volumes::{Tokens, Updates};
@@ -130,7 +131,7 @@ mod tests {
         };
         Executor {
             runtime: Fake::new(),
-            gateway: Client::connect(&settings, "test").unwrap(),
+            clients: NodeClients::new(Client::connect(&settings, "test").unwrap(), 1),
             events: Events::new(None),
             probes: Arc::default(),
             hooks: Arc::default(),

@@ -37,7 +37,7 @@ impl<R: Runtime> Executor<R> {
         self.events.status_updated(&pod.object, &status);
         self.events.resized(pod, &status);
         let update = status_update(&pod.object, status);
-        let written = self.gateway.update_status(&update).await;
+        let written = self.client_of(&pod.object).update_status(&update).await;
         Receipt::unless_gone(written.map(|written| written.receipt()))
     }
 
@@ -45,7 +45,7 @@ impl<R: Runtime> Executor<R> {
     pub(super) async fn delete(&self, pod: &Pod) -> Result<Receipt, ApiError> {
         let uid = Preconditions::uid(&pod.metadata.uid);
         let deleted = self
-            .gateway
+            .client_of(pod)
             .delete::<Pod>(&Key::of(&pod.metadata), uid, Some(0))
             .await;
         match deleted {

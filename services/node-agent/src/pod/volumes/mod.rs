@@ -31,7 +31,7 @@ pub use self::update::{INTERVAL, Updates};
 /// The sources of a Pod's volumes.
 pub struct Sources<'a> {
     /// The client that reads referenced objects.
-    pub gateway: &'a Client,
+    pub gateway: Client,
     /// The tokens in use.
     pub tokens: &'a Tokens,
     /// The paths of the machine below which Pods may mount.

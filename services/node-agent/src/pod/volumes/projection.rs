@@ -60,7 +60,7 @@ impl Sources<'_> {
         source: &ServiceAccountTokenProjection,
         mode: i32,
     ) -> Result<File, Error> {
-        let token = self.tokens.token(self.gateway, self.pod, source).await?;
+        let token = self.tokens.token(&self.gateway, self.pod, source).await?;
         let user = user(self.pod);
         // The user of its containers and the group of the Pod's volumes may read it; others may not.
         let mode = match user.is_some() || group(self.pod).is_some() {
@@ -277,10 +277,9 @@ mod tests {
             mode: Some(0o400),
             ..DownwardApiVolumeFile::default()
         };
-        let gateway = unreachable_gateway();
         let (tokens, placement) = (Tokens::default(), Placement::default());
         let sources = Sources {
-            gateway: &gateway,
+            gateway: unreachable_gateway(),
             tokens: &tokens,
             host_paths: &[],
             local_path: None,
@@ -305,10 +304,9 @@ mod tests {
     /// Checks F22: a source that is added to the API is not ignored silently.
     #[tokio::test]
     async fn every_source_of_a_projected_volume_gives_files_or_an_error() {
-        let gateway = unreachable_gateway();
         let (tokens, pod, placement) = Default::default();
         let sources = Sources {
-            gateway: &gateway,
+            gateway: unreachable_gateway(),
             tokens: &tokens,
             host_paths: &[],
             local_path: None,

@@ -230,7 +230,7 @@ async fn roles_decide_about_each_verb_over_grpc() {
     .await;
 }
 
-fn of_user<T>(message: T, user: &str, groups: &[&str]) -> tonic::Request<T> {
+pub fn of_user<T>(message: T, user: &str, groups: &[&str]) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     let metadata = request.metadata_mut();
     metadata.insert("impersonate-user", user.parse().unwrap());
@@ -442,4 +442,33 @@ async fn the_mode_always_deny_forbids_all_but_the_masters() {
         "{refused}"
     );
     api.get("/api/v1/pods").await.ok();
+}
+
+#[tokio::test]
+async fn a_request_that_a_service_may_not_make_is_counted() {
+    let api = Api::with_rbac().await;
+    for user in ["system:setpoint:scheduler", "jane"] {
+        let reply = api.user(user).get("/api/v1/secrets").await;
+        reply.refused(403, "Forbidden");
+    }
+    let families = prometheus::gather();
+    let counts = |name: &str, label: &str| -> Vec<(String, f64)> {
+        let family = families.iter().find(|family| family.name() == name);
+        let metrics = family.unwrap().get_metric().iter();
+        let counted = metrics.map(|metric| {
+            let value = metric.get_label().iter().find(|pair| pair.name() == label);
+            (
+                value.unwrap().value().to_owned(),
+                metric.get_counter().get_value(),
+            )
+        });
+        counted.collect()
+    };
+    let of_services = counts("setpoint_refused_service_requests_total", "service");
+    assert_eq!(of_services, [("scheduler".to_owned(), 1.0)]);
+    let of_all = counts("authorization_attempts_total", "result");
+    assert!(
+        of_all.contains(&("no-opinion".to_owned(), 2.0)),
+        "{of_all:?}"
+    );
 }

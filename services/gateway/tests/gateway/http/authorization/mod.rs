@@ -1,9 +1,14 @@
 //! Access control by roles and bindings.
 
 mod background;
+mod certificates;
+mod constrained_impersonation;
 mod escalation;
 mod impersonation;
 mod matrix;
+mod methods;
+mod nodes;
+mod owners;
 mod reviews;
 mod second_question;
 

@@ -4,10 +4,14 @@
 //! exist yet, upstream refuses Pods and their creators retry; here they are admitted as they will be when it does,
 //! since a new account has no settings. Their nodes request tokens until the account exists.
 
+mod mountable_secrets;
+
+use memchr::memmem;
 use setpoint_codec::{Object, kind_of};
-use setpoint_kinds::Target;
+use setpoint_kinds::pod::references;
 use setpoint_kinds::validation::podspec::MIRROR;
 use setpoint_kinds::validation::set_default;
+use setpoint_kinds::{Subresource, Target};
 use setpoint_model::{Key, names};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{
@@ -47,6 +51,43 @@ impl Plugin for Accounts {
         let pod = object.downcast_mut::<Pod>()?;
         Some(Box::pin(admit(pod, request.target, reader)))
     }
+
+    fn check<'a>(&'a self, request: Attributes<'a>, reader: &'a dyn Reader) -> Option<Step<'a>> {
+        let check = match (request.operation, request.target.subresource) {
+            (Operation::Create, Subresource::None) => mountable_secrets::check,
+            (Operation::Update, Subresource::EphemeralContainers) => {
+                mountable_secrets::check_ephemeral
+            }
+            _ => return None,
+        };
+        let pod = request.object?.downcast_ref::<Pod>()?;
+        let is_mirror = pod.metadata.annotations.contains_key(MIRROR);
+        let step = check_secrets(pod, request.target, reader, check);
+        (!is_mirror).then(|| Box::pin(step) as Step<'a>)
+    }
+}
+
+/// Checks the Secrets of a Pod, if its account limits them.
+async fn check_secrets(
+    pod: &Pod,
+    target: &Target,
+    reader: &dyn Reader,
+    check: fn(&ServiceAccount, &Pod) -> Result<(), String>,
+) -> Result<(), ApiError> {
+    let (kind, name) = (kind_of::<ServiceAccount>(), &pod.spec.service_account_name);
+    let key = Key::new(&target.namespace, name);
+    let Some(cached) = reader.get(kind, &key, AtLeast::Any).await? else {
+        return Ok(());
+    };
+    // Few accounts do: the others need not be decoded.
+    if memmem::find(&cached.raw, mountable_secrets::ANNOTATION.as_bytes()).is_none() {
+        return Ok(());
+    }
+    let account = decode(&cached)?;
+    match mountable_secrets::are_enforced(&account) {
+        true => check(&account, pod).map_err(|why| errors::forbidden(target, &why, None)),
+        false => Ok(()),
+    }
 }
 
 /// Sets the account of a Pod, its pull secrets if the Pod has none, and mounts its token.
@@ -82,11 +123,14 @@ async fn admit(pod: &mut Pod, target: &Target, reader: &dyn Reader) -> Result<()
     Ok(())
 }
 
-/// Refuses a mirror Pod, which is not run through the API, with an account.
+/// Refuses a mirror Pod, which is not run through the API, with an account or a Secret.
 fn check_mirror(pod: &Pod) -> Result<(), &'static str> {
     let spec = &pod.spec;
     if !spec.service_account_name.is_empty() || !spec.service_account.is_empty() {
         return Err("a mirror pod may not reference service accounts");
+    }
+    if references::secrets(pod).next().is_some() {
+        return Err("a mirror pod may not reference secrets");
     }
     let projected = spec.volumes.iter();
     let projected = projected.filter_map(|volume| volume.volume_source.projected.as_ref());

@@ -1,0 +1,232 @@
+//! Bootstrap tokens, by which new nodes and their administrators make themselves known to a cluster (upstream:
+//! `plugin/pkg/auth/authenticator/token/bootstrap`).
+//!
+//! A token is an id of 6 characters, a dot, and a secret of 16. It is valid while the Secret
+//! `kube-system/bootstrap-token-<id>` says so. Its user is `system:bootstrap:<id>`.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use ring::digest::{SHA256, digest};
+use setpoint_codec::kind_of;
+use setpoint_kinds::Identity;
+use setpoint_model::Key;
+use setpoint_proto::core::Secret;
+use setpoint_store::cache::{AtLeast, Cache};
+
+const NAMESPACE: &str = "kube-system";
+const TYPE: &str = "bootstrap.kubernetes.io/token";
+const ID_LENGTH: usize = 6;
+const SECRET_LENGTH: usize = 16;
+/// The group of all users with such a token.
+const GROUP: &str = "system:bootstrappers";
+/// The start of their further groups, and the greatest length of what follows it.
+const GROUP_PREFIX: &str = "system:bootstrappers:";
+const GROUP_LENGTH: usize = 256;
+
+/// Bootstrap tokens as of the watch cache.
+pub(super) struct BootstrapTokens {
+    cache: Cache,
+}
+
+impl BootstrapTokens {
+    /// Returns the tokens of a cache.
+    pub(super) fn new(cache: Cache) -> Self {
+        Self { cache }
+    }
+
+    /// Returns the user of a token; `None` if it is not a valid one.
+    ///
+    /// # Errors
+    /// If the Secret cannot be read.
+    pub(super) async fn user(&self, token: &str, at: AtLeast) -> Result<Option<Identity>, String> {
+        let Some((id, secret)) = parts(token) else {
+            return Ok(None);
+        };
+        let key = Key::new(NAMESPACE, format!("bootstrap-token-{id}"));
+        let found = self.cache.get(kind_of::<Secret>(), &key, at).await;
+        let Some(found) = found.map_err(|error| error.message)? else {
+            return Ok(None);
+        };
+        let object = found.decode().map_err(|error| error.to_string())?;
+        let Some(stored) = object.downcast_ref::<Secret>() else {
+            return Ok(None);
+        };
+        match user_of(stored, id, secret, Timestamp::now()) {
+            Ok(user) => Ok(Some(user)),
+            Err(why) => {
+                tracing::debug!(secret = %key, why, "a bootstrap token was refused");
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Returns the id and the secret of a token; `None` if it has another form.
+fn parts(token: &str) -> Option<(&str, &str)> {
+    let (id, secret) = token.split_once('.')?;
+    let is = |text: &str, length: usize| {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        text.len() == length && text.bytes().all(plain)
+    };
+    (is(id, ID_LENGTH) && is(secret, SECRET_LENGTH)).then_some((id, secret))
+}
+
+/// Returns the user of a token.
+///
+/// # Errors
+/// The reason why the Secret does not say that it is valid.
+fn user_of(stored: &Secret, id: &str, secret: &str, now: Timestamp) -> Result<Identity, String> {
+    let data = |key: &str| stored.data.get(key).map_or(&[][..], |value| value.as_ref());
+    let invalid = |key: &str| Err(format!("has invalid value for key {key}"));
+    if stored.metadata.deletion_timestamp.is_some() {
+        return Err("is deleted and awaiting removal".into());
+    }
+    if stored.r#type != TYPE {
+        return Err(format!("has invalid type, expected {TYPE}"));
+    }
+    if !are_equal(data("token-secret"), secret.as_bytes()) {
+        return invalid("token-secret");
+    }
+    if data("token-id") != id.as_bytes() {
+        return invalid("token-id");
+    }
+    if has_expired(data("expiration"), now) {
+        return Err("has expired".into());
+    }
+    if data("usage-bootstrap-authentication") != b"true" {
+        return Err("is not marked usage-bootstrap-authentication=true".into());
+    }
+    let Some(groups) = groups(data("auth-extra-groups")) else {
+        return invalid("auth-extra-groups");
+    };
+    Ok(Identity {
+        name: format!("system:bootstrap:{id}"),
+        uid: String::new(),
+        groups,
+        extra: Default::default(),
+    })
+}
+
+/// Returns whether two secrets are the same. Their digests are compared, so that the time that this takes tells
+/// nothing about either.
+fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    digest(&SHA256, one).as_ref() == digest(&SHA256, other).as_ref()
+}
+
+/// Returns whether a token has expired at `now`: it has if the time cannot be read, and never without one.
+fn has_expired(expiration: &[u8], now: Timestamp) -> bool {
+    let time = || str::from_utf8(expiration).ok()?.parse::<Timestamp>().ok();
+    !expiration.is_empty() && time().is_none_or(|time| time <= now)
+}
+
+/// Returns the groups of a user in their order, each once; `None` if the name of one is not valid.
+fn groups(extra: &[u8]) -> Option<Vec<String>> {
+    let extra = str::from_utf8(extra).ok()?;
+    let extra = extra.split(',').filter(|_| !extra.is_empty());
+    let mut groups = BTreeSet::from([GROUP]);
+    for group in extra {
+        let name = group.strip_prefix(GROUP_PREFIX)?;
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let valid = name
+            .bytes()
+            .all(|byte| plain(byte) || b":-".contains(&byte));
+        if !valid || name.len() > GROUP_LENGTH || !name.bytes().last().is_some_and(plain) {
+            return None;
+        }
+        groups.insert(group);
+    }
+    Some(groups.into_iter().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "abcdef";
+    const TOKEN_SECRET: &str = "0123456789abcdef";
+
+    fn stored(changes: &[(&str, &str)]) -> Secret {
+        let mut secret = Secret {
+            r#type: TYPE.into(),
+            ..Secret::default()
+        };
+        let valid = [
+            ("token-id", ID),
+            ("token-secret", TOKEN_SECRET),
+            ("usage-bootstrap-authentication", "true"),
+        ];
+        for (key, value) in valid.iter().chain(changes) {
+            let value = value.as_bytes().to_vec().into();
+            secret.data.insert((*key).to_owned(), value);
+        }
+        secret
+    }
+
+    fn refused(secret: &Secret) -> String {
+        user_of(secret, ID, TOKEN_SECRET, Timestamp::UNIX_EPOCH).unwrap_err()
+    }
+
+    #[test]
+    fn a_token_has_an_id_and_a_secret() {
+        assert_eq!(parts("abcdef.0123456789abcdef"), Some((ID, TOKEN_SECRET)));
+        for other in [
+            "abcdef.0123456789abcde",
+            "abcde.0123456789abcdef",
+            "abcdef.0123456789abcdeF",
+            "abcdef.0123456789.bcdef",
+            "abcdef0123456789abcdef",
+        ] {
+            assert_eq!(parts(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_secret_names_the_groups_of_its_user() {
+        let extra = "system:bootstrappers:workers,system:bootstrappers:a:b-1";
+        let secret = stored(&[
+            ("auth-extra-groups", extra),
+            ("expiration", "2100-01-01T00:00:00+01:00"),
+        ]);
+        let user = user_of(&secret, ID, TOKEN_SECRET, Timestamp::UNIX_EPOCH).unwrap();
+        assert_eq!(user.name, "system:bootstrap:abcdef");
+        assert_eq!(
+            user.groups,
+            [
+                GROUP,
+                "system:bootstrappers:a:b-1",
+                "system:bootstrappers:workers"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_secret_that_does_not_say_so_makes_no_token_valid() {
+        for (key, value) in [
+            ("token-secret", "0123456789abcdee"),
+            ("token-id", "abcdee"),
+            ("expiration", "1970-01-01T00:00:00Z"),
+            ("expiration", "soon"),
+            ("usage-bootstrap-authentication", "True"),
+            ("auth-extra-groups", "system:masters"),
+            ("auth-extra-groups", "system:bootstrappers:"),
+            ("auth-extra-groups", "system:bootstrappers:a,"),
+            ("auth-extra-groups", "system:bootstrappers:a-"),
+        ] {
+            let why = refused(&stored(&[(key, value)]));
+            let told = why.contains(key) || why == "has expired";
+            assert!(told, "{key}: {value}: {why}");
+        }
+        let opaque = Secret {
+            r#type: "Opaque".into(),
+            ..stored(&[])
+        };
+        assert_eq!(
+            refused(&opaque),
+            format!("has invalid type, expected {TYPE}")
+        );
+        let mut deleted = stored(&[]);
+        deleted.metadata.deletion_timestamp = Some(Timestamp::UNIX_EPOCH.into());
+        assert_eq!(refused(&deleted), "is deleted and awaiting removal");
+    }
+}

@@ -1,0 +1,255 @@
+//! Authentication: the user of a request, from its connection and its headers.
+//!
+//! The methods are asked in upstream's order (`pkg/kubeapiserver/authenticator`), and the first that knows the user
+//! decides:
+//!
+//! ```text
+//! client certificate ─▶ bearer token ─▶ token of a WebSocket ─▶ anonymous
+//!                            └──────┬──────────┘
+//!                    token file ─▶ ServiceAccount ─▶ bootstrap token
+//! ```
+//! A token beside a certificate that is valid is not read, as upstream. Credentials that are not valid are refused even
+//! where a request without any would be allowed: they are not taken for none.
+//!
+//! A request without credentials is one of `system:anonymous` over TLS. On a plaintext connection, which only an
+//! explicit setting allows, it is one of the administrator; so it is in a router without connections, as tests use it.
+
+mod bootstrap_token;
+mod certificate;
+mod options;
+mod token_file;
+mod tokens;
+mod websocket_token;
+
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use setpoint_host::serve::ConnectionInfo;
+use setpoint_kinds::Identity;
+use setpoint_kinds::identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
+use setpoint_proto::{ApiError, Reason};
+use setpoint_store::Store;
+use setpoint_store::cache::{AtLeast, Cache};
+
+use super::service_account::{ISSUER, ServiceAccountTokens};
+pub use options::Options;
+pub use token_file::StaticTokens;
+use tokens::Tokens;
+
+/// The error of a token that no method knows.
+pub(super) const INVALID: &str = "invalid bearer token";
+/// The start of the headers by which a front proxy names users. Nobody may set them here, so they are not passed on.
+const REMOTE: &str = "x-remote-";
+
+/// Authenticates requests and tokens.
+pub(crate) struct Authenticator {
+    tokens: Tokens,
+    /// Whether requests without credentials are accepted over TLS.
+    anonymous: bool,
+}
+
+impl Authenticator {
+    /// Returns an authenticator with the default options; `cache` is the cache of the store.
+    pub(crate) fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
+        Self::with_options(store, cache, Options::default())
+    }
+
+    /// Returns an authenticator.
+    pub(crate) fn with_options(store: Arc<dyn Store>, cache: Cache, options: Options) -> Self {
+        let anonymous = options.anonymous;
+        let tokens = Tokens::new(store, cache, options);
+        Self { tokens, anonymous }
+    }
+
+    /// Returns the tokens of ServiceAccounts.
+    pub(crate) fn service_accounts(&self) -> &ServiceAccountTokens {
+        self.tokens.service_accounts()
+    }
+
+    /// Returns the user of a request, and removes its credentials from the headers. `connection` is `None` in a router
+    /// without connections.
+    ///
+    /// # Errors
+    /// `Unauthorized` if no method knows the user.
+    pub(crate) async fn authenticate(
+        &self,
+        connection: Option<&ConnectionInfo>,
+        headers: &mut HeaderMap,
+    ) -> Result<Identity, ApiError> {
+        let mut failures = Vec::new();
+        let known = self.known(connection, headers, &mut failures).await;
+        let authorization = headers.remove(AUTHORIZATION);
+        remove_remote(headers);
+        if let Some(user) = known {
+            return Ok(user);
+        }
+        if !failures.is_empty() {
+            return Err(unauthorized(&failures.join(", ")));
+        }
+        match connection.is_some_and(ConnectionInfo::is_tls) {
+            true if self.anonymous => Ok(anonymous()),
+            true => Err(unauthorized("there are no credentials")),
+            // What is not understood does not make an administrator.
+            false if authorization.is_some() => Err(unauthorized("it is no bearer token")),
+            false => Ok(Identity::default()),
+        }
+    }
+
+    /// Returns the user that the credentials of a request identify, and why those were refused that do not.
+    async fn known(
+        &self,
+        connection: Option<&ConnectionInfo>,
+        headers: &mut HeaderMap,
+        failures: &mut Vec<String>,
+    ) -> Option<Identity> {
+        let of_websocket = websocket_token::take(headers);
+        match connection.map_or(Ok(None), ConnectionInfo::identity) {
+            Ok(Some(peer)) => return Some(with_authenticated(certificate::user(peer))),
+            Ok(None) => {}
+            Err(why) => failures.push(why),
+        }
+        let bearer = headers.get(AUTHORIZATION).and_then(bearer);
+        let bearer = bearer.map(str::to_owned);
+        let of_websocket = of_websocket.unwrap_or_else(|why| {
+            failures.push(why.to_owned());
+            None
+        });
+        for token in [bearer, of_websocket].into_iter().flatten() {
+            match self
+                .authenticate_token(&token, &own_audiences(), AtLeast::Any)
+                .await
+            {
+                Ok(found) => return Some(found.user),
+                Err(why) => failures.push(why),
+            }
+        }
+        None
+    }
+
+    /// Returns the user that a token of any kind identifies, and the audiences that both it and the caller name. `at`
+    /// is the least revision at which it must have been valid.
+    ///
+    /// # Errors
+    /// The reasons why it is not valid.
+    pub(crate) async fn authenticate_token(
+        &self,
+        token: &str,
+        audiences: &[String],
+        at: AtLeast,
+    ) -> Result<Verified, String> {
+        let Verified { user, audiences } = self.tokens.verify(token, audiences, at).await?;
+        let user = with_authenticated(user);
+        Ok(Verified { user, audiences })
+    }
+}
+
+/// A token that is valid.
+pub(crate) struct Verified {
+    pub(crate) user: Identity,
+    /// The audiences that both the token and the verifier named.
+    pub(crate) audiences: Vec<String>,
+}
+
+/// Returns the audiences of this server.
+pub(crate) fn own_audiences() -> [String; 1] {
+    [ISSUER.to_owned()]
+}
+
+/// Returns the token of a header, with whatever follows it left out; `None` if it has none, as upstream.
+fn bearer(header: &HeaderValue) -> Option<&str> {
+    let mut parts = header.to_str().ok()?.trim().splitn(3, ' ');
+    let scheme = parts.next()?;
+    let token = parts.next()?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Removes the headers of front proxies.
+fn remove_remote(headers: &mut HeaderMap) {
+    let is_remote = |name: &&HeaderName| name.as_str().starts_with(REMOTE);
+    let names: Vec<HeaderName> = headers.keys().filter(is_remote).cloned().collect();
+    for name in names {
+        headers.remove(name);
+    }
+}
+
+/// Returns the user of requests without credentials.
+fn anonymous() -> Identity {
+    Identity {
+        name: ANONYMOUS.into(),
+        uid: String::new(),
+        groups: vec![UNAUTHENTICATED.into()],
+        extra: Default::default(),
+    }
+}
+
+/// Adds the group of all known users, if the user is one of them (upstream: `AuthenticatedGroupAdder`).
+fn with_authenticated(mut user: Identity) -> Identity {
+    let decided = |group: &String| [AUTHENTICATED, UNAUTHENTICATED].contains(&group.as_str());
+    if user.name != ANONYMOUS && !user.groups.iter().any(decided) {
+        user.groups.push(AUTHENTICATED.into());
+    }
+    user
+}
+
+fn unauthorized(why: &str) -> ApiError {
+    tracing::debug!(why, "credentials were refused");
+    ApiError::new(Reason::Unauthorized, "Unauthorized")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_token_ends_at_the_next_space() {
+        let read = |text: &'static str| bearer(&HeaderValue::from_static(text)).map(str::to_owned);
+        for (header, token) in [
+            ("Bearer a.b.c", Some("a.b.c")),
+            ("  bEARER a  ", Some("a")),
+            ("Bearer a b c", Some("a")),
+            ("Bearer", None),
+            ("Bearer  a", None),
+            ("Basic eDp5", None),
+            ("", None),
+        ] {
+            assert_eq!(read(header).as_deref(), token, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn a_user_is_authenticated_unless_its_groups_say_otherwise() {
+        let groups = |name: &str, groups: &[&str]| {
+            let groups = groups.iter().map(ToString::to_string).collect();
+            let user = Identity {
+                name: name.into(),
+                groups,
+                ..anonymous()
+            };
+            with_authenticated(user).groups
+        };
+        assert_eq!(groups("jane", &["dev"]), ["dev", AUTHENTICATED]);
+        assert_eq!(
+            groups("jane", &[AUTHENTICATED, "dev"]),
+            [AUTHENTICATED, "dev"]
+        );
+        assert_eq!(groups("jane", &[UNAUTHENTICATED]), [UNAUTHENTICATED]);
+        assert_eq!(groups(ANONYMOUS, &["dev"]), ["dev"]);
+    }
+
+    #[test]
+    fn headers_of_front_proxies_are_removed() {
+        let mut headers = HeaderMap::new();
+        for name in [
+            "x-remote-user",
+            "x-remote-group",
+            "x-remote-extra-scope",
+            "x-other",
+        ] {
+            headers.append(name, HeaderValue::from_static("root"));
+        }
+        remove_remote(&mut headers);
+        let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["x-other"]);
+    }
+}

@@ -1,0 +1,200 @@
+//! The API over real connections of TLS: what the handshake says reaches the users of requests.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use setpoint_gateway::registry::Registry;
+use setpoint_gateway::{AuthorizationMode, in_process};
+use setpoint_host::serve::{Limits, bind, serve_with};
+use setpoint_proto::setpoint::ListRequest;
+use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_proto::{ApiError, Reason};
+use setpoint_store::Memory;
+use setpoint_store::cache::Settings;
+use setpoint_tls::Credentials;
+use setpoint_tls::authority::{Authority, Leaf, Usage};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+/// A gateway in the mode RBAC that speaks TLS only.
+struct Gateway {
+    authority: Authority,
+    address: SocketAddr,
+    _stop: DropGuard,
+}
+
+impl Gateway {
+    async fn start() -> Self {
+        let authority = Authority::create("setpoint-ca").unwrap();
+        let with = |registry: Registry| registry.with_authorization(&[AuthorizationMode::Rbac]);
+        let store = Arc::new(Memory::default());
+        let registry = in_process::registry_with(store, Settings::default(), with).await;
+        let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
+        let own = issue(&authority, "system:setpoint:gateway", &[]);
+        let router = in_process::router(registry);
+        let serving = serve_with(Some(own), listener, router, Limits::default(), stop.clone());
+        tokio::spawn(serving);
+        Self {
+            authority,
+            address,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    /// Returns the settings of a client whose certificate is by the CA of the gateway.
+    fn client(&self, name: &str, groups: &[&str]) -> Credentials {
+        issue(&self.authority, name, groups)
+    }
+
+    /// Returns the settings of a client whose certificate is by another CA.
+    fn foreign_client(&self, name: &str, groups: &[&str]) -> Credentials {
+        let other = Authority::create("other-ca").unwrap();
+        let issued = other.issue(&leaf(name, groups)).unwrap();
+        let ca = self.authority.certificate();
+        Credentials::from_pem(ca, &issued.certificate, &issued.key).unwrap()
+    }
+
+    /// Returns the code and the text of a response over HTTP/1.1.
+    async fn get(&self, client: Arc<ClientConfig>, path: &str) -> (u16, String) {
+        let mut stream = connect(self.address, client).await.unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        let code = reply.split(' ').nth(1).unwrap().parse().unwrap();
+        (code, reply)
+    }
+
+    /// Lists namespaces over gRPC.
+    async fn list(&self, client: Arc<ClientConfig>) -> Result<(), ApiError> {
+        let request = ListRequest {
+            resource: "namespaces".into(),
+            ..ListRequest::default()
+        };
+        let mut objects = ObjectsClient::new(channel(self.address, client).await);
+        let listed = objects.list(request).await;
+        listed.map(|_| ()).map_err(ApiError::from)
+    }
+}
+
+fn leaf(name: &str, groups: &[&str]) -> Leaf {
+    Leaf {
+        name: name.into(),
+        groups: groups.iter().map(ToString::to_string).collect(),
+        hosts: vec!["127.0.0.1".into()],
+        usage: Usage::ServerAndClient,
+        lifetime: Duration::from_secs(3600),
+    }
+}
+
+fn issue(authority: &Authority, name: &str, groups: &[&str]) -> Credentials {
+    let issued = authority.issue(&leaf(name, groups)).unwrap();
+    issued.credentials().unwrap()
+}
+
+/// Returns the settings without a certificate.
+fn without_certificate(gateway: &Gateway) -> ClientConfig {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
+    let ca = gateway.authority.certificate().as_bytes();
+    let mut roots = rustls::RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(ca).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+async fn connect(
+    address: SocketAddr,
+    client: Arc<ClientConfig>,
+) -> io::Result<TlsStream<TcpStream>> {
+    let name = ServerName::from(address.ip());
+    let stream = TcpStream::connect(address).await?;
+    TlsConnector::from(client).connect(name, stream).await
+}
+
+async fn channel(address: SocketAddr, client: Arc<ClientConfig>) -> Channel {
+    let connector = service_fn(move |_| {
+        let client = client.clone();
+        async move { connect(address, client).await.map(TokioIo::new) }
+    });
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    endpoint.connect_with_connector(connector).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_certificate_of_a_connection_says_whose_its_requests_are() {
+    let gateway = Gateway::start().await;
+    let master = gateway.client("root", &["system:masters"]);
+    let (code, reply) = gateway
+        .get(master.http1_client(), "/api/v1/namespaces")
+        .await;
+    assert_eq!(code, 200, "{reply}");
+    gateway.list(master.client()).await.unwrap();
+    let jane = gateway.client("jane", &[]);
+    let (code, reply) = gateway.get(jane.http1_client(), "/api/v1/namespaces").await;
+    assert_eq!(code, 403);
+    assert!(
+        reply.contains(r#"User \"jane\" cannot list resource \"namespaces\""#),
+        "{reply}"
+    );
+    let refused = gateway.list(jane.client()).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::Forbidden);
+    assert!(
+        refused.message.contains("User \"jane\" cannot list"),
+        "{}",
+        refused.message
+    );
+}
+
+#[tokio::test]
+async fn a_client_without_a_certificate_is_anonymous_over_tls() {
+    let gateway = Gateway::start().await;
+    let nobody = without_certificate(&gateway);
+    let (code, reply) = gateway
+        .get(Arc::new(nobody.clone()), "/api/v1/namespaces")
+        .await;
+    assert_eq!(code, 403);
+    assert!(
+        reply.contains(r#"User \"system:anonymous\" cannot list"#),
+        "{reply}"
+    );
+    let mut over_http2 = nobody;
+    over_http2.alpn_protocols = vec![b"h2".to_vec()];
+    let refused = gateway.list(Arc::new(over_http2)).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::Forbidden);
+    assert!(
+        refused.message.contains("\"system:anonymous\""),
+        "{}",
+        refused.message
+    );
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_ca_is_unauthorized() {
+    let gateway = Gateway::start().await;
+    let foreign = gateway.foreign_client("root", &["system:masters"]);
+    let (code, reply) = gateway.get(foreign.http1_client(), "/version").await;
+    assert_eq!(code, 401, "{reply}");
+    let refused = gateway.list(foreign.client()).await.unwrap_err();
+    assert_eq!(refused.reason, Reason::Unauthorized);
+}

@@ -1,0 +1,107 @@
+//! Roles in namespaces: for the Leases of elections, replicas and nodes, and for the CA that signs certificates.
+
+use setpoint_model::replicas;
+use setpoint_model::users::{NODES, SERVICES, SIMULATED_NODES, of_service};
+use setpoint_proto::rbac::{PolicyRule, Role, RoleBinding, Subject};
+
+use super::services::{CONTROLLER_MANAGER, INFORMERS};
+use crate::bootstrap::object::{group, role, role_binding, user};
+use crate::bootstrap::rule::{Table, resource_rule, table};
+
+/// The namespace of the Leases of nodes.
+const NODES_NAMESPACE: &str = "kube-node-lease";
+/// The role of the announcements, in their namespace.
+const REPLICAS: &str = "replicas";
+/// The groups of the processes that announce themselves: services, agents of one node, agents of simulated nodes.
+const ANNOUNCED: [&str; 3] = [NODES, SERVICES, SIMULATED_NODES];
+
+/// Returns the Roles of `setpoint-system`, `setpoint-replicas` and `kube-node-lease`.
+pub fn roles() -> Vec<Role> {
+    let named = |(namespace, name, rules)| role(namespace, &of_service(name), rules);
+    all().into_iter().map(named).collect()
+}
+
+/// Returns the bindings of these Roles. Each has the name of its role.
+pub fn role_bindings() -> Vec<RoleBinding> {
+    let bound = |(namespace, name, _)| role_binding(namespace, &of_service(name), holders(name));
+    all().into_iter().map(bound).collect()
+}
+
+fn holders(role: &str) -> Vec<Subject> {
+    match role {
+        REPLICAS => ANNOUNCED.map(group).into(),
+        INFORMERS => vec![user(&of_service(CONTROLLER_MANAGER))],
+        name => vec![user(&of_service(name))],
+    }
+}
+
+/// Returns all roles with their namespaces.
+fn all() -> Vec<(&'static str, &'static str, Vec<PolicyRule>)> {
+    let of = |namespace, table: Table| {
+        let rows = table.into_iter();
+        rows.map(move |(name, rules)| (namespace, name, rules))
+    };
+    of(replicas::SYSTEM_NAMESPACE, in_system_namespace())
+        .chain(of(replicas::NAMESPACE, announcements()))
+        .chain(of(NODES_NAMESPACE, of_nodes()))
+        .collect()
+}
+
+fn in_system_namespace() -> Table {
+    let mut table = elections();
+    table.extend(shared());
+    for (name, rules) in &mut table {
+        if let Some((_, more)) = secrets().into_iter().find(|(of, _)| of == name) {
+            rules.extend(more);
+        }
+    }
+    table
+}
+
+/// Returns what each controller needs to lead. A name does not restrict creation, since it is not known when that is
+/// authorized.
+fn elections() -> Table {
+    let elected = super::table().into_iter().map(|(name, _)| name);
+    let elected = elected.filter(|name| ![CONTROLLER_MANAGER, INFORMERS].contains(name));
+    let rules = |lease| {
+        vec![
+            resource_rule("get watch update", "coordination.k8s.io", "leases", lease),
+            resource_rule("create", "coordination.k8s.io", "leases", ""),
+        ]
+    };
+    elected.map(|lease| (lease, rules(lease))).collect()
+}
+
+fn shared() -> Table {
+    table! {
+        // Controllers of one process share an informer of the Leases of all elections.
+        "informers" {
+            "watch"                     "coordination.k8s.io"  "leases";
+        }
+    }
+}
+
+fn secrets() -> Table {
+    table! {
+        "certificatesigningrequest-controller" {
+            "get"                       "core"                 "secrets"  "cluster-signer";
+            "create"                    "core"                 "secrets";
+        }
+    }
+}
+
+fn announcements() -> Table {
+    table! {
+        "replicas" {
+            "get create update delete"  "coordination.k8s.io"  "leases";
+        }
+    }
+}
+
+fn of_nodes() -> Table {
+    table! {
+        "node-lifecycle-controller" {
+            "get watch"                 "coordination.k8s.io"  "leases";
+        }
+    }
+}
