@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::connection_info::ConnectionInfo;
-use crate::handshake::ServerStream;
+use crate::handshake::{self, ServerStream};
 use crate::limits::Limits;
 use crate::request::{OpenRequests, RequestHandler};
 use crate::serve::Peer;
@@ -72,7 +72,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         let local = stream.local_addr()?;
         let stream = StallTimeout::new(stream, slot, self.limits.stall);
-        let accepted = ServerStream::accept(stream, self.credentials.as_ref(), local);
+        let accepted = handshake::accept(stream, self.credentials.as_ref(), local);
         tokio::select! {
             biased;
             accepted = accepted => return accepted.map(Some),

@@ -2,13 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 
 use setpoint_tls::Credentials;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
 use crate::connection_info::ConnectionInfo;
 use crate::stall_timeout::StallTimeout;
@@ -20,34 +19,30 @@ const HTTP_REQUEST: &[u8] =
 /// The length of a request that is read before it is answered so.
 const REQUEST_BYTES: usize = 4 << 10;
 
-/// A connection of a client, with TLS or without.
-pub(crate) enum ServerStream {
-    Plain(StallTimeout),
-    Tls(Box<TlsStream<StallTimeout>>),
-}
+/// A connection of a client: without TLS, or with it.
+pub(crate) type ServerStream = Either<StallTimeout, Box<TlsStream<StallTimeout>>>;
 
-impl ServerStream {
-    /// Makes the handshake of TLS on a connection to `local`, if there are credentials. Returns who the client is.
-    ///
-    /// # Errors
-    /// If the handshake fails.
-    pub async fn accept(
-        stream: StallTimeout,
-        credentials: Option<&Credentials>,
-        local: SocketAddr,
-    ) -> io::Result<(Self, ConnectionInfo)> {
-        let Some(credentials) = credentials else {
-            return Ok((Self::Plain(stream), ConnectionInfo::new(local)));
-        };
-        let stream = refuse_http(stream).await?;
-        let stream = TlsAcceptor::from(credentials.server())
-            .accept(stream)
-            .await?;
-        let chain = stream.get_ref().1.peer_certificates();
-        let client = credentials.identify(chain.unwrap_or_default());
-        let info = ConnectionInfo::over_tls(local, client);
-        Ok((Self::Tls(Box::new(stream)), info))
-    }
+/// Makes the handshake of TLS on a connection to `local`, if there are credentials. Returns the connection and the
+/// identity of the client.
+///
+/// # Errors
+/// If the handshake fails.
+pub(crate) async fn accept(
+    stream: StallTimeout,
+    credentials: Option<&Credentials>,
+    local: SocketAddr,
+) -> io::Result<(ServerStream, ConnectionInfo)> {
+    let Some(credentials) = credentials else {
+        return Ok((Either::Left(stream), ConnectionInfo::new(local)));
+    };
+    let stream = refuse_http(stream).await?;
+    let stream = TlsAcceptor::from(credentials.server())
+        .accept(stream)
+        .await?;
+    let chain = stream.get_ref().1.peer_certificates();
+    let client = credentials.identify(chain.unwrap_or_default());
+    let info = ConnectionInfo::over_tls(local, client);
+    Ok((Either::Right(Box::new(stream)), info))
 }
 
 /// Answers a client that begins with a request instead of a handshake.
@@ -64,62 +59,4 @@ async fn refuse_http(mut stream: StallTimeout) -> io::Result<StallTimeout> {
         ));
     }
     Ok(stream)
-}
-
-impl AsyncRead for ServerStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for ServerStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Plain(stream) => stream.is_write_vectored(),
-            Self::Tls(stream) => stream.is_write_vectored(),
-        }
-    }
 }
