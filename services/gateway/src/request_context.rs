@@ -72,9 +72,9 @@ impl RequestContext {
 
     /// Returns the cause that is stored with a write of this request.
     ///
-    /// Everybody chooses a field manager and a fence freely, as in Kubernetes; a fence is only a precondition, and does
-    /// no more than make the write fail. In the cause, a service writes under its name and in its term. Whoever is not
-    /// that service has its own name before that of the manager, such as `jane/kubectl`, and no term.
+    /// A user chooses field managers and fences freely, as in Kubernetes; a fence is only a precondition, and does no
+    /// more than make the write fail. In the cause, a service writes under its name and in its term. Another user has
+    /// its own name before that of the manager, such as `jane/kubectl`, and no term.
     pub(crate) fn cause(&self) -> Cause {
         let trace = self.trace.within(Span::current().traceparent());
         match speaks_as(&self.user, &self.manager) {

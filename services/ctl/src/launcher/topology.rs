@@ -60,7 +60,7 @@ pub struct ProcessSpec {
     pub args: Vec<String>,
     /// The required port; `None` for any free port.
     pub port: Option<u16>,
-    /// What its certificate says; `None` for a process without one.
+    /// The content of its certificate; `None` for a process without one.
     pub identity: Option<Identity>,
     /// For a relay, the address at which it accepts connections for the gateways.
     pub relay_ip: Option<Ipv4Addr>,

@@ -1,4 +1,4 @@
-//! The methods, and what the caller of each must be allowed.
+//! The methods, and the permission that each needs.
 //!
 //! Some writes ask a second question, over HTTP, too: an update or an apply that creates its object (`create`), and a
 //! `Binding` in the collection (`create` on `pods/binding`).
@@ -14,7 +14,7 @@ pub(super) struct Method {
     pub(super) verb: Verb,
     /// The verb that the caller must be allowed.
     pub(super) permission: &'static str,
-    /// What on.
+    /// The resource on which it is needed.
     pub(super) scope: Scope,
 }
 

@@ -54,7 +54,7 @@ struct Known {
 struct Key {
     stored: Bytes,
     key: Arc<SigningKey>,
-    /// When it began to sign, as far as that is known.
+    /// The time at which it began to sign, if that is known.
     since: Option<Timestamp>,
 }
 

@@ -1,4 +1,4 @@
-//! How deep the messages of a type can nest, since decoders accept so much only.
+//! Types of messages that can nest without a bound, since decoders accept a limited depth.
 
 use std::collections::HashMap;
 

@@ -34,7 +34,7 @@ pub enum Error {
     Pem {
         /// The path of the file.
         file: String,
-        /// What it must have.
+        /// The block that it must have.
         needed: &'static str,
         /// The error of the parser.
         source: pem::Error,

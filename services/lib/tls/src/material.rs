@@ -1,4 +1,4 @@
-//! What the files of an identity hold, ready for handshakes.
+//! The content of the files of an identity, ready for handshakes.
 
 use std::sync::Arc;
 

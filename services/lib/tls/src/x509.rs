@@ -28,7 +28,7 @@ pub const AUTHORITY_KEY: &[u64] = &[2, 5, 29, 35];
 /// The object identifier of extended key usages.
 pub const EXTENDED_KEY_USAGE: &[u64] = &[2, 5, 29, 37];
 
-/// What a certificate says.
+/// The content of a certificate.
 pub struct Content<'a> {
     /// The name of the authority in DER.
     pub issuer: &'a [u8],

@@ -1,4 +1,4 @@
-//! Who may approve and sign requests for certificates, and what they may be for (upstream: the plugins
+//! Restrictions of the approval, the signing and the subjects of requests for certificates (upstream: the plugins
 //! CertificateApproval, CertificateSigning and CertificateSubjectRestriction).
 //!
 //! A user needs the verb `approve` or `sign` on the resource `signers`, with the name of the signer of the request or

@@ -1,4 +1,4 @@
-//! What the reader of an explanation may see of other objects than the explained one, which it may get.
+//! The permissions of the reader of an explanation on other objects than the explained one, which it may get.
 
 use setpoint_codec::Kind;
 use setpoint_model::{Key, Verb};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::StaticTokens;
 
-/// Which credentials are accepted beside client certificates and tokens of ServiceAccounts.
+/// The credentials that are accepted beside client certificates and tokens of ServiceAccounts.
 pub struct Options {
     /// Whether requests without credentials are those of `system:anonymous` over TLS; otherwise they are refused.
     pub anonymous: bool,

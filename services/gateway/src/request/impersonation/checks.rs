@@ -1,4 +1,4 @@
-//! What somebody must be allowed who acts as another user.
+//! The permissions that a user needs to act as another.
 
 use std::collections::BTreeMap;
 

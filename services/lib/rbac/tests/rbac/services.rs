@@ -1,4 +1,4 @@
-//! What services and controllers may do by the roles of every cluster, and what they may not.
+//! The permissions of services and controllers by the roles of every cluster, and their limits.
 
 use setpoint_rbac::bootstrap::{cluster_role_bindings, cluster_roles, role_bindings, roles};
 use setpoint_rbac::{Index, Request, Resource, Target, User};

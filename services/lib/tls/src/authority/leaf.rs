@@ -1,11 +1,11 @@
-//! What a certificate is to say, and the certificate.
+//! The content of a certificate to issue, and the certificate.
 
 use std::time::Duration;
 
 use super::{PRIVATE, PUBLIC, write};
 use crate::{Credentials, Error, Files, Validity};
 
-/// What a certificate may be used for.
+/// The permitted uses of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// To listen.
@@ -16,7 +16,7 @@ pub enum Usage {
     ServerAndClient,
 }
 
-/// What a certificate is to say.
+/// The content of a certificate to issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// The common name: the name of the user.
@@ -25,7 +25,7 @@ pub struct Leaf {
     pub groups: Vec<String>,
     /// The DNS names and IP addresses of the server.
     pub hosts: Vec<String>,
-    /// What the certificate may be used for.
+    /// The permitted uses.
     pub usage: Usage,
     /// The time for which the certificate is valid.
     pub lifetime: Duration,

@@ -17,7 +17,7 @@ use crate::{Error, PeerIdentity, Validity};
 /// A certificate that was issued, and the time in which it is valid.
 #[derive(Clone, Debug)]
 pub struct Present {
-    /// What it says, for one that replaces it.
+    /// Its content, for one that replaces it.
     pub leaf: Leaf,
     /// The time in which it is valid.
     pub validity: Validity,

@@ -1,4 +1,4 @@
-//! What a node has to do with other objects: it runs Pods, and these name others.
+//! The relations of a node to other objects: it runs Pods, and these name others.
 //!
 //! ```text
 //! Secret, ConfigMap, ServiceAccount, ResourceClaim ─▶ Pod ─▶ Node

@@ -1,4 +1,4 @@
-//! Whose a request is: by its certificate, by its token, or nobody's.
+//! The user of a request: by its certificate, by its token, or the anonymous one.
 
 mod anonymous;
 mod certificates;
@@ -22,7 +22,7 @@ use super::api::{Api, Reply};
 pub const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
 
-/// What a handshake says about a client.
+/// The client of a connection, as its handshake has identified it.
 pub type Client = Result<Option<PeerIdentity>, String>;
 
 /// Returns the identity of a certificate that is valid for a long time.
