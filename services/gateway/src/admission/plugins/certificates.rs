@@ -9,12 +9,13 @@ use std::sync::Arc;
 use futures::future::ready;
 use setpoint_kinds::certificatesigningrequest::subject;
 use setpoint_kinds::{Identity, Subresource};
+use setpoint_model::users::ADMINISTRATORS;
 use setpoint_proto::certificates::CertificateSigningRequest;
 
 use super::{Plugin, Step};
 use crate::admission::{Attributes, Operation, Reader};
 use crate::errors;
-use crate::request::authorization::{Authorizer, MASTERS};
+use crate::request::authorization::Authorizer;
 use crate::request::{self, Resource};
 
 /// The signer of certificates with which users are known to the API.
@@ -75,8 +76,13 @@ impl Plugin for CertificateSubjectRestriction {
             return None;
         }
         let why = match subject(&new.spec.request) {
-            Ok(subject) if subject.organizations.iter().any(|group| group == MASTERS) => {
-                format!("use of {CLIENTS} signer with {MASTERS} group is not allowed")
+            Ok(subject)
+                if subject
+                    .organizations
+                    .iter()
+                    .any(|group| group == ADMINISTRATORS) =>
+            {
+                format!("use of {CLIENTS} signer with {ADMINISTRATORS} group is not allowed")
             }
             Ok(_) => return None,
             Err(error) => format!("failed to parse CSR: {error}"),

@@ -15,6 +15,7 @@ mod rbac;
 mod record;
 
 use setpoint_kinds::Identity;
+use setpoint_model::users::ADMINISTRATORS;
 use setpoint_proto::ApiError;
 use setpoint_proto::rbac::PolicyRule;
 use setpoint_store::cache::Cache;
@@ -33,8 +34,6 @@ const ALLOWED: &str =
 const DENIED: &str = "Everything is forbidden.";
 /// The error of a question for all rules of a node.
 const UNRESOLVED: &str = "node authorizer does not support user rule resolution";
-/// The group whose members may do anything.
-pub(crate) const MASTERS: &str = "system:masters";
 
 /// Decides what users may do.
 #[derive(Default)]
@@ -244,7 +243,7 @@ pub(crate) fn everything() -> [PolicyRule; 2] {
 
 /// Returns whether the user may do anything, in every mode (upstream: the authorizer of privileged groups).
 pub(crate) fn is_master(user: &Identity) -> bool {
-    user.groups.iter().any(|group| group == MASTERS)
+    user.groups.iter().any(|group| group == ADMINISTRATORS)
 }
 
 #[cfg(test)]

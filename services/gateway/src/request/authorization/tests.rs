@@ -62,7 +62,7 @@ fn errors_have_upstreams_texts() {
 
 #[tokio::test]
 async fn the_first_mode_that_allows_decides() {
-    let (jane, master) = (user("jane", &[]), user("root", &[MASTERS]));
+    let (jane, master) = (user("jane", &[]), user("root", &[ADMINISTRATORS]));
     let request = pods("ns", "web");
     for (modes, who, allowed, reason) in [
         (&[][..], &jane, true, ALLOWED),

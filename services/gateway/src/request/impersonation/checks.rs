@@ -6,11 +6,11 @@ use setpoint_kinds::Identity;
 use setpoint_kinds::identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
-use setpoint_model::users::NODES;
+use setpoint_model::users::{ADMINISTRATORS, NODES};
 use setpoint_proto::ApiError;
 
 use super::mode::{Mode, account, node};
-use crate::request::authorization::{Authorizer, MASTERS, forbidden};
+use crate::request::authorization::{Authorizer, forbidden};
 use crate::request::service_account;
 use crate::request::{Attributes, Resource};
 
@@ -107,9 +107,9 @@ impl Checks<'_> {
             let why = "impersonating the empty string group is not allowed";
             return Err(self.refuse(self.named("groups", ""), why));
         }
-        if self.is_constrained() && has(MASTERS) {
+        if self.is_constrained() && has(ADMINISTRATORS) {
             let why = "impersonating the system:masters group is not allowed";
-            return Err(self.refuse(self.named("groups", MASTERS), why));
+            return Err(self.refuse(self.named("groups", ADMINISTRATORS), why));
         }
         if self.is_constrained()
             && groups.len() >= MANY
