@@ -42,7 +42,15 @@ fn leaders_in_containers_are_replaced_at_no_cost() {
 fn chaos(project: &Project, fault: &str) {
     let result = Command::new(binaries().join("setpoint"))
         .args(["chaos", fault, "--compose", project.name()])
-        .args(["--service", SERVICE, "--leader", "--rounds", "1"])
+        .args([
+            "--service",
+            SERVICE,
+            "--leader",
+            "--rounds",
+            "1",
+            "--kubeconfig",
+        ])
+        .arg(project.kubeconfig())
         .output()
         .expect("it was built");
     let output = String::from_utf8_lossy(&result.stdout).into_owned()

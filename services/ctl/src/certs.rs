@@ -1,4 +1,4 @@
-//! `setpoint certs`: makes the certificates of the local cluster and renews them.
+//! `setpoint certs`: makes the certificates of the local cluster, or of the containers of compose.yaml, and renews them.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use crate::containers;
 use crate::health;
 use crate::launcher::{ClusterSpec, StateDir, topology};
 
@@ -21,8 +22,10 @@ const INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Keep running, and renew each certificate after two thirds of its life
-    #[arg(long)]
+    #[arg(long, conflicts_with = "volumes")]
     renew: bool,
+    #[command(flatten)]
+    containers: containers::Options,
     /// Name of the process
     #[arg(long, value_name = "NAME", hide = true, default_value = "certs")]
     instance: String,
@@ -33,6 +36,9 @@ pub struct Options {
 
 /// Makes what is missing or due, and with `--renew` goes on until SIGTERM or SIGINT.
 pub async fn certs(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &options.containers.volumes {
+        return containers::run(folder.clone(), &options.containers).await;
+    }
     if options.renew {
         return renew(state_dir, options).await;
     }

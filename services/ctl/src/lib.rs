@@ -11,6 +11,7 @@ mod certs;
 mod chaos;
 mod cli;
 mod connection;
+mod containers;
 mod converge;
 mod down;
 mod health;

@@ -73,7 +73,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let streams = Streams::new(shutdown.clone());
     let router = router_with(settings.flow_control(), registry.clone());
     tokio::join!(
-        host.serve(router.layer(Extension(streams.clone()))),
+        host.serve_with_metrics(router.layer(Extension(streams.clone()))),
         streams.drain(),
         supervise("etcd-health", health_report(&host, "etcd-health"), || {
             report_health(cache.clone(), checks.clone(), shutdown.clone())

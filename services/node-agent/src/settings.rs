@@ -10,11 +10,13 @@ use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
 use setpoint_runtime::{Kind, LogLimits, docker};
+use setpoint_tls::Files;
 
 use crate::node::eviction;
 use crate::node::image_gc;
 use crate::node::shutdown::GracePeriods;
 use crate::node::{self, Capacity, reservation};
+use crate::start::{certificate, engine};
 
 /// Number of addresses for Pods in a node's network.
 const MAX_PODS: usize = 253;
@@ -33,6 +35,11 @@ pub struct Settings {
     /// File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty
     /// to serve nobody.
     pub agent_secret_file: PathBuf,
+    /// Directory where the agent requests a certificate of its node from `setpoint certs --containers`, by a file with
+    /// the name of the node; empty if it has one.
+    ///
+    /// The files of `tls` are then in a directory of that name: instead of `tls/ca.crt`, `tls/<node>/ca.crt`.
+    pub certificate_requests: PathBuf,
     /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
     /// Number of Pods reconciled concurrently.
@@ -109,6 +116,7 @@ impl Default for Settings {
             runtime: Kind::Process,
             node_name: String::new(),
             agent_secret_file: PathBuf::new(),
+            certificate_requests: PathBuf::new(),
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),
@@ -269,6 +277,15 @@ impl setpoint_host::Settings for Settings {
     fn validate(&self) -> Result<(), String> {
         self.gateway.validate().map_err(|error| error.to_string())?;
         self.check()
+    }
+
+    async fn identity_files(&mut self, files: Files) -> anyhow::Result<Files> {
+        if self.certificate_requests.as_os_str().is_empty() {
+            return Ok(files);
+        }
+        // Names the node.
+        engine::connect(self).await?;
+        certificate::request(&self.certificate_requests, &self.node_name, files).await
     }
 }
 

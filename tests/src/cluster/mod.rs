@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::{Address, EtcdLog, Kubectl, Process, eventually, free_port, invariants};
 
 /// The log line of a gateway that has refused a request of a service.
-const REFUSED: &str = "a request of a service is not allowed";
+pub const REFUSED: &str = "a request of a service is not allowed";
 
 /// The size of a cluster.
 #[derive(Clone, Copy, Debug)]

@@ -17,9 +17,11 @@ pub mod topology;
 
 pub use cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, election};
 pub use identity::Identity;
+pub(crate) use identity::PROCESS_LIFETIME;
 pub use kubeconfig::Kubeconfig;
 pub use launch::{Started, command, program, start, sweep};
 pub use pki::Pki;
+pub(crate) use pki::{Authorities, Wanted};
 pub use process::{RunningProcess, STOP_TIMEOUT};
 pub use state_dir::StateDir;
 pub use topology::ProcessSpec;

@@ -34,9 +34,11 @@ pub struct Pki {
 }
 
 /// A certificate that a cluster should have.
-struct Wanted {
-    directory: PathBuf,
-    leaf: Leaf,
+pub(crate) struct Wanted {
+    /// The folder of its files.
+    pub directory: PathBuf,
+    /// Its content.
+    pub leaf: Leaf,
 }
 
 impl Pki {
@@ -150,7 +152,7 @@ impl Pki {
     }
 
     /// Creates the folder and waits until no other process writes to it.
-    fn lock(&self) -> anyhow::Result<Flock<File>> {
+    pub(crate) fn lock(&self) -> anyhow::Result<Flock<File>> {
         private::create_dir_all(&self.directory)
             .with_context(|| format!("cannot create {}", self.directory.display()))?;
         let path = self.directory.join("lock");
@@ -169,7 +171,8 @@ impl Pki {
         Ok(self.authorities()?.cluster.issue(&user.leaf())?)
     }
 
-    fn authorities(&self) -> anyhow::Result<Authorities> {
+    /// Reads the CAs, or makes them.
+    pub(crate) fn authorities(&self) -> anyhow::Result<Authorities> {
         let authority = |name: &str, subject: &str| {
             let [certificate, key] =
                 ["crt", "key"].map(|end| self.directory.join(format!("{name}.{end}")));
@@ -199,9 +202,11 @@ impl Pki {
 }
 
 /// The CAs of a cluster.
-struct Authorities {
-    cluster: Authority,
-    etcd: Authority,
+pub(crate) struct Authorities {
+    /// That of the cluster.
+    pub cluster: Authority,
+    /// That of etcd and its clients.
+    pub etcd: Authority,
 }
 
 impl Authorities {
@@ -217,7 +222,7 @@ impl Authorities {
 
 impl Wanted {
     /// Returns whether the folder has such a certificate by this CA, which is not due.
-    fn is_present(&self, authority: &Authority) -> bool {
+    pub(crate) fn is_present(&self, authority: &Authority) -> bool {
         let files = Files::in_directory(&self.directory);
         let ca = fs::read_to_string(&files.ca_file);
         if Credentials::load(&files).is_err() || ca.ok().as_deref() != Some(authority.certificate())
@@ -234,7 +239,7 @@ impl Wanted {
         })
     }
 
-    fn issue(&self, authority: &Authority) -> anyhow::Result<()> {
+    pub(crate) fn issue(&self, authority: &Authority) -> anyhow::Result<()> {
         private::create_dir_all(&self.directory)
             .with_context(|| format!("cannot create {}", self.directory.display()))?;
         let files = Files::in_directory(&self.directory);

@@ -47,6 +47,7 @@ mod handshake;
 mod health;
 pub mod http_client;
 mod limits;
+mod monitoring;
 mod origin;
 pub mod private;
 pub mod probe;
@@ -71,6 +72,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub use duration_text::DurationText;
 pub use health::{Check, Health};
+pub use probe_handlers::metrics;
 pub use process::Host;
 pub use protocol::Protocol;
 pub use run::{run, run_with};

@@ -133,7 +133,7 @@ async fn run_service<S, F, Fut>(
     service: &'static str,
     common: Common,
     files: Option<Files>,
-    settings: S,
+    mut settings: S,
     telemetry: &Telemetry,
     start: F,
 ) -> anyhow::Result<()>
@@ -145,7 +145,10 @@ where
     let stop = CancellationToken::new();
     let signals = Signals::listen().context("cannot listen to signals")?;
     tokio::spawn(signals.cancel_on_signal(stop.clone()));
-    let credentials = files.as_ref().map(Credentials::load).transpose()?;
+    let identified = stop.run_until_cancelled(identify(&mut settings, files));
+    let Some(credentials) = identified.await.transpose()? else {
+        return Ok(());
+    };
     let listener = serve::bind(common.listen)
         .await
         .with_context(|| format!("cannot listen on {}", common.listen))?;
@@ -181,6 +184,16 @@ where
     }
     info!("stopped");
     outcome
+}
+
+/// Reads the files of the identity, if the process has one.
+async fn identify<S: Settings>(
+    settings: &mut S,
+    files: Option<Files>,
+) -> anyhow::Result<Option<Credentials>> {
+    let Some(files) = files else { return Ok(None) };
+    let files = settings.identity_files(files).await?;
+    Ok(Some(Credentials::load(&files)?))
 }
 
 /// Follows the files of the identity until the process ends.

@@ -1,7 +1,8 @@
 //! Wires the agent together and runs it.
 
+pub mod certificate;
 mod controller;
-mod engine;
+pub mod engine;
 mod nodes;
 mod registration;
 mod relief;

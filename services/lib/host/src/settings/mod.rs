@@ -43,6 +43,18 @@ pub trait Settings: Serialize + DeserializeOwned + Default + JsonSchema + Send +
     fn validate(&self) -> Result<(), String> {
         Ok(())
     }
+
+    /// Returns the files of the process's identity, given those of the table `tls`, once they exist. A service that
+    /// knows only now who it is requests them here. Dropped when the process is to stop.
+    ///
+    /// # Errors
+    /// Why it cannot have them.
+    fn identity_files(
+        &mut self,
+        files: Files,
+    ) -> impl Future<Output = anyhow::Result<Files>> + Send {
+        async { Ok(files) }
+    }
 }
 
 /// No settings.
