@@ -128,14 +128,7 @@ fn replicas_come_and_go_while_pods_run(project: &Project, kubectl: &Kubectl) {
     let before = project.pod_containers();
     project.compose("up -d --no-build --scale replicaset-controller=4 --scale node-agent=6");
     assert_eq!(project.service("replicaset-controller").len(), 4);
-    eventually(
-        "each replica has announced itself by its certificate",
-        || {
-            let list = "get leases -n setpoint-replicas -l setpoint.dev/service=replicaset-controller -o name";
-            let leases = kubectl.ok(list);
-            (leases.lines().count() == 4).then_some(()).ok_or(leases)
-        },
-    );
+    replicas_have_announced_themselves(project, kubectl);
     nodes(
         kubectl,
         &["node-1", "node-2", "node-3", "node-4", "node-5", "node-6"],
@@ -159,6 +152,19 @@ fn replicas_come_and_go_while_pods_run(project: &Project, kubectl: &Kubectl) {
     );
     kubectl.ok("scale deployment/web-frontend -n production --replicas 3");
     ready(project, kubectl, 3);
+}
+
+/// Waits until each replica has written its Lease, for which it needs a certificate.
+fn replicas_have_announced_themselves(project: &Project, kubectl: &Kubectl) {
+    eventually("each replica has announced itself", || {
+        let leases = kubectl.ok("get leases -n setpoint-replicas -o name");
+        let mut replicas = project.service("replicaset-controller");
+        replicas.retain(|id| !leases.contains(&format!("/replicaset-controller-{id}")));
+        replicas
+            .is_empty()
+            .then_some(())
+            .ok_or_else(|| format!("not {replicas:?}: {leases}"))
+    });
 }
 
 /// Checks I3 from outside: kubectl does not fail when a gateway is killed.

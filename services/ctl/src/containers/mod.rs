@@ -1,6 +1,8 @@
 //! `setpoint certs --containers`: the credentials of the containers of compose.yaml.
 
 mod nodes;
+#[cfg(test)]
+mod tests;
 mod volumes;
 
 use std::path::PathBuf;
