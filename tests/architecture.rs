@@ -143,7 +143,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scheduler", SERVICE),
     (
         "node-agent",
-        &["controller", "host", "model", "proto", "runtime", "task", "tls"],
+        &[
+            "controller",
+            "host",
+            "model",
+            "proto",
+            "runtime",
+            "task",
+            "tls",
+        ],
     ),
     ("ctl", &["host", "controller", "model", "proto", "tls"]),
     // The tests of any crate may use it.

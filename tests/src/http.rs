@@ -28,7 +28,9 @@ pub fn get(address: &Address, path: &str) -> anyhow::Result<Answer> {
 /// The connection fails, or there is no answer in time.
 pub fn get_without_credentials(address: &Address, path: &str) -> anyhow::Result<Answer> {
     let place = address.place().to_owned();
-    let request = Request::get(path).header(HOST, &place).body(Body::empty())?;
+    let request = Request::get(path)
+        .header(HOST, &place)
+        .body(Body::empty())?;
     wait(async move {
         let stream = TcpStream::connect(&place).await?;
         let stream = unverified_tls::connect("localhost", stream).await;

@@ -19,7 +19,7 @@ mod writers;
 pub use address::Address;
 pub use cli::{Kubectl, Output};
 pub use clock::WallClock;
-pub use cluster::{Cluster, Size, fast_election};
+pub use cluster::{Cluster, REFUSED, Size, fast_election};
 pub use etcd_log::{Entry, EtcdLog, config_map_revisions};
 pub use invariants::Rollouts;
 pub use leadership::{Handover, LeadershipTerm};

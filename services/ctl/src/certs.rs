@@ -1,4 +1,5 @@
-//! `setpoint certs`: makes the certificates of the local cluster, or of the containers of compose.yaml, and renews them.
+//! `setpoint certs`: makes the certificates of the local cluster, or those of the containers of compose.yaml, and renews
+//! them.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;

@@ -45,7 +45,11 @@ fn nothing_but_health_is_served_without_credentials() {
         }
         let metrics = http::get_without_credentials(address, "/metrics").unwrap();
         let message = r#"User \"system:anonymous\" cannot get path \"/metrics\""#;
-        assert!(metrics.body.contains(message), "{service}: {}", metrics.body);
+        assert!(
+            metrics.body.contains(message),
+            "{service}: {}",
+            metrics.body
+        );
         for page in ["/livez", "/readyz", "/healthz"] {
             let answer = http::get_without_credentials(address, page).unwrap();
             assert_eq!(answer.status, 200, "{service}{page}");
@@ -54,7 +58,9 @@ fn nothing_but_health_is_served_without_credentials() {
         let address = Address::secure(address.to_string(), monitor.credentials());
         let metrics = eventually("roles are in effect", || {
             let answer = http::get(&address, "/metrics").map_err(|error| error.to_string())?;
-            (answer.status == 200).then_some(answer.body).ok_or_else(|| answer.status.to_string())
+            (answer.status == 200)
+                .then_some(answer.body)
+                .ok_or_else(|| answer.status.to_string())
         });
         assert!(metrics.contains("process_cpu_seconds_total"), "{service}");
         let filter = http::get(&address, "/debug/flags/log").unwrap();
@@ -82,7 +88,9 @@ fn every_replica_is_scraped(scene: &Scene, monitor: &Monitor) {
     let address = Address::plain(&prometheus.address());
     eventually("all replicas are scraped", || {
         let up = super::prometheus::query(&address, "sum(up)")?;
-        (up.first() == Some(&expected)).then_some(()).ok_or(format!("{up:?} of {expected}"))
+        (up.first() == Some(&expected))
+            .then_some(())
+            .ok_or(format!("{up:?} of {expected}"))
     });
 }
 

@@ -122,6 +122,7 @@ fn a_new_ca_issues_everything_again() {
     let made = fixture.volumes.ensure().unwrap();
     fs::remove_dir_all(fixture.root.path().join("pki")).unwrap();
     assert_eq!(fixture.volumes.ensure().unwrap(), made);
-    let kubeconfig = fs::read_to_string(fixture.root.path().join("state/compose/kubeconfig")).unwrap();
+    let kubeconfig =
+        fs::read_to_string(fixture.root.path().join("state/compose/kubeconfig")).unwrap();
     assert!(kubeconfig.contains("server: https://127.0.0.1:7443"));
 }
