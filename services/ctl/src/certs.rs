@@ -1,4 +1,4 @@
-//! `setpoint certs`: makes the certificates of the local cluster and renews them.
+//! `setpoint certs`: makes the certificates of the local cluster, renews them, and changes the CAs.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ use tokio::time::sleep;
 
 use crate::health;
 use crate::launcher::{ClusterSpec, StateDir, topology};
+use crate::rotation::Rotation;
 
 /// The interval of looking for certificates to renew. By the clock of the day and not by a timer, so that those that
 /// have expired while the machine slept are found when it wakes.
@@ -23,6 +24,12 @@ pub struct Options {
     /// Keep running, and renew each certificate after two thirds of its life
     #[arg(long)]
     renew: bool,
+    /// Change the CAs while the cluster runs: the old ones are trusted until `--remove-old-ca`
+    #[arg(long, conflicts_with_all = ["renew", "remove_old_ca"])]
+    rotate_ca: bool,
+    /// Trust the CAs from before `--rotate-ca` no longer; ends the connections of clients with certificates by them
+    #[arg(long, conflicts_with = "renew")]
+    remove_old_ca: bool,
     /// Name of the process
     #[arg(long, value_name = "NAME", hide = true, default_value = "certs")]
     instance: String,
@@ -38,6 +45,14 @@ pub async fn certs(state_dir: &StateDir, options: &Options) -> anyhow::Result<Ex
     }
     let _lock = state_dir.lock()?;
     let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
+    if options.rotate_ca || options.remove_old_ca {
+        let rotation = Rotation::new(state_dir, &spec);
+        match options.rotate_ca {
+            true => rotation.rotate().await?,
+            false => rotation.remove_old().await?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let stages = topology::stages(state_dir, &spec);
     let made = state_dir.pki().ensure(stages.iter().flatten())?;
     println!("{made} certificates were made");

@@ -19,6 +19,7 @@ mod kubeconfig;
 pub mod launcher;
 mod leaders;
 mod relay;
+mod rotation;
 mod status;
 mod subject;
 mod table;

@@ -30,9 +30,6 @@ pub struct Settings {
     /// Name of the node; empty for `node-<n>` in a Compose project with an engine, else the name of the instance.
     /// Several nodes get `-0`, `-1` and so on appended.
     pub node_name: String,
-    /// File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty
-    /// to serve nobody.
-    pub agent_secret_file: PathBuf,
     /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
     /// Number of Pods reconciled concurrently.
@@ -108,7 +105,6 @@ impl Default for Settings {
             gateway: client::Settings::default(),
             runtime: Kind::Process,
             node_name: String::new(),
-            agent_secret_file: PathBuf::new(),
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),

@@ -1,8 +1,10 @@
 //! Starts the processes of a cluster.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::process::Command;
 
-use setpoint_ctl::launcher::{ProcessSpec, address, command, topology};
+use setpoint_ctl::launcher::{ProcessSpec, address, command, program, topology};
 
 use super::Cluster;
 use crate::{Process, WallClock};
@@ -74,6 +76,20 @@ impl Cluster {
         WallClock::clear_up(self, &name);
     }
 
+    /// Starts the process that renews certificates, with this wall clock.
+    pub(super) fn start_certs(&mut self, clock: &WallClock) {
+        let name = "certs-0";
+        let log = File::create(self.state.log(name)).expect("it is writable");
+        let mut command = Command::new(program("setpoint").expect("build the workspace first"));
+        command
+            .args(["certs", "--renew", "--state"])
+            .arg(self.directory())
+            .envs(clock.environment())
+            .stdout(log);
+        let started = Process::start(command);
+        self.processes.insert(name.to_owned(), started);
+    }
+
     /// Returns `<service>-<n>` with these flags. The identity of an agent is that of its nodes.
     fn spec_of(&self, service: &'static str, n: usize, flags: &[String]) -> ProcessSpec {
         let value = |name: &str| {
@@ -95,10 +111,7 @@ impl Cluster {
         self.launch(process.client_of(&self.gateway_urls()), &[]);
     }
 
-    fn launch(&mut self, mut process: ProcessSpec, environment: &[(&str, PathBuf)]) {
-        if ["gateway", "node-agent"].contains(&process.service) {
-            process = process.with_agent_secret(&self.state);
-        }
+    fn launch(&mut self, process: ProcessSpec, environment: &[(&str, PathBuf)]) {
         let made = self.state.pki().ensure([&process]);
         made.expect("certificates can be made");
         let port = process.port.unwrap_or_default();

@@ -9,7 +9,7 @@ use setpoint_ctl::launcher::topology::{ELECTED, process_agent, simulated_agent};
 use setpoint_ctl::launcher::{ClusterSpec, Pki, Profile, StateDir, address, sweep};
 use tempfile::TempDir;
 
-use crate::{Address, EtcdLog, Kubectl, Process, eventually, free_port, invariants};
+use crate::{Address, EtcdLog, Kubectl, Process, WallClock, eventually, free_port, invariants};
 
 /// The log line of a gateway that has refused a request of a service.
 const REFUSED: &str = "a request of a service is not allowed";
@@ -80,6 +80,26 @@ impl Cluster {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         cluster.environment = variables.iter().map(owned).collect();
         cluster.fill(size, &fast_election())
+    }
+
+    /// Starts a complete cluster whose processes, but for etcd, have this wall clock, and the process that renews their
+    /// certificates.
+    pub fn by_clock(size: Size, clock: &WallClock) -> Self {
+        let variables = clock.environment();
+        let variables = variables.map(|(name, value)| (name, value.display().to_string()));
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let mut cluster = Self::with_environments(size, &variables);
+        cluster.start_certs(clock);
+        for name in cluster.process_names() {
+            // Programs in Go do not load libraries.
+            if name != "etcd-0" {
+                WallClock::clear_up(&mut cluster, &name);
+            }
+        }
+        cluster
     }
 
     /// Starts a complete cluster with these flags of the gateways, and waits until it is ready.
@@ -187,6 +207,11 @@ impl Cluster {
     /// Returns the directory of logs and state.
     pub fn directory(&self) -> &Path {
         self.state.state()
+    }
+
+    /// Returns the certificates of the cluster.
+    pub fn pki(&self) -> Pki {
+        self.state.pki()
     }
 
     /// Returns the state directory of the agent of a process node.

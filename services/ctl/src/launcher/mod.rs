@@ -4,6 +4,7 @@
 //! a command of one. The commands of `setpoint` record the processes that they start, and find them again as
 //! [`RunningProcess`]es.
 
+mod authorities;
 mod cluster_spec;
 mod identity;
 mod kubeconfig;
@@ -15,6 +16,7 @@ pub mod readiness;
 mod state_dir;
 pub mod topology;
 
+pub use authorities::Stage;
 pub use cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, election};
 pub use identity::Identity;
 pub use kubeconfig::Kubeconfig;

@@ -3,6 +3,7 @@
 //! ```text
 //! pki/ca.crt, ca.key                  the CA of the cluster
 //! pki/etcd-ca.crt, etcd-ca.key        the CA of etcd, by which it knows gateways
+//! pki/ca-next.crt, …                  during a change of the CAs (`authorities`)
 //! pki/<process>/ca.crt, tls.crt, tls.key
 //! pki/gateway-<n>/etcd/…              the certificate that a gateway presents to etcd
 //! pki/admin/…                         the administrator's
@@ -11,14 +12,16 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
 use setpoint_host::private;
-use setpoint_tls::authority::{Authority, Issued, Leaf, Present, write_certificates};
-use setpoint_tls::{Credentials, Files, Validity};
+use setpoint_tls::authority::{Issued, Leaf, Present};
+use setpoint_tls::{Credentials, Files};
 
+use super::authorities::{Authorities, Issuer, Stage};
 use super::identity::{Identity, PROCESS_LIFETIME, USER_LIFETIME};
 use super::topology::{ProcessSpec, service_of};
 
@@ -79,7 +82,7 @@ impl Pki {
         processes: impl IntoIterator<Item = &'p ProcessSpec>,
     ) -> anyhow::Result<usize> {
         let _lock = self.lock()?;
-        let authorities = self.authorities()?;
+        let authorities = Authorities::load(&self.directory)?;
         let mut wanted = vec![self.wanted(ADMINISTRATOR, &Identity::administrator())];
         for process in processes {
             let Some(identity) = &process.identity else {
@@ -93,9 +96,9 @@ impl Pki {
         }
         let mut made = 0;
         for one in wanted {
-            let authority = authorities.of(&one.directory);
-            if !one.is_present(authority) {
-                one.issue(authority)?;
+            let issuer = authorities.of(&one.directory);
+            if !one.is_present(issuer) {
+                one.issue(issuer)?;
                 made += 1;
             }
         }
@@ -113,7 +116,7 @@ impl Pki {
             return Ok(Vec::new());
         }
         let _lock = self.lock()?;
-        let authorities = self.authorities()?;
+        let authorities = Authorities::load(&self.directory)?;
         let (mut renewed, mut failed) = (Vec::new(), None);
         // Read again: another process may have renewed them before this one got the lock.
         for wanted in self.due() {
@@ -128,7 +131,13 @@ impl Pki {
     /// Returns what takes the place of each certificate that is due.
     fn due(&self) -> impl Iterator<Item = Wanted> {
         let now = Timestamp::now();
-        self.directories().into_iter().filter_map(move |directory| {
+        let present = self.present();
+        present.filter_map(move |(wanted, present)| is_due(&present, now).then_some(wanted))
+    }
+
+    /// Returns all certificates that there are, and what may take the place of each.
+    fn present(&self) -> impl Iterator<Item = (Wanted, Present)> {
+        self.directories().into_iter().filter_map(|directory| {
             let files = Files::in_directory(&directory);
             let present = Present::read(&files.certificate_file).ok()?;
             // Not the life of the present one: it may have been shortened by the end of its CA.
@@ -138,9 +147,93 @@ impl Pki {
             };
             let leaf = Leaf {
                 lifetime,
-                ..present.leaf
+                ..present.leaf.clone()
             };
-            is_due(present.validity, now).then_some(Wanted { directory, leaf })
+            Some((Wanted { directory, leaf }, present))
+        })
+    }
+
+    /// Issues all certificates again. Those of processes live for `lifetime` if one is given.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn reissue(&self, lifetime: Option<Duration>) -> anyhow::Result<usize> {
+        let _lock = self.lock()?;
+        let authorities = Authorities::load(&self.directory)?;
+        self.reissue_by(&authorities, lifetime)
+    }
+
+    fn reissue_by(
+        &self,
+        authorities: &Authorities,
+        lifetime: Option<Duration>,
+    ) -> anyhow::Result<usize> {
+        let mut made = 0;
+        for (mut wanted, _) in self.present() {
+            if let Some(lifetime) = lifetime.filter(|_| !wanted.directory.ends_with(ADMINISTRATOR))
+            {
+                wanted.leaf.lifetime = lifetime;
+            }
+            wanted.issue(authorities.of(&wanted.directory))?;
+            made += 1;
+        }
+        Ok(made)
+    }
+
+    /// Returns the stage of a change of the CAs.
+    ///
+    /// # Errors
+    /// If a CA cannot be read or made.
+    pub fn stage(&self) -> anyhow::Result<Stage> {
+        let _lock = self.lock()?;
+        Ok(Authorities::load(&self.directory)?.stage())
+    }
+
+    /// Makes the next CAs, unless there are some, and lets all processes trust them.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn prepare_authorities(&self) -> anyhow::Result<()> {
+        let _lock = self.lock()?;
+        Authorities::load(&self.directory)?.prepare()?;
+        self.write_bundles()
+    }
+
+    /// Lets the next CAs issue, which all processes must trust by now, and issues all certificates again. Returns their
+    /// number.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn switch_authorities(&self) -> anyhow::Result<usize> {
+        let _lock = self.lock()?;
+        Authorities::load(&self.directory)?.switch()?;
+        self.reissue_by(&Authorities::load(&self.directory)?, None)
+    }
+
+    /// Ends the trust in the previous CAs, after certificates that are still by them were issued again.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn remove_previous_authorities(&self) -> anyhow::Result<()> {
+        let _lock = self.lock()?;
+        let authorities = Authorities::load(&self.directory)?;
+        for (wanted, present) in self.present() {
+            let issuer = authorities.of(&wanted.directory);
+            if !present.is_by(issuer.authority()) {
+                wanted.issue(issuer)?;
+            }
+        }
+        authorities.remove_previous()?;
+        self.write_bundles()
+    }
+
+    /// Writes the CAs to trust beside each certificate.
+    fn write_bundles(&self) -> anyhow::Result<()> {
+        let authorities = Authorities::load(&self.directory)?;
+        let mut present = self.present();
+        present.try_for_each(|(wanted, _)| {
+            let files = Files::in_directory(&wanted.directory);
+            authorities.of(&wanted.directory).write_bundle(&files)
         })
     }
 
@@ -166,19 +259,9 @@ impl Pki {
     /// If the CA cannot be read or made.
     pub fn issue_user(&self, user: &Identity) -> anyhow::Result<Issued> {
         let _lock = self.lock()?;
-        Ok(self.authorities()?.cluster.issue(&user.leaf())?)
-    }
-
-    fn authorities(&self) -> anyhow::Result<Authorities> {
-        let authority = |name: &str, subject: &str| {
-            let [certificate, key] =
-                ["crt", "key"].map(|end| self.directory.join(format!("{name}.{end}")));
-            Authority::load_or_create(subject, &certificate, &key)
-        };
-        Ok(Authorities {
-            cluster: authority("ca", "setpoint-ca")?,
-            etcd: authority("etcd-ca", "setpoint-etcd-ca")?,
-        })
+        Authorities::load(&self.directory)?
+            .cluster
+            .issue(&user.leaf())
     }
 
     fn wanted(&self, folder: &str, identity: &Identity) -> Wanted {
@@ -198,15 +281,9 @@ impl Pki {
     }
 }
 
-/// The CAs of a cluster.
-struct Authorities {
-    cluster: Authority,
-    etcd: Authority,
-}
-
 impl Authorities {
     /// Returns the one that issues the certificate in this folder.
-    fn of(&self, directory: &Path) -> &Authority {
+    fn of(&self, directory: &Path) -> &Issuer {
         let name = directory.file_name().and_then(|name| name.to_str());
         match name.map(service_of) {
             Some(ETCD) => &self.etcd,
@@ -217,37 +294,38 @@ impl Authorities {
 
 impl Wanted {
     /// Returns whether the folder has such a certificate by this CA, which is not due.
-    fn is_present(&self, authority: &Authority) -> bool {
+    fn is_present(&self, issuer: &Issuer) -> bool {
         let files = Files::in_directory(&self.directory);
         let ca = fs::read_to_string(&files.ca_file);
-        if Credentials::load(&files).is_err() || ca.ok().as_deref() != Some(authority.certificate())
-        {
+        if Credentials::load(&files).is_err() || ca.ok() != Some(issuer.bundle()) {
             return false;
         }
         let present = Present::read(&files.certificate_file);
         present.is_ok_and(|present| {
             let leaf = Leaf {
                 lifetime: self.leaf.lifetime,
-                ..present.leaf
+                ..present.leaf.clone()
             };
-            leaf == self.leaf && !is_due(present.validity, Timestamp::now())
+            let is_due = is_due(&present, Timestamp::now());
+            leaf == self.leaf && !is_due && present.is_by(issuer.authority())
         })
     }
 
-    fn issue(&self, authority: &Authority) -> anyhow::Result<()> {
+    fn issue(&self, issuer: &Issuer) -> anyhow::Result<()> {
         private::create_dir_all(&self.directory)
             .with_context(|| format!("cannot create {}", self.directory.display()))?;
         let files = Files::in_directory(&self.directory);
-        write_certificates(&files.ca_file, &[authority.certificate()])?;
-        authority.issue(&self.leaf)?.write(&files)?;
+        issuer.write_bundle(&files)?;
+        issuer.issue(&self.leaf)?.write(&files)?;
         Ok(())
     }
 }
 
-/// Returns whether two thirds of the life have passed.
-fn is_due(validity: Validity, now: Timestamp) -> bool {
-    let life = validity.not_after.duration_since(validity.not_before);
-    validity.remaining(now) < life / 3
+/// Returns whether two thirds of the life have passed, without the time before it was issued.
+fn is_due(present: &Present, now: Timestamp) -> bool {
+    let third = present.leaf.lifetime / 3;
+    let left = Duration::try_from(present.validity.remaining(now));
+    left.unwrap_or_default() <= third
 }
 
 #[cfg(test)]
@@ -255,6 +333,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     use jiff::SignedDuration;
+    use setpoint_tls::Validity;
+    use setpoint_tls::authority::Authority;
 
     use super::super::ClusterSpec;
     use super::super::StateDir;
@@ -272,11 +352,19 @@ mod tests {
             let root = tempfile::tempdir().unwrap();
             let state_dir = StateDir::find(root.path(), None);
             let stages = stages(&state_dir, &ClusterSpec::default());
-            Self {
+            let fixture = Self {
                 processes: stages.into_iter().flatten().collect(),
                 pki: state_dir.pki(),
                 _root: root,
+            };
+            let _lock = fixture.pki.lock().unwrap();
+            let made = Timestamp::now() - SignedDuration::from_hours(5);
+            for name in ["ca", "etcd-ca"] {
+                let authority = Authority::create_at(name, made).unwrap();
+                let file = |end| fixture.pki.directory.join(format!("{name}.{end}"));
+                authority.write(&file("crt"), &file("key")).unwrap();
             }
+            fixture
         }
 
         fn ensure(&self) -> usize {
@@ -293,16 +381,18 @@ mod tests {
             found.collect()
         }
 
-        /// Replaces a certificate by one with this time left of its life, which began an hour ago with that of its CA.
+        /// Replaces a certificate by one with this time left of a life of three hours.
         fn age(&self, folder: &str, left: SignedDuration) {
             let directory = self.pki.directory.join(folder);
             let files = Files::in_directory(&directory);
             let leaf = Present::read(&files.certificate_file).unwrap().leaf;
-            let authorities = self.pki.authorities().unwrap();
-            let authority = authorities.of(&directory);
+            let authorities = Authorities::load(&self.pki.directory).unwrap();
+            let authority = authorities.of(&directory).authority();
+            let not_after = Timestamp::now() + left;
             let validity = Validity {
-                not_before: authority.validity().not_before,
-                not_after: Timestamp::now() + left,
+                // An hour before it was issued.
+                not_before: not_after - SignedDuration::from_hours(4),
+                not_after,
             };
             let issued = authority.issue_for(&leaf, validity).unwrap();
             issued.write(&files).unwrap();
@@ -365,9 +455,9 @@ mod tests {
         let fixture = Fixture::new();
         fixture.ensure();
         assert_eq!(fixture.ensure(), 0);
-        fixture.age("gateway-0", SignedDuration::from_mins(31));
+        fixture.age("gateway-0", SignedDuration::from_mins(61));
         assert_eq!(fixture.ensure(), 0, "more than a third of its life is left");
-        fixture.age("gateway-0", SignedDuration::from_mins(29));
+        fixture.age("gateway-0", SignedDuration::from_mins(59));
         assert_eq!(fixture.ensure(), 1);
         let mut processes = fixture.processes.clone();
         for process in &mut processes {
@@ -403,5 +493,60 @@ mod tests {
             fs::remove_file(fixture.pki.directory.join(file)).unwrap();
         }
         assert_eq!(fixture.ensure(), made - 2, "all but those of etcd");
+    }
+
+    /// Returns the certificates of the CAs that a process trusts.
+    fn trusted(fixture: &Fixture, folder: &str) -> usize {
+        let file = fixture.pki.directory.join(folder).join("ca.crt");
+        let text = fs::read_to_string(file).unwrap();
+        text.matches("BEGIN CERTIFICATE").count()
+    }
+
+    #[test]
+    fn a_change_of_the_cas_goes_on_where_it_was_interrupted() {
+        let fixture = Fixture::new();
+        let made = fixture.ensure();
+        let pki = &fixture.pki;
+        let old = fs::read_to_string(pki.directory.join("ca.crt")).unwrap();
+        let leaf = pki.directory.join("gateway-0").join("tls.crt");
+        let before = fs::read(&leaf).unwrap();
+        for _ in 0..2 {
+            pki.prepare_authorities().unwrap();
+            assert_eq!(pki.stage().unwrap(), Stage::Prepared);
+        }
+        assert_eq!(
+            fs::read(&leaf).unwrap(),
+            before,
+            "nothing is by the next CA"
+        );
+        assert_eq!(fixture.ensure(), 0);
+        for folder in ["gateway-0", "gateway-0/etcd", "etcd-0", "admin"] {
+            assert_eq!(trusted(&fixture, folder), 2, "{folder}");
+        }
+        // As if the switch had ended before the next CA was installed.
+        let cross = pki.directory.join("ca-cross.crt");
+        Authorities::load(&pki.directory)
+            .unwrap()
+            .cluster
+            .sign_next()
+            .unwrap();
+        assert!(cross.exists());
+        assert_eq!(pki.switch_authorities().unwrap(), made);
+        assert_eq!(pki.stage().unwrap(), Stage::Switched);
+        assert_ne!(
+            fs::read_to_string(pki.directory.join("ca.crt")).unwrap(),
+            old
+        );
+        for left in ["ca-next.crt", "ca-next.key", "etcd-ca-next.key"] {
+            assert!(!pki.directory.join(left).exists(), "{left}");
+        }
+        assert_eq!(fixture.ensure(), 0);
+        assert_eq!(trusted(&fixture, "gateway-0"), 2);
+
+        pki.remove_previous_authorities().unwrap();
+        assert_eq!(pki.stage().unwrap(), Stage::Steady);
+        assert_eq!(trusted(&fixture, "gateway-0"), 1);
+        assert_eq!(trusted(&fixture, "etcd-0"), 1);
+        assert_eq!(fixture.ensure(), 0);
     }
 }

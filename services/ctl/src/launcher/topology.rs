@@ -113,12 +113,6 @@ impl ProcessSpec {
         self.arg("--gateway-address", gateways)
     }
 
-    /// Returns a gateway or a node agent with the secret that they share.
-    #[must_use]
-    pub fn with_agent_secret(self, state_dir: &StateDir) -> Self {
-        self.arg("--agent-secret-file", state_dir.agent_secret().display())
-    }
-
     /// Returns a gateway whose certificate has the addresses of these relays.
     fn reached_by(mut self, relays: &[ProcessSpec]) -> Self {
         let ips = relays.iter().filter_map(|relay| relay.relay_ip);
@@ -170,8 +164,7 @@ pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3]
     let clients: Vec<_> = elected(state_dir, spec).chain(agents(state_dir)).collect();
     let relays = clients.iter().filter(|_| spec.relays);
     let relays: Vec<_> = relays.map(|client| relay_for(client, spec)).collect();
-    let gateways = gateways(state_dir, spec)
-        .map(|gateway| gateway.with_agent_secret(state_dir).reached_by(&relays));
+    let gateways = gateways(state_dir, spec).map(|gateway| gateway.reached_by(&relays));
     let middle = gateways.chain(relays.clone()).collect();
     let clients = clients.into_iter().map(|client| {
         let gateways = addresses(&gateway_ip(&client, spec), &spec.gateways);
@@ -283,7 +276,6 @@ fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
     let real = real.map(|(index, node)| process_agent(state_dir, index, node));
     let simulated = simulated_agent(state_dir, NODES.len(), "simulated", SIMULATED);
     real.chain([simulated])
-        .map(|agent| agent.with_agent_secret(state_dir))
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.
@@ -429,18 +421,6 @@ mod tests {
                 hosts.contains(&ip)
             };
             assert!(relays.iter().all(|relay| known(relay)), "{hosts:?}");
-        }
-    }
-
-    /// Checks F21.
-    #[test]
-    fn gateways_and_agents_share_a_secret() {
-        let [_, gateways, rest] = topology(Profile::Standard);
-        for process in gateways.iter().chain(&rest) {
-            let mut args = process.args.iter();
-            let secret = args.find(|arg| arg.ends_with("/agent-secret"));
-            let shares = ["gateway", "node-agent"].contains(&process.service);
-            assert_eq!(secret.is_some(), shares, "{}", process.name);
         }
     }
 

@@ -12,6 +12,7 @@ use setpoint_tls::Credentials;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::certificates::Certificates;
 use crate::health::Health;
 use crate::{debug, grpc, probe_handlers};
 
@@ -26,6 +27,7 @@ pub struct Host {
     health: Health,
     log: LogFilter,
     credentials: Option<Credentials>,
+    certificates: Certificates,
     app: Arc<OnceLock<Router>>,
 }
 
@@ -46,6 +48,7 @@ impl Host {
             health: Health::default(),
             log,
             credentials: None,
+            certificates: Certificates::default(),
             app: Arc::default(),
         }
     }
@@ -72,11 +75,26 @@ impl Host {
         self
     }
 
-    /// Sets the identity of the process, if it has one.
+    /// Sets the identity of the process, if it has one, and follows its files.
     #[must_use]
-    pub(crate) fn identified_by(mut self, credentials: Option<Credentials>) -> Self {
-        self.credentials = credentials;
+    pub(crate) fn identified_by(mut self, credentials: Option<&Credentials>) -> Self {
+        self.credentials = credentials.cloned();
+        if let Some(credentials) = credentials {
+            self.follow("tls", credentials);
+        }
         self
+    }
+
+    /// Follows the files of credentials, which a table of the settings names, until the process ends. They are among
+    /// those of [`Self::certificates`].
+    pub fn follow(&self, table: &'static str, credentials: &Credentials) {
+        self.certificates.add(table, credentials.clone());
+        tokio::spawn(credentials.clone().follow());
+    }
+
+    /// Returns the certificates of the process.
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
     }
 
     /// Returns the identity of the process, for its own connections; `None` without TLS.

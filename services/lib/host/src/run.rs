@@ -19,7 +19,6 @@ use crate::process::Host;
 use crate::serve;
 use crate::settings::{self, Common, Extension, Settings};
 use crate::shutdown::Signals;
-use crate::tls_metrics;
 
 /// `EX_USAGE` of sysexits.h: the settings are invalid, so a restart will not help.
 const USAGE: u8 = 64;
@@ -159,9 +158,12 @@ where
         telemetry.log(),
     )
     .advertised_as(&common.advertise)
-    .identified_by(credentials.clone());
+    .identified_by(credentials.as_ref());
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
-    follow(credentials.as_ref());
+    host.certificates().register();
+    if credentials.is_none() {
+        warn!("listening without TLS: who reaches this port may read and change what passes it");
+    }
 
     let router = host.listener_router();
     let serving = serve::serve_with(credentials, listener, router, limits, stop.clone());
@@ -181,19 +183,6 @@ where
     }
     info!("stopped");
     outcome
-}
-
-/// Follows the files of the identity until the process ends.
-fn follow(credentials: Option<&Credentials>) {
-    match credentials {
-        Some(credentials) => {
-            tls_metrics::register(credentials.clone());
-            tokio::spawn(credentials.clone().follow());
-        }
-        None => {
-            warn!("listening without TLS: who reaches this port may read and change what passes it")
-        }
-    }
 }
 
 /// Returns the outcome of `work`, which is dropped when it has not ended `drain` after `stop` was cancelled.

@@ -8,7 +8,6 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client};
-use setpoint_host::agent_auth::{ANNOTATION, Claim, Key as AgentKey};
 use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::core::{self, ContainerImage, NodeCondition, NodeSpec};
@@ -42,8 +41,6 @@ pub struct Heartbeat {
     pub node: Node,
     /// Address of the agent's listener, as `host:port`.
     pub address: String,
-    /// The key by which the agent proves to gateways that the address is its own.
-    pub key: Option<AgentKey>,
     /// The machine that the process runs on.
     pub machine: Machine,
     /// Returns the images that are present on the node.
@@ -141,7 +138,7 @@ impl Heartbeat {
         let metadata = ObjectMeta {
             name: self.node.name.clone(),
             labels: labels(&self.node),
-            annotations: self.annotations(),
+            annotations: annotations(&self.node),
             ..ObjectMeta::default()
         };
         let spec = NodeSpec {
@@ -156,20 +153,9 @@ impl Heartbeat {
         self.gateway.create(&node).await?.object()
     }
 
-    /// Returns the node's own annotations, with the proof of the agent's address.
-    fn annotations(&self) -> BTreeMap<String, String> {
-        let mut annotations = annotations(&self.node);
-        if let (Some(key), Ok(address)) = (&self.key, self.address.parse()) {
-            let node = &self.node.name;
-            let proof = key.prove(Claim::Registration { node, address });
-            annotations.insert(ANNOTATION.to_owned(), proof);
-        }
-        annotations
-    }
-
     /// Sets the node's own labels and annotations; others are kept.
     async fn update_metadata(&self, known: core::Node) -> Result<core::Node, ApiError> {
-        let (labels, annotations) = (labels(&self.node), self.annotations());
+        let (labels, annotations) = (labels(&self.node), annotations(&self.node));
         let has = |all: &BTreeMap<String, String>, own: &BTreeMap<String, String>| {
             own.iter().all(|(name, value)| all.get(name) == Some(value))
         };

@@ -327,7 +327,9 @@ fn a_process_with_an_identity_speaks_tls_and_its_health_is_known() {
             .body
     });
     let mut lines = metrics.lines();
-    let left = lines.find_map(|line| line.strip_prefix("setpoint_tls_certificate_ttl_seconds "));
+    let left = lines.find_map(|line| {
+        line.strip_prefix("setpoint_tls_certificate_ttl_seconds{certificate=\"tls\"} ")
+    });
     let left: f64 = left.expect("the metric is there").parse().unwrap();
     assert!((3_500.0..=3_600.0).contains(&left), "{left}");
 }

@@ -94,6 +94,7 @@ fn announcements() -> Table {
     table! {
         "replicas" {
             "get create update delete"  "coordination.k8s.io"  "leases";
+            "create patch"              "core"                 "events";
         }
     }
 }
