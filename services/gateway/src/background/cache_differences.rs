@@ -41,7 +41,7 @@ impl Registry {
         let target = Target::new(kind_of::<Event>(), EVENTS, "", "")?;
         let about = self.system_namespace().await?;
         let event = event(instance, difference, about, Timestamp::now());
-        let context = RequestContext::default().by(COMPONENT);
+        let context = RequestContext::of_server().by(COMPONENT);
         self.create(&context, &target, Box::new(event)).await?;
         Ok(())
     }
