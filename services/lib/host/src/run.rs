@@ -66,7 +66,7 @@ where
             return ExitCode::from(USAGE);
         }
     };
-    let files = match common.tls.files() {
+    let files = match common.tls.files(common.listen) {
         Ok(files) => files,
         Err(error) => {
             eprintln!("{service}: {error}");

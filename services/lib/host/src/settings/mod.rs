@@ -102,7 +102,7 @@ pub(crate) struct Tls {
     pub certificate_file: PathBuf,
     /// File with the private key of the certificate, in PEM.
     pub key_file: PathBuf,
-    /// Whether to listen without TLS if there are no files.
+    /// Whether to listen without TLS if there are no files, which a loopback address is needed for.
     ///
     /// Everything is then sent in clear text, and requests to the gateway without credentials are those of an
     /// administrator: only where nobody else reaches the port.
@@ -113,15 +113,18 @@ impl Tls {
     /// Returns the files of the identity; `None` if the process is to listen without TLS.
     ///
     /// # Errors
-    /// If some or all of them are missing.
-    pub(crate) fn files(&self) -> Result<Option<Files>, Error> {
+    /// If some or all of them are missing, or an address that is not one of the loopback is listened on without TLS.
+    pub(crate) fn files(&self, listen: SocketAddr) -> Result<Option<Files>, Error> {
         let files = Files {
             ca_file: self.ca_file.clone(),
             certificate_file: self.certificate_file.clone(),
             key_file: self.key_file.clone(),
         };
         if files.is_empty() && self.plaintext {
-            return Ok(None);
+            return match listen.ip().to_canonical().is_loopback() {
+                true => Ok(None),
+                false => Err(Error::Invalid(format!("{PLAINTEXT}, not {listen}"))),
+            };
         }
         let missing = files.is_empty() || files.validate().is_err();
         match missing {
@@ -133,6 +136,8 @@ impl Tls {
 
 const NO_TLS: &str = "tls.ca_file, tls.certificate_file and tls.key_file must be set, or tls.plaintext to listen \
                       without TLS";
+
+const PLAINTEXT: &str = "with tls.plaintext, listen must be a loopback address";
 
 /// The settings of traces; the export is configured by the `OTEL_*` variables.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -353,6 +353,11 @@ fn a_process_without_an_identity_must_be_told_so() {
         "{text}"
     );
 
+    let (output, text) = finished(&["--listen=0.0.0.0:0"]);
+    assert_eq!(output.status.code(), Some(64));
+    let why = "echo: invalid settings: with tls.plaintext, listen must be a loopback address";
+    assert!(text.starts_with(why), "{text}");
+
     let mut plain = Process::start(&[], &[]);
     assert!(plain.line().contains("listening without TLS"));
 }
