@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client};
 use setpoint_host::agent_auth::{ANNOTATION, Claim, Key as AgentKey};
+use setpoint_model::replicas::NODE_LEASES;
 use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::core::{self, ContainerImage, NodeCondition, NodeSpec};
@@ -21,8 +22,6 @@ use tracing::{debug, info, warn};
 use super::{Machine, Node, NodeState, annotations, labels, status, taints};
 use crate::pod::clients::NodeClients;
 
-/// Namespace of the nodes' Leases.
-const NAMESPACE: &str = "kube-node-lease";
 /// Age at which the Lease expires and the node counts as lost.
 const LEASE_DURATION_SECONDS: i32 = 40;
 /// Number of intervals without a renewal after which the node may count as not ready, so that its status is written
@@ -186,7 +185,7 @@ impl Heartbeat {
 
     /// Renews the Lease: `known` without reading it first, else the existing one, else a new one.
     async fn renew(&self, uid: &str, known: Option<Lease>) -> Result<Lease, ApiError> {
-        let key = Key::new(NAMESPACE, &self.node.name);
+        let key = Key::new(NODE_LEASES, &self.node.name);
         let mut lease = match known {
             Some(lease) => lease,
             None => match self.gateway.get::<Lease>(&key).await {
@@ -209,7 +208,7 @@ impl Heartbeat {
             ..OwnerReference::default()
         };
         let metadata = ObjectMeta {
-            namespace: NAMESPACE.to_owned(),
+            namespace: NODE_LEASES.to_owned(),
             name: self.node.name.clone(),
             owner_references: vec![owner],
             ..ObjectMeta::default()

@@ -162,7 +162,7 @@ async fn work<R: Runtime>(
 ) -> anyhow::Result<()> {
     let (replica, settings) = (registration.replica, registration.settings);
     let (first, shutdown) = (nodes[0].clone(), replica.host.shutdown());
-    let folder = first.local_path.clone();
+    let own = first.clone();
     let meter = Arc::new(Meter::new(Arc::clone(pods)));
     let routes = routes(replica, settings, pods, &meter, guard);
     replica.host.offer(routes);
@@ -175,7 +175,7 @@ async fn work<R: Runtime>(
         Arc::clone(pods),
         Arc::clone(&meter),
     );
-    let reclaimed = relief::reclaim(replica, Arc::clone(pods), folder, settings.controller());
+    let reclaimed = relief::reclaim(replica, Arc::clone(pods), &own, settings.controller());
     let tasks = replica.client.tasks();
     tokio::select! {
         ended = controller.run(replica.host.instance(), stop) => ended?,
