@@ -2,6 +2,7 @@
 
 mod documents;
 mod line_lengths;
+mod vulnerabilities;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

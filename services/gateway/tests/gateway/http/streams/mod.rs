@@ -2,6 +2,7 @@
 
 mod agent;
 mod container;
+pub mod failed_upgrade;
 mod port_forward;
 mod proxy;
 mod refused;

@@ -1,10 +1,14 @@
 //! `proxy`: HTTP to Pods and Services.
 
+use std::future::ready;
+use std::sync::Arc;
+
 use axum::Router;
 use axum::routing::any;
 use futures::FutureExt as _;
-use http::header::{CONTENT_SECURITY_POLICY, LOCATION};
-use http::{HeaderMap, Method, Request};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, LOCATION, UPGRADE};
+use http::{HeaderMap, Method, Request, StatusCode};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -137,7 +141,7 @@ async fn of_a_node_only_the_pages_of_its_agent_are_reached() {
     }
 }
 
-/// Checks DG5 and DG6: the gateway does not even connect to what is not an agent.
+/// Checks V4, DG5 and DG6: the gateway does not even connect to what is not an agent.
 #[tokio::test]
 async fn a_node_without_a_proven_agent_is_not_connected_to() {
     let plane = Plane::start().await;
@@ -205,6 +209,43 @@ async fn an_impostor_at_the_address_of_an_agent_gets_neither_the_key_nor_a_reque
     for secret in ["authorization", "proof", "summary", "mine"] {
         assert!(!sent.contains(secret), "{sent}");
     }
+}
+
+/// Checks V3: a redirect is the client's to follow, and neither the agent nor the place it leads to gets credentials.
+#[tokio::test]
+async fn a_redirect_of_a_node_is_not_followed() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = format!("http://{}/stolen", elsewhere.local_addr().unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let page = {
+        let (seen, place) = (seen.clone(), place.clone());
+        any(move |headers: HeaderMap| {
+            seen.lock().push(headers);
+            ready((StatusCode::FOUND, [(LOCATION, place)]))
+        })
+    };
+    let plane = Plane::with_pages(Router::new().route("/metrics", page)).await;
+    let account = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let token = plane.api.post(account, json!({})).await.ok();
+    let token = format!("Bearer {}", token["status"]["token"].as_str().unwrap());
+    for upgrade in [false, true] {
+        let request = Request::get("/api/v1/nodes/n/proxy/metrics").header(AUTHORIZATION, &token);
+        let request = match upgrade {
+            true => request
+                .header(CONNECTION, "Upgrade")
+                .header(UPGRADE, "websocket"),
+            false => request,
+        };
+        let reply = plane.api.send(request, "").await;
+        assert_eq!(reply.code, 302, "{reply:?}");
+        assert_eq!(reply.headers[LOCATION], place);
+    }
+    let seen = seen.lock();
+    assert_eq!(seen.len(), 2);
+    for headers in &*seen {
+        assert!(!headers.contains_key(AUTHORIZATION), "{headers:?}");
+    }
+    assert!(elsewhere.accept().now_or_never().is_none());
 }
 
 #[tokio::test]
