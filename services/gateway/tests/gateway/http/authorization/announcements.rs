@@ -1,6 +1,5 @@
 //! Leases that announce replicas: who may write which.
 
-use http::Method;
 use serde_json::{Value, json};
 use setpoint_gateway::AuthorizationMode as Mode;
 
@@ -84,12 +83,8 @@ async fn a_replica_announces_the_service_that_it_is_and_writes_its_own_lease_onl
         refused.refused(403, "Forbidden");
     }
     for (user, name) in [(&b, "agent-0"), (&manager, "agent-0"), (&a, "scheduler-0")] {
-        let refused = user.send(
-            Method::DELETE.as_str(),
-            &path(name),
-            super::TYPE,
-            Value::Null,
-        );
+        let path = path(name);
+        let refused = user.send("DELETE", &path, super::TYPE, Value::Null);
         refused.await.refused(403, "Forbidden");
     }
     let mut renewed = api.get(&path("agent-0")).await.ok();
