@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use setpoint_controller::{Client, Receipt, Recorder, events};
+use setpoint_model::replicas::NODE_LEASES;
 use setpoint_model::{Key, Meta, Target, condition};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{Node, Pod};

@@ -11,6 +11,7 @@ use setpoint_controller::{
     Client, Delta, Hosted, Inputs, ObjectRef, Plan, QueueHandle, Reader, Receipt, Reconciler,
     Recorder, Replica, runtime,
 };
+use setpoint_model::replicas::NODE_LEASES;
 use setpoint_model::{Key, Meta, Target};
 use setpoint_proto::core::{Node, Pod};
 use setpoint_proto::{ApiError, Resource as _};

@@ -1,6 +1,5 @@
 //! The tasks that free resources of the node: eviction, and the collection of images and volumes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use setpoint_controller::{Replica, runtime};
