@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use setpoint_ctl::launcher::{ProcessSpec, address, command, topology};
 
-use super::Cluster;
+use super::{Cluster, plain};
 use crate::{Process, WallClock};
 
 const MANAGER: &str = "controller-manager";
@@ -101,6 +101,9 @@ impl Cluster {
         }
         let made = self.state.pki().ensure([&process]);
         made.expect("certificates can be made");
+        if !self.guarded {
+            plain::without_guard(&mut process);
+        }
         let port = process.port.unwrap_or_default();
         let mut command = command(&self.state, &process, port)
             .unwrap_or_else(|error| panic!("build the workspace first: {error:#}"));

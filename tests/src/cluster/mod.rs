@@ -1,15 +1,18 @@
 //! A cluster of real processes on 127.0.0.1 that is stopped when dropped.
 
 mod launch;
+mod plain;
+mod removal;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use setpoint_ctl::launcher::topology::{ELECTED, process_agent, simulated_agent};
-use setpoint_ctl::launcher::{ClusterSpec, Pki, Profile, StateDir, address, sweep};
+use setpoint_ctl::launcher::{ClusterSpec, LOOPBACK, Pki, Profile, StateDir, address, sweep};
 use tempfile::TempDir;
 
 use crate::{Address, EtcdLog, Kubectl, Process, eventually, free_port, invariants};
+pub(crate) use removal::check_refused;
 
 /// The log line of a gateway that has refused a request of a service.
 const REFUSED: &str = "a request of a service is not allowed";
@@ -44,6 +47,8 @@ pub struct Cluster {
     spec: ClusterSpec,
     gateway_flags: Vec<String>,
     environment: Vec<(String, String)>,
+    /// Whether processes speak TLS and gateways authorize requests.
+    guarded: bool,
     processes: BTreeMap<String, Process>,
     _directory: TempDir,
 }
@@ -79,6 +84,13 @@ impl Cluster {
         let mut cluster = Self::without_etcd();
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         cluster.environment = variables.iter().map(owned).collect();
+        cluster.fill(size, &fast_election())
+    }
+
+    /// Starts a complete cluster without TLS and without authorization, for comparison, and waits until it is ready.
+    pub fn without_guard(size: Size) -> Self {
+        let mut cluster = Self::without_etcd();
+        cluster.guarded = false;
         cluster.fill(size, &fast_election())
     }
 
@@ -144,6 +156,7 @@ impl Cluster {
             cluster.start_gateway_at(n);
         }
         cluster.wait_until_ready();
+        cluster.remove_permission();
         cluster
     }
 
@@ -169,6 +182,7 @@ impl Cluster {
             spec,
             gateway_flags: Vec::new(),
             environment: Vec::new(),
+            guarded: true,
             processes: BTreeMap::new(),
             _directory: directory,
         }
@@ -216,19 +230,30 @@ impl Cluster {
 
     /// Returns the address of etcd, for a client that is one of its members.
     pub fn etcd_url(&self) -> Address {
+        if !self.guarded {
+            return Address::plain(&format!("{LOOPBACK}:{}", self.spec.etcd));
+        }
         let files = self.state.pki().files("etcd-0");
         let credentials = Pki::credentials(&files).expect("etcd has been started");
         Address::secure(address(self.spec.etcd), credentials)
     }
 
     fn administrator(&self, url: String) -> Address {
+        if !self.guarded {
+            return Address::plain(&plain::place(&url));
+        }
         let credentials = Pki::credentials(&self.state.pki().administrator());
         Address::secure(url, credentials.expect("they were made at the start"))
     }
 
     /// Returns a kubectl that uses the first gateway.
     pub fn kubectl(&self) -> Kubectl {
-        Kubectl::new(self.directory().to_owned())
+        let kubectl = Kubectl::new(self.directory().to_owned());
+        match self.guarded {
+            true => kubectl,
+            // The kubeconfig has a URL of TLS.
+            false => kubectl.at(&self.gateway_url()),
+        }
     }
 
     /// Returns a kubectl that uses `gateway-<n>`.
