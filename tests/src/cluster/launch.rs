@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use setpoint_ctl::launcher::{ProcessSpec, address, command, topology};
 
-use super::{Cluster, plain};
+use super::{Cluster, plain, removal};
 use crate::{Process, WallClock};
 
 const MANAGER: &str = "controller-manager";
@@ -32,6 +32,7 @@ impl Cluster {
     /// Starts `gateway-<n>` with this address of etcd.
     pub fn start_gateway_over(&mut self, n: usize, etcd: &str) {
         let gateway = topology::gateway(&self.state, &self.spec, n, etcd);
+        let gateway = gateway.args(removal::gateway_flags());
         self.launch(gateway.args(self.gateway_flags.clone()), &[]);
     }
 

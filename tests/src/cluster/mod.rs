@@ -337,6 +337,10 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         let violations = self.violations();
+        if std::thread::panicking() {
+            // It may be why the test has failed.
+            self.refused().for_each(|line| eprintln!("{line}"));
+        }
         self.processes.clear();
         if let Err(error) = sweep(&self.state) {
             eprintln!("{error:#}");

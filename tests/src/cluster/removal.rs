@@ -8,8 +8,22 @@ use super::{Cluster, REFUSED};
 use crate::permission::WITHOUT;
 use crate::{Kubectl, Permission};
 
+const OWNERS: &str = "OwnerReferencesPermissionEnforcement";
+
 /// The logs of the gateways of clusters without a permission.
 static LOGS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Returns the flags of gateways with which the permission is asked for at all: those on finalizers are by a plugin that
+/// is off by default.
+pub(super) fn gateway_flags() -> Vec<String> {
+    let permission = std::env::var(WITHOUT).unwrap_or_default();
+    match permission.contains("/finalizers") {
+        true => ["--enable-admission-plugins", OWNERS]
+            .map(str::to_owned)
+            .into(),
+        false => Vec::new(),
+    }
+}
 
 impl Cluster {
     /// Takes the permission that [`WITHOUT`] names from its role. All gateways must be ready.
