@@ -35,7 +35,7 @@ const LAST: [(&str, &str, &str); 4] = [
 const ATTEMPTS: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(20);
 /// Of so many questions with the answer no, a test asks one: all take minutes in a debug build.
-const SHARE: u64 = 10;
+const SHARE: usize = 10;
 
 /// A gateway, those who ask with their connections, and what they ask.
 struct Matrix {
@@ -103,7 +103,7 @@ impl Matrix {
     /// answer is no. Returns the number of questions.
     async fn check(
         &self,
-        one_of: u64,
+        one_of: usize,
         can_ask: impl Fn(&Question) -> bool,
         refusal: impl AsyncFn(Channel, &Question) -> Option<String>,
     ) -> usize {
@@ -114,7 +114,7 @@ impl Matrix {
             let all: BTreeSet<_> = common.iter().cloned().chain(own).collect();
             for (at, one) in all.into_iter().filter(|one| can_ask(one)).enumerate() {
                 let allowed = self.table.allows(who, &one);
-                if allowed || (at as u64 + turn(who)) % one_of == 0 {
+                if allowed || (at + turn(who)).is_multiple_of(one_of) {
                     asked.push((who, channel, allowed, one));
                 }
             }
@@ -138,9 +138,9 @@ impl Matrix {
 }
 
 /// Returns the first question that somebody asks of those of which not all are asked: another one for each.
-fn turn(who: &Identity) -> u64 {
+fn turn(who: &Identity) -> usize {
     let bytes = who.short.bytes();
-    bytes.map(u64::from).sum()
+    bytes.map(usize::from).sum()
 }
 
 /// Returns the text of upstream that begins with what is forbidden.
@@ -226,21 +226,21 @@ async fn every_answer_over_grpc_is_that_of_the_table() {
     over_grpc(1).await;
 }
 
-async fn over_http(one_of: u64) {
+async fn over_http(one_of: usize) {
     let matrix = Matrix::start().await;
     let refusal = async |channel, asked: &Question| {
         over_http::refusal(channel, &matrix.resources, asked).await
     };
     let number = matrix.check(one_of, |_| true, refusal).await;
     println!("{number} questions");
-    assert!(number > 30_000 / one_of as usize, "{number}");
+    assert!(number > 30_000 / one_of, "{number}");
 }
 
-async fn over_grpc(one_of: u64) {
+async fn over_grpc(one_of: usize) {
     let matrix = Matrix::start().await;
     let can_ask = |asked: &Question| over_grpc::can_ask(&matrix.resources, asked);
     let refusal = async |channel, asked: &Question| over_grpc::refusal(channel, asked).await;
     let number = matrix.check(one_of, can_ask, refusal).await;
     println!("{number} questions");
-    assert!(number > 20_000 / one_of as usize, "{number}");
+    assert!(number > 20_000 / one_of, "{number}");
 }
