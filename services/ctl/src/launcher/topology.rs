@@ -17,8 +17,8 @@ pub const SERVICES: [&str; 6] = [
 ];
 /// The process of all controllers that are not services of their own. Each of them elects a leader.
 const MANAGER: &str = "controller-manager";
-/// Its flag for the file with the CA that Pods get.
-const ROOT_CA_FLAG: &str = "--root-ca-certificate-publisher-root-ca-file";
+/// The flag of the controller-manager for the file with the CA that Pods get.
+pub const ROOT_CA_FLAG: &str = "--root-ca-certificate-publisher-root-ca-file";
 /// The controllers that it runs.
 const MANAGED: &str = "*,-deployment,-replicaset";
 /// The service of agents.
@@ -247,7 +247,11 @@ fn gateways(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pr
 /// # Panics
 /// If `spec` has no such gateway.
 pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
+    let listen: Vec<_> = spec.listen.iter().map(ToString::to_string).collect();
     let identity = Identity::service("gateway").api(&spec.tls_sans);
+    let identity = identity.reached_at(&listen);
+    let further = ["--listen-also".to_owned(), listen.join(",")];
+    let further = (!listen.is_empty()).then_some(further);
     let gateway = ProcessSpec::bare("gateway", index).with_port(spec.gateways[index]);
     let gateway = gateway.identified(state_dir, identity);
     let files = state_dir.pki().etcd_client(&gateway.name);
@@ -257,6 +261,7 @@ pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &st
         .map(str::to_owned);
     let hosts: Vec<_> = hosts.chain(spec.tls_sans.clone()).collect();
     gateway
+        .args(further.into_iter().flatten())
         .arg("--allowed-hosts", hosts.join(","))
         .arg("--etcd-endpoints", etcd)
         .arg("--etcd-ca-file", files.ca_file.display())

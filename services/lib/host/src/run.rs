@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use setpoint_telemetry::Telemetry;
 use setpoint_tls::{Credentials, Files};
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -146,10 +147,7 @@ where
     let signals = Signals::listen().context("cannot listen to signals")?;
     tokio::spawn(signals.cancel_on_signal(stop.clone()));
     let credentials = files.as_ref().map(Credentials::load).transpose()?;
-    let listener = serve::bind(common.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", common.listen))?;
-    let address = listener.local_addr()?;
+    let (address, listeners) = listen(&common).await?;
     let limits = common.limits();
     let host = Host::new(
         service,
@@ -164,7 +162,7 @@ where
     follow(credentials.as_ref());
 
     let router = host.listener_router();
-    let serving = serve::serve_with(credentials, listener, router, limits, stop.clone());
+    let serving = serve::serve_all(credentials, listeners, router, limits, stop.clone());
     let server = tokio::spawn(serving);
     let drain = common.drain;
     let stopping = drain.saturating_add(settings.drain());
@@ -181,6 +179,20 @@ where
     }
     info!("stopped");
     outcome
+}
+
+/// Listens on the address of the process, and on further ones at the same port.
+async fn listen(common: &Common) -> anyhow::Result<(SocketAddr, Vec<TcpListener>)> {
+    let failed = |address| move || format!("cannot listen on {address}");
+    let first = serve::bind(common.listen).await;
+    let first = first.with_context(failed(common.listen))?;
+    let address = first.local_addr()?;
+    let mut listeners = vec![first];
+    for ip in &common.listen_also {
+        let further = SocketAddr::new(*ip, address.port());
+        listeners.push(serve::bind_early(further).with_context(failed(further))?);
+    }
+    Ok((address, listeners))
 }
 
 /// Follows the files of the identity until the process ends.

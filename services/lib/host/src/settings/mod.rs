@@ -10,7 +10,7 @@ mod template;
 mod tests;
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,6 +68,9 @@ pub(crate) struct Common {
     pub instance: String,
     /// Address and port to listen on; port 0 picks a free port.
     pub listen: SocketAddr,
+    /// Further IPs to listen on, at the same port. This machine may get them later.
+    #[serde(default)]
+    pub listen_also: Vec<IpAddr>,
     /// Host or IP at which others reach this process; the listen address if empty.
     pub advertise: String,
     /// Log filter, for example `info` or `info,setpoint_controller=debug`.
@@ -168,6 +171,7 @@ impl Common {
         Self {
             instance: format!("{service}-{}", hostname()),
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            listen_also: Vec::new(),
             advertise: String::new(),
             log: "info".to_owned(),
             drain: Duration::from_secs(10),
