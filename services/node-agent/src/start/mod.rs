@@ -1,5 +1,6 @@
 //! Wires the agent together and runs it.
 
+mod api_server;
 mod controller;
 mod engine;
 mod nodes;
@@ -32,6 +33,7 @@ use crate::node::shutdown::end_pods;
 use crate::node::usage::Meter;
 use crate::node::watch::Wakes;
 use crate::node::{self, Machine, Node, Pods};
+use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
 use crate::serve::service::NodeService;
 use crate::serve::stats::Stats;
@@ -56,8 +58,10 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         host.credentials().cloned(),
         host.instance(),
     )?;
+    let api = api_server::of(&settings, engine.as_ref())?;
     let process = Process {
         host,
+        api,
         gateway,
         queue: QueueHandle::default(),
         settings,
@@ -99,6 +103,8 @@ struct Process {
     /// The Pods to reconcile.
     queue: QueueHandle,
     settings: Settings,
+    /// The API as Pods reach it.
+    api: ApiServer,
     machine: Machine,
     nodes: Vec<Node>,
 }
@@ -126,6 +132,7 @@ impl Process {
             settings: &self.settings,
             nodes: &nodes,
             runtime: runtime.clone(),
+            api: self.api,
             wake: wake(&self.queue),
             wakes: Arc::clone(&wakes),
         };

@@ -2,6 +2,7 @@
 
 mod disk_full;
 pub mod fixture;
+mod hosts;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
