@@ -43,8 +43,10 @@ impl Cluster {
     /// Starts the controllers that most Pods and owners need: namespaces get accounts and CA bundles, and garbage is
     /// collected.
     pub fn start_housekeeping(&mut self) {
-        let flags = ["--controllers", HOUSEKEEPING].map(str::to_owned);
-        self.service(MANAGER, HOUSEKEEPER, &flags);
+        let files = self.state.pki().files(&format!("{MANAGER}-{HOUSEKEEPER}"));
+        let ca = files.ca_file.display().to_string();
+        let flags = ["--controllers", HOUSEKEEPING, topology::ROOT_CA_FLAG, &ca];
+        self.service(MANAGER, HOUSEKEEPER, &flags.map(str::to_owned));
     }
 
     /// Starts `<service>-<n>` with these addresses of the gateways.

@@ -3,6 +3,7 @@
 mod launch;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use setpoint_ctl::launcher::topology::{ELECTED, process_agent, simulated_agent};
@@ -177,6 +178,11 @@ impl Cluster {
     /// Sets additional flags for gateways started from now on.
     pub fn set_gateway_flags(&mut self, flags: &[&str]) {
         self.gateway_flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    }
+
+    /// Lets gateways started from now on listen at this address of the machine, too.
+    pub fn listen_also(&mut self, address: IpAddr) {
+        self.spec.listen.push(address);
     }
 
     /// Reserves a port for one more gateway, without starting it.
