@@ -3,6 +3,7 @@
 mod documents;
 mod line_lengths;
 mod rooms;
+mod vulnerabilities;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -144,7 +145,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scheduler", SERVICE),
     (
         "node-agent",
-        &["controller", "host", "model", "proto", "runtime", "task"],
+        &[
+            "controller",
+            "host",
+            "model",
+            "proto",
+            "runtime",
+            "task",
+            "tls",
+        ],
     ),
     ("ctl", &["host", "controller", "model", "proto", "tls"]),
     // The tests of any crate may use it.

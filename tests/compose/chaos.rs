@@ -8,7 +8,7 @@ use crate::project::{Project, binaries};
 
 const SERVICE: &str = "replicaset-controller";
 /// The services that the load needs, without their dependencies.
-const UP: &str = "--env-file deploy/fast.env up -d --no-build front deployment-controller replicaset-controller scheduler controller-manager node-agent";
+const UP: &str = "--env-file tests/compose/chaos.env up -d --no-build front deployment-controller replicaset-controller scheduler controller-manager node-agent";
 /// The Leases of those that the load waits for; the namespace-controller removes what the load has created.
 const LEADERS: &str = "get lease -n setpoint-system deployment-controller replicaset-controller scheduler namespace-controller -o jsonpath={.items[*].spec.holderIdentity}";
 
@@ -42,7 +42,15 @@ fn leaders_in_containers_are_replaced_at_no_cost() {
 fn chaos(project: &Project, fault: &str) {
     let result = Command::new(binaries().join("setpoint"))
         .args(["chaos", fault, "--compose", project.name()])
-        .args(["--service", SERVICE, "--leader", "--rounds", "1"])
+        .args([
+            "--service",
+            SERVICE,
+            "--leader",
+            "--rounds",
+            "1",
+            "--kubeconfig",
+        ])
+        .arg(project.kubeconfig())
         .output()
         .expect("it was built");
     let output = String::from_utf8_lossy(&result.stdout).into_owned()

@@ -13,33 +13,110 @@ fn text(path: &str) -> String {
 #[test]
 fn nothing_runs_with_more_rights_than_it_needs_and_nothing_has_a_fixed_name() {
     let text = text("compose.yaml");
-    for word in ["privileged", "cap_add", "container_name", "network_mode"] {
+    for word in ["privileged", "container_name", "network_mode"] {
         assert!(
             !text.contains(&format!("{word}:")),
             "{word} in compose.yaml"
         );
     }
+    let added = text.lines().filter(|line| line.contains("cap_add:"));
+    let added: Vec<_> = added.map(str::trim).collect();
+    assert!(
+        matches!(added[..], [one] if one.starts_with("cap_add: [CHOWN, DAC_OVERRIDE] ")),
+        "{added:?}"
+    );
+}
+
+/// Returns each line of a service, with the name of the service.
+fn lines_of_services(text: &str) -> Vec<(&str, &str)> {
+    let services = text
+        .split_once("\nservices:\n")
+        .and_then(|(_, rest)| rest.split_once("\nnetworks:\n"));
+    let (services, _) = services.expect("there are services and networks");
+    let mut service = "";
+    let mut lines = Vec::new();
+    for line in services.lines() {
+        let name = line
+            .strip_prefix("  ")
+            .filter(|rest| !rest.starts_with([' ', '#']));
+        match name.and_then(|name| name.strip_suffix(':')) {
+            Some(name) => service = name,
+            None => lines.push((service, line.trim())),
+        }
+    }
+    lines
+}
+
+/// Checks V20, and that a service has the keys of no other.
+#[test]
+fn each_service_has_credentials_of_its_own_and_nothing_of_ours_speaks_clear_text() {
+    let text = text("compose.yaml");
+    for word in [
+        "PLAINTEXT",
+        "http://gateway",
+        "http://etcd",
+        "http://0.0.0.0",
+    ] {
+        assert!(!text.contains(word), "{word}");
+    }
+    let mut with_credentials = BTreeSet::new();
+    for (service, line) in lines_of_services(&text)
+        .into_iter()
+        .filter(|(service, _)| *service != "certs")
+    {
+        assert!(!line.contains("pki:"), "{service} sees the keys of the CAs");
+        for volume in line
+            .split([' ', '"', '['])
+            .filter(|word| word.contains("-tls:"))
+        {
+            let own = format!("{service}-tls:/run/setpoint/tls");
+            assert!(volume.starts_with(&own), "{service} has {volume}");
+            let is_read_only = volume.trim_end_matches([',', ']']).ends_with(":ro");
+            assert_eq!(
+                is_read_only,
+                service != "node-agent",
+                "agents ask there: {volume}"
+            );
+            with_credentials.insert(service);
+        }
+    }
+    let built = lines_of_services(&text)
+        .into_iter()
+        .filter(|(_, line)| line.starts_with("image: setpoint/"));
+    for (service, _) in built.filter(|(service, _)| *service != "certs") {
+        assert!(with_credentials.contains(service), "{service}");
+    }
+    assert!(with_credentials.is_superset(&BTreeSet::from([
+        "etcd",
+        "front",
+        "node-agent",
+        "prometheus"
+    ])));
+}
+
+#[test]
+fn no_kubeconfig_is_shipped() {
+    let listed = Command::new("git")
+        .arg("ls-files")
+        .current_dir(root())
+        .output();
+    let listed = listed.expect("git is installed").stdout;
+    let listed = String::from_utf8_lossy(&listed);
+    assert_eq!(
+        listed.lines().find(|file| file.ends_with("kubeconfig")),
+        None
+    );
 }
 
 /// Returns the networks of each service, in the order of compose.yaml; the default is `control`.
 fn networks() -> Vec<(String, String)> {
     let text = text("compose.yaml");
-    let (_, services) = text
-        .split_once("\nservices:\n")
-        .expect("there are services");
-    let (services, _) = services
-        .split_once("\nnetworks:\n")
-        .expect("there are networks");
     let mut found: Vec<(String, String)> = Vec::new();
-    for line in services.lines() {
-        let name = line
-            .strip_prefix("  ")
-            .filter(|rest| !rest.starts_with([' ', '#']));
-        if let Some(name) = name.and_then(|name| name.strip_suffix(':')) {
-            found.push((name.to_owned(), "[control]".to_owned()));
-        } else if let (Some(networks), Some(last)) =
-            (line.trim().strip_prefix("networks: "), found.last_mut())
-        {
+    for (service, line) in lines_of_services(&text) {
+        if found.last().is_none_or(|(last, _)| last != service) {
+            found.push((service.to_owned(), "[control]".to_owned()));
+        }
+        if let (Some(networks), Some(last)) = (line.strip_prefix("networks: "), found.last_mut()) {
             networks.clone_into(&mut last.1);
         }
     }
@@ -48,14 +125,18 @@ fn networks() -> Vec<(String, String)> {
 
 /// Checks F21.
 #[test]
-fn pods_reach_nothing_of_the_cluster_and_only_gateways_reach_etcd() {
+fn pods_reach_gateways_alone_and_only_gateways_reach_etcd() {
     let networks = networks();
     let named = |network: &str| {
         let in_it = networks.iter().filter(|(_, all)| all.contains(network));
         in_it.map(|(name, _)| name.as_str()).collect::<Vec<_>>()
     };
     assert_eq!(named("store"), ["etcd", "gateway"]);
-    assert_eq!(named("pods"), ["pods"], "it serves no port");
+    assert_eq!(
+        named("pods"),
+        ["gateway", "pods"],
+        "the latter serves no port"
+    );
     assert!(named("control").contains(&"node-agent"), "{networks:?}");
     assert!(
         !text("compose.yaml").contains("FALLBACK"),

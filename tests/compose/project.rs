@@ -41,15 +41,13 @@ impl Project {
             }
         }
         images();
-        let project = Self {
+        Some(Self {
             compose,
             name: format!("setpoint-test-{}", std::process::id()),
             ports: ["SETPOINT_PORT", "SETPOINT_JAEGER_PORT"].map(|name| (name, free_port())),
             folder: TempDir::new().expect("a temporary folder"),
             haunted: RefCell::default(),
-        };
-        project.write_kubeconfig();
-        Some(project)
+        })
     }
 
     /// Returns the name of the project, which is also that of the cluster.
@@ -57,18 +55,19 @@ impl Project {
         &self.name
     }
 
-    /// Returns a kubectl with deploy/kubeconfig and the port of the project.
+    /// Returns a kubectl with the kubeconfig that the project writes.
     pub fn kubectl(&self) -> Kubectl {
-        Kubectl::new(self.folder.path().to_owned())
+        Kubectl::new(self.folder.path().join("compose"))
     }
 
-    fn write_kubeconfig(&self) {
-        let shipped =
-            std::fs::read_to_string(root().join("deploy/kubeconfig")).expect("it is there");
-        let port = self.ports[0].1.to_string();
-        assert!(shipped.contains("http://127.0.0.1:6443"), "the usual port");
-        let own = shipped.replace("6443", &port);
-        std::fs::write(self.folder.path().join("kubeconfig"), own).expect("it is writable");
+    /// Returns the kubeconfig that the project writes.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("compose/kubeconfig")
+    }
+
+    /// Returns the published port of the API.
+    pub fn port(&self) -> u16 {
+        self.ports[0].1
     }
 
     /// Runs Compose.
@@ -125,6 +124,7 @@ impl Project {
             .args(["-p", &self.name])
             .args(arguments.split_whitespace())
             .envs(self.ports.map(|(name, port)| (name, port.to_string())))
+            .env("SETPOINT_STATE", self.folder.path())
             .current_dir(root())
             .output()
             .expect("it ran before")

@@ -1,7 +1,10 @@
 //! A scenario with the cluster in containers: apply, scale, kill, restart, delete.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
 use serde_json::Value;
-use setpoint_tests::{Kubectl, eventually};
+use setpoint_tests::{Address, Kubectl, REFUSED, eventually, http};
 
 use crate::project::{Project, docker, root, try_docker};
 
@@ -27,12 +30,37 @@ fn tell(project: &Project) {
     let kubectl = project.kubectl();
     project.compose("up -d --no-build");
     nodes(&kubectl, &["node-1", "node-2", "node-3"]);
+    the_port_speaks_tls_and_the_kubeconfig_is_private(project);
     pods_are_containers(project, &kubectl);
     the_cascade_is_a_trace(project);
     replicas_come_and_go_while_pods_run(project, &kubectl);
     kubectl_continues_when_a_gateway_is_killed(project, &kubectl);
+    no_request_of_a_service_was_refused(project);
     objects_outlive_restarts(project, &kubectl);
     down_leaves_nothing(project, &kubectl);
+}
+
+/// Checks V20: nothing is sent in clear text.
+fn the_port_speaks_tls_and_the_kubeconfig_is_private(project: &Project) {
+    let place = format!("127.0.0.1:{}", project.port());
+    let refused = http::get(&Address::plain(&place), "/version").expect("it answers");
+    assert_eq!(refused.status, 400);
+    assert!(
+        refused.body.contains("to an HTTPS server"),
+        "{}",
+        refused.body
+    );
+    let kubeconfig = fs::metadata(project.kubeconfig()).expect("it is there");
+    assert_eq!(kubeconfig.mode() & 0o777, 0o600);
+    let checkout = fs::metadata(root()).expect("it is there");
+    assert_eq!(kubeconfig.uid(), checkout.uid());
+}
+
+/// Checks that the roles of services are sufficient, and that all have found their credentials.
+fn no_request_of_a_service_was_refused(project: &Project) {
+    let log = project.compose("logs --no-color gateway");
+    let mut refused = log.lines().filter(|line| line.contains(REFUSED));
+    assert_eq!(refused.next(), None);
 }
 
 /// Waits until exactly these nodes, or more, are Ready.
@@ -100,6 +128,7 @@ fn replicas_come_and_go_while_pods_run(project: &Project, kubectl: &Kubectl) {
     let before = project.pod_containers();
     project.compose("up -d --no-build --scale replicaset-controller=4 --scale node-agent=6");
     assert_eq!(project.service("replicaset-controller").len(), 4);
+    replicas_have_announced_themselves(project, kubectl);
     nodes(
         kubectl,
         &["node-1", "node-2", "node-3", "node-4", "node-5", "node-6"],
@@ -123,6 +152,19 @@ fn replicas_come_and_go_while_pods_run(project: &Project, kubectl: &Kubectl) {
     );
     kubectl.ok("scale deployment/web-frontend -n production --replicas 3");
     ready(project, kubectl, 3);
+}
+
+/// Waits until each replica has written its Lease, for which it needs a certificate.
+fn replicas_have_announced_themselves(project: &Project, kubectl: &Kubectl) {
+    eventually("each replica has announced itself", || {
+        let leases = kubectl.ok("get leases -n setpoint-replicas -o name");
+        let mut replicas = project.service("replicaset-controller");
+        replicas.retain(|id| !leases.contains(&format!("/replicaset-controller-{id}")));
+        replicas
+            .is_empty()
+            .then_some(())
+            .ok_or_else(|| format!("not {replicas:?}: {leases}"))
+    });
 }
 
 /// Checks I3 from outside: kubectl does not fail when a gateway is killed.

@@ -1,11 +1,15 @@
 //! Jumps of wall clocks by an hour: those of replicas do not change the leader, that of a node does not change its
-//! Pods.
+//! Pods. By more than a day: certificates expire.
+
+use std::process::Command;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use setpoint_tests::{
     Cluster, EtcdLog, Kubectl, LeadershipTerm, Size, WallClock, election, eventually, fast_election,
 };
+use setpoint_tls::authority::{Authority, Leaf, Present};
 
 use crate::node_pressure::{SLEEP, has_phase, pod, until};
 use crate::web::text;
@@ -17,6 +21,13 @@ const HOUR: i64 = 3600;
 const SLACK: i64 = 30;
 /// Number of renewals that takes longer than the lease duration.
 const RENEWALS: usize = 5;
+const EVENTS: &str = "/api/v1/namespaces/setpoint-replicas/events";
+/// Services that announce themselves, each by a Lease with a name that begins so.
+const SERVICES: [&str; 3] = [
+    "deployment-controller-",
+    "replicaset-controller-",
+    "scheduler-",
+];
 const PROBE: &str = "livenessProbe: {exec: {command: [\"true\"]}, periodSeconds: 1}";
 
 /// Checks L1 (skew) and L2: leadership depends on monotonic clocks only.
@@ -91,6 +102,88 @@ fn a_jump_of_the_wall_clock_of_a_node_ends_no_pod_and_delays_none() {
         Value::Null,
         "its Lease was renewed all the time"
     );
+}
+
+/// As after the sleep of a machine: all certificates have expired at once, and nobody does anything about it. Before
+/// that, Events tell that they are not renewed. The clock of etcd cannot be set, so its certificates live longer here.
+#[test]
+fn a_cluster_that_slept_for_longer_than_its_certificates_live_recovers() {
+    let Some(clock) = WallClock::new() else {
+        return;
+    };
+    let mut cluster = Cluster::by_clock(
+        Size {
+            process_nodes: 0,
+            ..Size::default()
+        },
+        &clock,
+    );
+    keep_etcd_certificates(&cluster);
+    clock.set(20 * HOUR);
+    eventually("each process tells that its certificate expires", || {
+        let events = curl(&cluster, &clock, &[EVENTS]);
+        let is_told = |service| events.contains(&format!("\"name\": \"{service}"));
+        let all = events.contains("CertificateExpiring") && SERVICES.into_iter().all(is_told);
+        all.then_some(()).ok_or(events)
+    });
+    cluster.start_certs(&clock);
+    clock.set(26 * HOUR);
+    let curl = |arguments: &[&str]| curl(&cluster, &clock, arguments);
+    eventually("the gateway serves clients of the new time", || {
+        let answer = curl(&["/readyz"]);
+        (answer == "ok").then_some(()).ok_or(answer)
+    });
+    let body = set()
+        .to_string()
+        .replace("\"replicas\":0", "\"replicas\":1");
+    let sets = "/apis/apps/v1/namespaces/default/replicasets";
+    let json = "Content-Type: application/json";
+    let created = curl(&[sets, "-H", json, "-d", &body]);
+    assert!(created.contains("\"kind\": \"ReplicaSet\""), "{created}");
+    eventually("its Pod is made, bound and run", || {
+        let pods = curl(&["/api/v1/namespaces/default/pods"]);
+        let parsed: Value = serde_json::from_str(&pods).map_err(|_| pods.clone())?;
+        let phase = text(&parsed, "/items/0/status/phase");
+        (phase == "Running").then_some(()).ok_or(pods)
+    });
+}
+
+/// Replaces the certificates of etcd and of its client by ones that are valid by both clocks.
+fn keep_etcd_certificates(cluster: &Cluster) {
+    let pki = cluster.directory().join("pki");
+    let [certificate, key] = ["crt", "key"].map(|end| pki.join(format!("etcd-ca.{end}")));
+    let authority = Authority::load(&certificate, &key).expect("it was made");
+    for files in [
+        cluster.pki().files("etcd-0"),
+        cluster.pki().etcd_client("gateway-0"),
+    ] {
+        let present = Present::read(&files.certificate_file).expect("it was made");
+        let leaf = Leaf {
+            lifetime: Duration::from_secs(30 * 86_400),
+            ..present.leaf
+        };
+        let issued = authority.issue(&leaf).expect("it is issued");
+        issued.write(&files).expect("it is writable");
+    }
+}
+
+/// Sends a request to the gateway as the administrator, by a clock; the first argument is the path.
+fn curl(cluster: &Cluster, clock: &WallClock, arguments: &[&str]) -> String {
+    let files = cluster.pki().administrator();
+    let mut command = Command::new("curl");
+    command
+        .args(["-s", "-S", "--max-time", "10", "--cacert"])
+        .arg(files.ca_file)
+        .arg("--cert")
+        .arg(files.certificate_file)
+        .arg("--key")
+        .arg(files.key_file)
+        .arg(format!("{}{}", &*cluster.gateway_url(), arguments[0]))
+        .args(&arguments[1..])
+        .envs(clock.environment());
+    let output = command.output().expect("curl is installed");
+    let said = [output.stdout, output.stderr].concat();
+    String::from_utf8_lossy(&said).into_owned()
 }
 
 fn name(replica: usize) -> String {

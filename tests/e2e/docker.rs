@@ -124,7 +124,6 @@ fn a_killed_container_is_restarted(engine: &Engine, kubectl: &Kubectl) {
     );
 }
 
-/// The controller-manager has no `root_ca_file` here, so that the bundle is empty, as it is upstream without one.
 fn containers_have_the_files_of_their_account(kubectl: &Kubectl) {
     let read = |container: &str, file: &str| {
         let path = format!("/var/run/secrets/kubernetes.io/serviceaccount/{file}");
@@ -132,7 +131,8 @@ fn containers_have_the_files_of_their_account(kubectl: &Kubectl) {
     };
     for container in ["main", "side"] {
         assert_eq!(read(container, "namespace"), "default");
-        assert_eq!(read(container, "ca.crt"), "");
+        let ca = read(container, "ca.crt");
+        assert!(ca.starts_with("-----BEGIN CERTIFICATE-----"), "{ca}");
     }
     let token = read("main", "token");
     // kubectl sends no token of its own over HTTP.

@@ -1,14 +1,17 @@
 //! The objects of one test's cluster on a Docker engine, removed when dropped.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use setpoint_ctl::launcher::program;
-use setpoint_tests::{Cluster, Size, eventually};
+use setpoint_tests::{Cluster, Size, eventually, fast_election};
 
 /// An image with a few programs of Debian's static busybox. Its default command sleeps until it is stopped.
 pub const IMAGE: &str = "setpoint-test/e2e:1";
 const NODE: &str = "node-0";
+/// The network of Pods.
+const NETWORK: &str = "setpoint-test";
 
 /// A cluster whose only node runs containers on the Docker engine.
 pub struct Engine {
@@ -32,13 +35,16 @@ impl Engine {
         Some(Self { cluster })
     }
 
-    /// Starts controllers and a scheduler. [`Engine::start_agent`] starts the agent.
+    /// Starts a cluster with the node. Pods reach its gateway, which also listens in their network.
     pub fn cluster(&self) -> Cluster {
-        let mut cluster = Cluster::start(Size {
+        let mut cluster = Cluster::without_etcd();
+        cluster.listen_also(self.address());
+        let size = Size {
             process_nodes: 0,
             simulated_nodes: 0,
             ..Size::default()
-        });
+        };
+        let mut cluster = cluster.fill(size, &fast_election());
         self.start_agent(&mut cluster);
         let kubectl = cluster.kubectl();
         eventually("the node is Ready", || {
@@ -58,11 +64,25 @@ impl Engine {
             "--docker-cluster",
             &self.cluster,
             "--docker-network",
-            "setpoint-test",
+            NETWORK,
             "--docker-pause-image",
             IMAGE,
         ];
         cluster.service("node-agent", 0, &flags.map(str::to_owned));
+    }
+
+    /// Returns the address of this machine in the network of Pods, which is made if it does not exist.
+    fn address(&self) -> IpAddr {
+        if self
+            .docker(&format!("network ls -q -f name=^{NETWORK}$"))
+            .is_empty()
+        {
+            self.docker(&format!("network create {NETWORK}"));
+        }
+        let gateway = "{{range.IPAM.Config}}{{.Gateway}}{{end}}";
+        let address = self.docker(&format!("network inspect -f {gateway} {NETWORK}"));
+        let address = address.trim().parse();
+        address.expect("a network has a gateway")
     }
 
     /// Runs docker.
@@ -139,7 +159,7 @@ pub fn import(name: &str, mark: &str) {
     shell(folder.path(), &script);
 }
 
-fn shell(folder: &Path, script: &str) {
+pub fn shell(folder: &Path, script: &str) {
     let status = Command::new("sh")
         .args(["-ec", script])
         .current_dir(folder)

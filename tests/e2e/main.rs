@@ -32,6 +32,7 @@ mod pulls;
 mod rejected;
 mod replicas;
 mod rolling;
+mod rotation;
 mod scheduling;
 mod sets;
 mod soak;

@@ -47,11 +47,7 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
         seconds,
     };
     fill(&mut bench.connections[0], &url).await?;
-    let create = Call::post(
-        &url,
-        WRITTEN,
-        &config_map(json!({"generateName": "bench-"})),
-    );
+    let create = created(&url);
     let creates = bench.run("create", |_| create.clone(), report).await?;
     report.add("HTTP creates ÷ raw etcd CAS", creates.rate / raw.rate, "");
     let get = |caller| Call::get(&url, &format!("{READ}/{}", name(caller)));
@@ -63,14 +59,25 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs creates of ConfigMaps, whose names the gateway chooses.
+pub async fn creates(gateway: &Address, seconds: f64) -> anyhow::Result<Load> {
+    let bench = Bench {
+        connections: connect(gateway).await?,
+        servers: [],
+        seconds,
+    };
+    let create = created(gateway);
+    bench.load(vec![create; CALLERS]).await
+}
+
 /// The callers' connections, and the processes whose CPU time is measured.
-struct Bench {
+struct Bench<const SERVERS: usize> {
     connections: Vec<Connection>,
-    servers: [(&'static str, u32); 2],
+    servers: [(&'static str, u32); SERVERS],
     seconds: f64,
 }
 
-impl Bench {
+impl<const SERVERS: usize> Bench<SERVERS> {
     /// Repeats each caller's request, and reports the figures of `what`.
     async fn run(
         &self,
@@ -163,6 +170,12 @@ async fn fill(connection: &mut Connection, url: &str) -> anyhow::Result<()> {
         Call::post(url, READ, &object).send(connection).await?;
     }
     Ok(())
+}
+
+/// Returns the creation of a ConfigMap whose name the gateway chooses.
+fn created(url: &str) -> Call {
+    let object = config_map(json!({"generateName": "bench-"}));
+    Call::post(url, WRITTEN, &object)
 }
 
 fn name(n: usize) -> String {

@@ -5,10 +5,12 @@ mod cascade;
 mod comparison;
 mod definitions;
 mod failover;
+mod guard;
 mod http;
 mod idle;
 mod informer;
 mod load;
+mod pairs;
 mod process;
 mod rbac;
 mod report;
@@ -80,6 +82,8 @@ enum Part {
     Definitions,
     /// Decisions about requests, with few bindings and with many.
     Rbac,
+    /// The cost of TLS and RBAC.
+    Guard,
     /// Memory and CPU of the idle cluster.
     Idle,
     /// Time without writes after a leader was stopped or killed.
@@ -124,6 +128,7 @@ impl Part {
                 rbac::measure(report);
                 Ok(())
             }
+            Self::Guard => guard::measure(report, options.seconds).await,
             Self::Idle => idle::measure(report, options.idle).await,
             Self::Failover => failover::measure(report).await,
         }

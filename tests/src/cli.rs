@@ -22,10 +22,23 @@ pub struct Kubectl {
 pub struct Output {
     /// Whether the exit code was 0.
     pub success: bool,
+    /// The exit code; -1 if a signal ended it.
+    pub code: i32,
     /// The standard output.
     pub stdout: String,
     /// The standard error.
     pub stderr: String,
+}
+
+impl From<std::process::Output> for Output {
+    fn from(output: std::process::Output) -> Self {
+        Self {
+            success: output.status.success(),
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
 }
 
 impl Kubectl {
@@ -77,11 +90,7 @@ impl Kubectl {
             .command(arguments)
             .output()
             .expect("kubectl is installed");
-        Output {
-            success: output.status.success(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Output::from(output)
     }
 
     /// Runs kubectl with `-f` and a file that contains `manifest`.
@@ -140,11 +149,7 @@ impl Cluster {
             .stdin(Stdio::null())
             .output()
             .expect("it was built");
-        Output {
-            success: output.status.success(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        Output::from(output)
     }
 
     /// Runs the `setpoint` command with `-o json` and parses its output.

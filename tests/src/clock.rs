@@ -39,7 +39,7 @@ impl WallClock {
     }
 
     /// Returns the environment of a process that uses this clock.
-    pub(crate) fn environment(&self) -> [(&'static str, PathBuf); 4] {
+    pub fn environment(&self) -> [(&'static str, PathBuf); 4] {
         [
             ("LD_PRELOAD", self.library.clone()),
             ("FAKETIME_TIMESTAMP_FILE", self.file()),

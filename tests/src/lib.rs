@@ -9,6 +9,7 @@ pub mod http;
 mod invariants;
 pub mod jaeger;
 mod leadership;
+mod permission;
 mod process;
 pub mod trace;
 pub mod usage;
@@ -19,10 +20,11 @@ mod writers;
 pub use address::Address;
 pub use cli::{Kubectl, Output};
 pub use clock::WallClock;
-pub use cluster::{Cluster, Size, fast_election};
+pub use cluster::{Cluster, REFUSED, Size, fast_election};
 pub use etcd_log::{Entry, EtcdLog, config_map_revisions};
 pub use invariants::Rollouts;
 pub use leadership::{Handover, LeadershipTerm};
+pub use permission::{Permission, WITHOUT};
 pub use process::Process;
 pub use setpoint_ctl::launcher::{
     election,

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cluster::check_refused;
+
 /// Time limit for every condition; generous because the machine may be busy.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
@@ -20,6 +22,7 @@ pub fn eventually<T>(what: &str, mut holds: impl FnMut() -> Result<T, String>) -
                 "not within {DEADLINE:?}: {what}: {why}"
             ),
         }
+        check_refused();
         std::thread::sleep(PAUSE);
     }
 }

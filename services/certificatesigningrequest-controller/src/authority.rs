@@ -4,39 +4,24 @@ use std::fs;
 use std::path::Path;
 
 use jiff::Timestamp;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, IsCa, KeyPair, KeyUsagePurpose, date_time_ymd,
-};
 use setpoint_controller::Client;
 use setpoint_model::Key;
 use setpoint_proto::core::Secret;
 use setpoint_proto::{ApiError, Reason};
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer as _;
+use setpoint_tls::authority as tls;
 
-use crate::{Signing, pem};
+use crate::Signing;
 
 const NAMESPACE: &str = "setpoint-system";
 const NAME: &str = "cluster-signer";
 const CERTIFICATE: &str = "tls.crt";
 const PRIVATE_KEY: &str = "tls.key";
-/// The time for which a CA is valid that is made here.
-const YEARS: i32 = 10;
 
-/// The reason why there is no authority.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(String);
+/// The common name of a CA that is made here.
+const SUBJECT: &str = "setpoint-cluster-signer";
 
 /// A certificate authority.
-pub struct Authority {
-    pub(crate) key: KeyPair,
-    /// Its name in DER.
-    pub(crate) subject: Vec<u8>,
-    /// The identifier of its key, if it has one.
-    pub(crate) key_id: Option<Vec<u8>>,
-    pub(crate) expires: Timestamp,
-}
+pub struct Authority(pub(crate) tls::Authority);
 
 impl Authority {
     /// Reads the authority of the settings, or makes the one of the Secret. Another process may do so at the same time.
@@ -67,63 +52,17 @@ impl Authority {
     ///
     /// # Errors
     /// If one of them is malformed, or the certificate is not one of a CA or not of this key.
-    pub fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
-        let der = pem::read("CERTIFICATE", certificate);
-        let der = der.ok_or_else(|| Error("the CA has no CERTIFICATE block".to_owned()))?;
-        let (_, parsed) = X509Certificate::from_der(&der)
-            .map_err(|error| Error(format!("the certificate of the CA is malformed: {error}")))?;
-        let text = std::str::from_utf8(key)
-            .map_err(|error| Error(format!("the key of the CA is no text: {error}")))?;
-        let key = KeyPair::from_pem(text)
-            .map_err(|error| Error(format!("the key of the CA is malformed: {error}")))?;
-        if !parsed.is_ca() {
-            return Err(Error("the certificate is not one of a CA".to_owned()));
-        }
-        if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
-            let problem = "the private key is not the one of the CA's certificate";
-            return Err(Error(problem.to_owned()));
-        }
-        let key_id = parsed.iter_extensions().find_map(|extension| {
-            use x509_parser::extensions::ParsedExtension::SubjectKeyIdentifier;
-            match extension.parsed_extension() {
-                SubjectKeyIdentifier(id) => Some(id.0.to_owned()),
-                _ => None,
-            }
-        });
-        let expires = parsed.validity().not_after.timestamp();
-        Ok(Self {
-            subject: parsed.subject().as_raw().to_owned(),
-            key_id,
-            expires: Timestamp::from_second(expires).unwrap_or(Timestamp::MAX),
-            key,
-        })
+    pub fn parse(certificate: &[u8], key: &[u8]) -> Result<Self, setpoint_tls::Error> {
+        tls::Authority::from_pem(certificate, key).map(Self)
     }
 
     /// Makes an authority. Returns its certificate and private key in PEM.
     ///
     /// # Errors
     /// If there is no randomness.
-    pub fn generate(now: Timestamp) -> Result<(String, String), Error> {
-        let failed = |error: rcgen::Error| Error(format!("making a CA failed: {error}"));
-        let key = KeyPair::generate().map_err(failed)?;
-        let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "setpoint-cluster-signer");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::CrlSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
-        let today = now.to_zoned(jiff::tz::TimeZone::UTC).date();
-        let year = i32::from(today.year());
-        // The first day of a month exists in every year.
-        let month = today.month().unsigned_abs();
-        params.not_before = date_time_ymd(year, month, 1);
-        params.not_after = date_time_ymd(year.saturating_add(YEARS), month, 1);
-        let certificate = params.self_signed(&key).map_err(failed)?;
-        Ok((certificate.pem(), key.serialize_pem()))
+    pub fn generate(now: Timestamp) -> Result<(String, String), setpoint_tls::Error> {
+        let made = tls::Authority::create_at(SUBJECT, now)?;
+        Ok((made.certificate().to_owned(), made.key()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_tls::Validity;
 use setpoint_tls::x509::{
-    self, ALTERNATIVE_NAMES, AUTHORITY_KEY, Content, EXTENDED_KEY_USAGE, Extension, KEY_USAGE,
+    self, ALTERNATIVE_NAMES, AUTHORITY_KEY, EXTENDED_KEY_USAGE, Extension, KEY_USAGE,
 };
 use yasna::construct_der;
 
@@ -60,7 +60,8 @@ impl Authority {
         valid: Duration,
         now: Timestamp,
     ) -> Result<String, String> {
-        if self.expires <= now {
+        let expires = self.0.validity().not_after;
+        if expires <= now {
             return Err("refusing to sign a certificate that expired in the past".to_owned());
         }
         let early = |time: Timestamp| time.checked_sub(BACKDATE).unwrap_or(time);
@@ -78,17 +79,13 @@ impl Authority {
             is_critical: *oid == KEY_USAGE || (*oid == ALTERNATIVE_NAMES && is_nameless),
             value,
         });
-        let content = Content {
-            issuer: &self.subject,
-            subject: &subject,
-            public_key: &request.public_key,
-            validity: Validity {
-                not_before: early(now),
-                not_after: end.min(self.expires),
-            },
-            extensions: &extensions.chain([x509::NO_CA]).collect::<Vec<_>>(),
+        let validity = Validity {
+            not_before: early(now),
+            not_after: end,
         };
-        let signed = content.sign(&self.key);
+        let extensions: Vec<_> = extensions.chain([x509::NO_CA]).collect();
+        let key = &request.public_key;
+        let signed = self.0.sign(&subject, key, validity, &extensions);
         signed.map_err(|error| format!("signing failed: {error}"))
     }
 
@@ -105,11 +102,14 @@ impl Authority {
         }
         let key_usage = (!bits.is_empty()).then(|| key_usage(&bits));
         let purposes = (!purposes.is_empty()).then(|| x509::identifiers(&purposes));
-        let key_id = self.key_id.clone();
+        let key_id = self.0.key_id();
         let extensions = [
             (KEY_USAGE, key_usage),
             (EXTENDED_KEY_USAGE, purposes),
-            (AUTHORITY_KEY, key_id.map(|id| x509::tagged(&[(0, id)]))),
+            (
+                AUTHORITY_KEY,
+                key_id.map(|id| x509::tagged(&[(0, id.to_owned())])),
+            ),
             (ALTERNATIVE_NAMES, names::alternatives(request)),
         ];
         let present = extensions.into_iter();

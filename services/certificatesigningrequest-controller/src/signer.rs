@@ -1,9 +1,8 @@
 //! The signers, and what each of them allows. Pure.
 
-use crate::Request;
+use setpoint_model::users::{ADMINISTRATORS, NODE_PREFIX, NODES};
 
-const NODES: &str = "system:nodes";
-const NODE_PREFIX: &str = "system:node:";
+use crate::Request;
 
 /// A signer of this cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +29,20 @@ impl Signer {
         })
     }
 
-    /// Checks whether the signer signs a request.
+    /// Checks whether the signer signs a request. None signs one of an administrator, whose certificate could not be
+    /// taken back: upstream refuses to admit it for clients of the API, and has another CA for other signers if it is
+    /// told to.
     ///
     /// # Errors
     /// The first violation of its rules, in upstream's words.
     pub fn check(self, request: &Request, usages: &[String]) -> Result<(), String> {
+        refuse(
+            request
+                .organizations
+                .iter()
+                .any(|one| one == ADMINISTRATORS),
+            "the group system:masters is not allowed",
+        )?;
         match self {
             Self::LegacyUnknown => Ok(()),
             Self::ApiClient => check_client_usages(usages),
@@ -211,6 +219,24 @@ mod tests {
         );
         let any = Signer::LegacyUnknown.check(&Request::default(), &usages(&["any"]));
         assert!(any.is_ok());
+    }
+
+    #[test]
+    fn no_signer_makes_administrators() {
+        let administrator = Request {
+            organizations: vec!["developers".into(), ADMINISTRATORS.into()],
+            ..Request::default()
+        };
+        for signer in [
+            Signer::ApiClient,
+            Signer::KubeletClient,
+            Signer::KubeletServing,
+            Signer::LegacyUnknown,
+        ] {
+            let refused = signer.check(&administrator, &usages(&["client auth"]));
+            let problem = "the group system:masters is not allowed";
+            assert_eq!(refused.err().as_deref(), Some(problem), "{signer:?}");
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! `setpoint certs`: makes the certificates of the local cluster and renews them.
+//! `setpoint certs`: makes the certificates of the local cluster, or those of the containers of compose.yaml, renews
+//! them, and changes the CAs of the local cluster.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -10,8 +11,10 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
+use crate::containers;
 use crate::health;
 use crate::launcher::{ClusterSpec, StateDir, topology};
+use crate::rotation::Rotation;
 
 /// The interval of looking for certificates to renew. By the clock of the day and not by a timer, so that those that
 /// have expired while the machine slept are found when it wakes.
@@ -21,8 +24,16 @@ const INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Args, Clone, Debug)]
 pub struct Options {
     /// Keep running, and renew each certificate after two thirds of its life
-    #[arg(long)]
+    #[arg(long, conflicts_with = "volumes")]
     renew: bool,
+    #[command(flatten)]
+    containers: containers::Options,
+    /// Change the CAs while the cluster runs: the old ones are trusted until `--remove-old-ca`
+    #[arg(long, conflicts_with_all = ["renew", "remove_old_ca", "volumes"])]
+    rotate_ca: bool,
+    /// Trust the CAs from before `--rotate-ca` no longer; ends the connections of clients with certificates by them
+    #[arg(long, conflicts_with_all = ["renew", "volumes"])]
+    remove_old_ca: bool,
     /// Name of the process
     #[arg(long, value_name = "NAME", hide = true, default_value = "certs")]
     instance: String,
@@ -33,11 +44,22 @@ pub struct Options {
 
 /// Makes what is missing or due, and with `--renew` goes on until SIGTERM or SIGINT.
 pub async fn certs(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &options.containers.volumes {
+        return containers::run(folder.clone(), &options.containers).await;
+    }
     if options.renew {
         return renew(state_dir, options).await;
     }
     let _lock = state_dir.lock()?;
     let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
+    if options.rotate_ca || options.remove_old_ca {
+        let rotation = Rotation::new(state_dir, &spec);
+        match options.rotate_ca {
+            true => rotation.rotate().await?,
+            false => rotation.remove_old().await?,
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let stages = topology::stages(state_dir, &spec);
     let made = state_dir.pki().ensure(stages.iter().flatten())?;
     println!("{made} certificates were made");

@@ -18,7 +18,10 @@ pub struct Cli {
     /// Directory of all state: data, logs, process ids, kubeconfig [default: .setpoint in the repository]
     #[arg(long, global = true, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// Address of a gateway, for a cluster that `setpoint up` did not start, such as http://127.0.0.1:6443
+    /// Kubeconfig of a cluster that `setpoint up` did not start, such as .setpoint/compose/kubeconfig
+    #[arg(long, global = true, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Address of a gateway, if it is another one than that of the kubeconfig, such as https://127.0.0.1:6443
     #[arg(long, global = true, value_name = "URL")]
     gateway: Option<String>,
     #[command(subcommand)]
@@ -61,6 +64,7 @@ impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
         let here = env::current_dir().context("cannot find the current directory")?;
         let connection = Connection::new(StateDir::find(&here, self.state), self.gateway);
+        let connection = connection.with_kubeconfig(self.kubeconfig);
         match self.command {
             Command::Up(options) => up::up(&connection.state_dir, &options).await,
             Command::Down => down::down(&connection.state_dir).await,

@@ -1,28 +1,49 @@
-//! The connection of a command to its cluster: the address given by `--gateway`, or else the one recorded in the state
-//! directory.
+//! The connection of a command to its cluster: the address given by `--gateway`, or that of the file given by
+//! `--kubeconfig`, or else the one recorded in the state directory.
+
+use std::path::PathBuf;
 
 use anyhow::bail;
 use setpoint_controller::Client;
 use setpoint_controller::client::Settings;
 use setpoint_tls::Credentials;
 
-use crate::launcher::{ClusterSpec, Pki, StateDir, address};
+use crate::launcher::{ClusterSpec, Kubeconfig, Pki, StateDir, address};
 
 /// The field manager of writes by this command.
 const WRITER: &str = "setpoint";
 
-/// The state directory, and the address given by `--gateway`, if any.
+/// The state directory, and what `--gateway` and `--kubeconfig` give, if anything.
 #[derive(Clone, Debug)]
 pub struct Connection {
     /// The state directory of the local cluster.
     pub state_dir: StateDir,
     given: Option<String>,
+    kubeconfig: Option<PathBuf>,
 }
 
 impl Connection {
     /// Creates a connection to the address `given`, or else to the local cluster of `state_dir`.
     pub fn new(state_dir: StateDir, given: Option<String>) -> Self {
-        Self { state_dir, given }
+        Self {
+            state_dir,
+            given,
+            kubeconfig: None,
+        }
+    }
+
+    /// Returns a copy with the address and the credentials of this kubeconfig, if there is one. An address that was
+    /// given takes precedence.
+    #[must_use]
+    pub fn with_kubeconfig(self, kubeconfig: Option<PathBuf>) -> Self {
+        Self { kubeconfig, ..self }
+    }
+
+    /// Returns a copy with this kubeconfig, unless one was given.
+    #[must_use]
+    pub fn or_kubeconfig(self, path: PathBuf) -> Self {
+        let kubeconfig = self.kubeconfig.clone().unwrap_or(path);
+        self.with_kubeconfig(Some(kubeconfig))
     }
 
     /// Returns the address given by the user, if any.
@@ -33,7 +54,15 @@ impl Connection {
     /// Returns a copy that connects to `address`.
     #[must_use]
     pub fn at(&self, address: String) -> Self {
-        Self::new(self.state_dir.clone(), Some(address))
+        Self {
+            given: Some(address),
+            ..self.clone()
+        }
+    }
+
+    /// Returns whether the user has given a cluster, which may be on another machine.
+    pub fn is_given(&self) -> bool {
+        self.given.is_some() || self.kubeconfig.is_some()
     }
 
     /// Returns the addresses of the gateways, comma-separated.
@@ -44,10 +73,13 @@ impl Connection {
         if let Some(given) = &self.given {
             return Ok(given.clone());
         }
+        if let Some(path) = &self.kubeconfig {
+            return Ok(Kubeconfig::load(path)?.server().to_owned());
+        }
         match ClusterSpec::load(&self.state_dir)? {
             Some(spec) => Ok(spec.addresses()),
             None => bail!(
-                "no cluster runs in {}; ./deploy/up starts one, --gateway {} reaches another",
+                "no cluster runs in {}; ./deploy/up starts one, --kubeconfig FILE or --gateway {} reaches another",
                 self.state_dir.shown(self.state_dir.state()),
                 address(6443)
             ),
@@ -67,11 +99,15 @@ impl Connection {
         Ok(Client::connect_with(&settings, credentials, WRITER)?)
     }
 
-    /// Returns the administrator's credentials, if the state directory has them. A plaintext cluster needs none.
+    /// Returns the credentials of the kubeconfig, or the administrator's, if the state directory has them. A plaintext
+    /// cluster needs none.
     ///
     /// # Errors
     /// They cannot be used.
     pub fn credentials(&self) -> anyhow::Result<Option<Credentials>> {
+        if let Some(path) = &self.kubeconfig {
+            return Kubeconfig::load(path)?.credentials().map(Some);
+        }
         let files = self.state_dir.pki().administrator();
         let exist = files.certificate_file.exists();
         exist.then(|| Pki::credentials(&files)).transpose()

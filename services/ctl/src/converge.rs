@@ -119,7 +119,7 @@ async fn watch(process: &ProcessSpec, mut started: Started<'_>) -> anyhow::Resul
 }
 
 /// Stops a process and starts it with its new arguments.
-async fn restart(state_dir: &StateDir, process: &ProcessSpec) -> anyhow::Result<()> {
+pub async fn restart(state_dir: &StateDir, process: &ProcessSpec) -> anyhow::Result<()> {
     if stop(state_dir, std::slice::from_ref(&process.name)).await == 0 {
         bail!("{} ended while the cluster was being changed", process.name);
     }

@@ -1,5 +1,6 @@
 //! `setpoint up`: starts a local cluster, or changes the running one, until all processes are ready.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -42,6 +43,10 @@ pub struct Options {
     /// Further DNS names or IPs at which clients reach the gateways, on their certificates; may be repeated
     #[arg(long, value_name = "HOST")]
     tls_san: Vec<String>,
+    /// Further IPs that the gateways listen on, on their certificates, such as that of this machine in the network of
+    /// Docker nodes; may be repeated
+    #[arg(long, value_name = "IP")]
+    listen: Vec<IpAddr>,
 }
 
 impl Options {
@@ -56,6 +61,9 @@ impl Options {
         spec.relays = self.relays.unwrap_or(spec.relays);
         if !self.tls_san.is_empty() {
             spec.tls_sans.clone_from(&self.tls_san);
+        }
+        if !self.listen.is_empty() {
+            spec.listen.clone_from(&self.listen);
         }
         spec.replicas = self.replicas.map_or(spec.replicas, usize::from);
         let gateways = self.gateways.map_or(spec.gateways.len(), usize::from);

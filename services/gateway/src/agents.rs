@@ -2,7 +2,6 @@
 
 mod address;
 mod container;
-mod http1;
 mod port;
 mod rpc;
 mod tls;
@@ -14,9 +13,8 @@ use tonic::Code;
 
 pub(crate) use address::AgentAddress;
 pub(crate) use container::{ContainerCall, Verb};
-pub(crate) use http1::prove;
 pub(crate) use port::{PortCall, Sink, Source, forward};
-pub(crate) use rpc::Agent;
+pub(crate) use rpc::{connect, connect_to};
 pub(crate) use tls::Protocol;
 
 /// The time within which an agent must begin to answer.
@@ -80,7 +78,6 @@ mod tests {
             "//debug/flags/log",
             "/metrics/../debug/flags/log",
             "/setpoint.v1.Node/Exec",
-            "/setpoint/agent",
         ];
         assert!(!others.into_iter().any(is_page));
     }

@@ -6,13 +6,12 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use setpoint_host::agent_auth::{Claim, Key};
-use setpoint_tls::{ClientStream, Credentials};
+use setpoint_model::users::{self, NODES, SIMULATED_NODES};
+use setpoint_tls::{ClientStream, Credentials, PeerIdentity};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint, Uri};
@@ -20,6 +19,8 @@ use tower::service_fn;
 
 /// The timeout of resolving the name of a replica, and that of connecting to it.
 const REPLICA_TIMEOUT: Duration = Duration::from_secs(5);
+/// The service of agents, which have no user of their own.
+const AGENTS: &str = "node-agent";
 /// The timeout of connecting to an address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -35,13 +36,9 @@ const METADATA: [IpAddr; 5] = [
 
 /// The reason why the gateway may connect to an address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rule<'a> {
-    /// The agent of a node has proven that the address is its own. It proves itself again before anything is sent.
-    Agent {
-        node: &'a str,
-        proof: &'a str,
-        key: &'a Key,
-    },
+pub(crate) enum Rule {
+    /// A node names the address as that of its agent, whose certificate is verified before anything is sent.
+    Agent,
     /// A Lease announces a process at the address, for the one call that reads its decision log.
     Replica,
     /// A webhook or an APIService names the server, whose certificate is verified before anything is sent.
@@ -55,8 +52,6 @@ pub(crate) enum Rule<'a> {
 pub struct DialPolicy {
     etcd_ports: BTreeSet<u16>,
     own_port: Option<u16>,
-    /// The file with the key of agents; empty for none.
-    agent_secret_file: PathBuf,
     /// The gateway's own; `None` for connections to agents and replicas without TLS.
     credentials: Option<Credentials>,
 }
@@ -67,16 +62,8 @@ impl DialPolicy {
         Self {
             etcd_ports: etcd_ports.into_iter().collect(),
             own_port: Some(own_port),
-            agent_secret_file: PathBuf::new(),
             credentials: None,
         }
-    }
-
-    /// Sets the file with the key that gateways share with the agents of nodes.
-    #[must_use]
-    pub fn with_agent_secret(mut self, path: PathBuf) -> Self {
-        self.agent_secret_file = path;
-        self
     }
 
     /// Sets the credentials of connections to agents and to replicas of services.
@@ -91,21 +78,8 @@ impl DialPolicy {
         self.credentials.as_ref()
     }
 
-    /// Reads the key of agents. It is read for each use: the first agent may make the file after the gateway has
-    /// started.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub(crate) fn agent_key(&self) -> Result<Key, String> {
-        let path = &self.agent_secret_file;
-        if path.as_os_str().is_empty() {
-            return Err("the gateway has no key of agents (setting agent_secret_file)".to_owned());
-        }
-        Key::read(path).map_err(|error| format!("the key of agents, {}: {error}", path.display()))
-    }
-
     /// Connects to the replica of a service that a Lease announces, by a name or an IP. With credentials, what answers
-    /// must have a certificate of the service.
+    /// must have a certificate with the name and the user of the service.
     ///
     /// # Errors
     /// When the address is not allowed, the name cannot be resolved, or no replica of the service answers.
@@ -151,18 +125,19 @@ impl DialPolicy {
             return Ok(ClientStream::Plain(stream));
         };
         let name = ServerName::try_from(service.to_owned()).map_err(io::Error::other)?;
-        ClientStream::handshake(credentials.client(), name, stream).await
+        let stream = ClientStream::handshake(credentials.client(), name, stream).await?;
+        let subject = stream.server().map_err(io::Error::other)?;
+        match subject.is_some_and(|subject| is_of_service(&subject, service)) {
+            true => Ok(stream),
+            false => Err(io::ErrorKind::PermissionDenied.into()),
+        }
     }
 
     /// Connects to an address.
     ///
     /// # Errors
     /// `PermissionDenied` when the rule does not allow the address; others when nothing answers there.
-    pub(crate) async fn connect(
-        &self,
-        rule: Rule<'_>,
-        address: SocketAddr,
-    ) -> io::Result<TcpStream> {
+    pub(crate) async fn connect(&self, rule: Rule, address: SocketAddr) -> io::Result<TcpStream> {
         let allowed = self.check(rule, address);
         allowed.map_err(|why| io::Error::new(io::ErrorKind::PermissionDenied, why))?;
         let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address));
@@ -176,25 +151,20 @@ impl DialPolicy {
     ///
     /// # Errors
     /// The reason why it does not.
-    pub(crate) fn check(&self, rule: Rule<'_>, address: SocketAddr) -> Result<(), String> {
+    pub(crate) fn check(&self, rule: Rule, address: SocketAddr) -> Result<(), String> {
         let ip = address.ip().to_canonical();
         match rule {
-            Rule::Agent { node, proof, key } => {
-                let claim = Claim::Registration { node, address };
-                let is_proven = key.verify(claim, proof);
-                return is_proven
-                    .then_some(())
-                    .ok_or_else(|| "no agent has proven that the address is its own".to_owned());
+            // Without TLS nothing proves that an agent is there.
+            Rule::Agent if self.credentials.is_none() && !is_private(ip) => {
+                return Err(not_private(ip));
             }
             Rule::Replica | Rule::Unverified if !is_private(ip) => {
-                return Err(format!(
-                    "{ip} is neither a loopback nor a private address, and the gateway calls only those"
-                ));
+                return Err(not_private(ip));
             }
-            Rule::Verified if !is_routable(ip) => {
+            Rule::Agent | Rule::Verified if !is_routable(ip) => {
                 return Err(format!("the gateway does not call {ip}"));
             }
-            Rule::Replica | Rule::Unverified | Rule::Verified => {}
+            Rule::Agent | Rule::Replica | Rule::Unverified | Rule::Verified => {}
         }
         self.check_port(ip, address.port())
     }
@@ -205,6 +175,20 @@ impl DialPolicy {
             return Err(format!("the gateway does not call {ip} at port {port}"));
         }
         Ok(())
+    }
+}
+
+fn not_private(ip: IpAddr) -> String {
+    format!("{ip} is neither a loopback nor a private address, and the gateway calls only those")
+}
+
+/// Returns whether the subject of a certificate is that of a replica of this service. Agents have those of their nodes.
+fn is_of_service(subject: &PeerIdentity, service: &str) -> bool {
+    match service {
+        AGENTS => [NODES, SIMULATED_NODES]
+            .iter()
+            .any(|group| subject.groups.iter().any(|one| one == group)),
+        service => subject.name == users::of_service(service),
     }
 }
 
@@ -238,6 +222,9 @@ fn is_own(ip: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use setpoint_tls::authority::{Authority, Leaf, Usage};
+
     use super::*;
 
     /// Checks DG22.
@@ -252,7 +239,7 @@ mod tests {
         "[fd20:ce::254]:80",
     ];
 
-    fn check(rule: Rule<'_>, address: &str) -> bool {
+    fn check(rule: Rule, address: &str) -> bool {
         let policy = DialPolicy::except([2379], 6443);
         policy.check(rule, address.parse().unwrap()).is_ok()
     }
@@ -308,29 +295,62 @@ mod tests {
         }
     }
 
-    /// Checks DG5: not even a loopback address is one of an agent unless the agent has proven it.
-    #[tokio::test]
-    async fn an_agent_is_connected_to_only_where_it_has_proven_to_be() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("secret");
-        let policy = DialPolicy::default().with_agent_secret(path.clone());
-        assert!(policy.agent_key().is_err());
-        let key = Key::read_or_create(&path).unwrap();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let proof = |node, address| key.prove(Claim::Registration { node, address });
-        let own = proof("n", address);
-        let connect = async |node, proof: &str| {
-            let key = &key;
-            let stream = policy.connect(Rule::Agent { node, proof, key }, address);
-            stream.await.map_err(|error| error.kind())
+    /// Checks V4 and DG22: what proves that an agent is there is its certificate, wherever it is. Without TLS, only the
+    /// networks of a cluster are reached.
+    #[test]
+    fn an_agent_may_be_anywhere_but_where_machines_get_their_credentials() {
+        let authority = Authority::create("ca").unwrap();
+        let leaf = Leaf {
+            name: "system:setpoint:gateway".to_owned(),
+            groups: Vec::new(),
+            hosts: Vec::new(),
+            usage: Usage::Client,
+            lifetime: Duration::from_secs(60),
         };
-        assert!(connect("n", &own).await.is_ok());
-        let other = proof("n", ([127, 0, 0, 1], address.port() ^ 1).into());
-        for (node, proof) in [("m", own.as_str()), ("n", &other), ("n", "")] {
-            let refused = connect(node, proof).await.unwrap_err();
-            assert_eq!(refused, io::ErrorKind::PermissionDenied);
+        let own = authority.issue(&leaf).unwrap().credentials().unwrap();
+        let plain = DialPolicy::except([2379], 6443);
+        let secure = plain.clone().with_credentials(Some(own));
+        let check = |policy: &DialPolicy, address: &str| {
+            let checked = policy.check(Rule::Agent, address.parse().unwrap());
+            checked.is_ok()
+        };
+        for (address, is_private) in [
+            ("127.0.0.1:10250", true),
+            ("10.1.2.3:10250", true),
+            ("8.8.8.8:10250", false),
+        ] {
+            assert!(check(&secure, address), "{address}");
+            assert_eq!(check(&plain, address), is_private, "{address}");
         }
+        let never = [
+            "169.254.1.1:10250",
+            "[fe80::1]:10250",
+            "0.0.0.0:10250",
+            "127.0.0.1:2379",
+            "127.0.0.1:6443",
+        ];
+        for address in never.iter().chain(&CREDENTIALS) {
+            assert!(!check(&secure, address), "{address}");
+            assert!(!check(&plain, address), "{address}");
+        }
+    }
+
+    /// Checks V20: the name of a service on a certificate is not enough, since a node may have that name.
+    #[test]
+    fn a_replica_is_known_by_the_user_of_its_service_too() {
+        let subject = |name: &str, group: &str| PeerIdentity {
+            name: name.to_owned(),
+            groups: vec![group.to_owned()],
+            uid: String::new(),
+            fingerprint: String::new(),
+            not_after: Timestamp::MAX,
+        };
+        let scheduler = subject("system:setpoint:scheduler", users::SERVICES);
+        let node = subject("system:node:scheduler", NODES);
+        assert!(is_of_service(&scheduler, "scheduler"));
+        assert!(!is_of_service(&node, "scheduler"));
+        assert!(is_of_service(&node, AGENTS));
+        assert!(!is_of_service(&scheduler, AGENTS));
     }
 
     /// Checks F29.

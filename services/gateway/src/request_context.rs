@@ -10,7 +10,7 @@ use setpoint_kinds::Identity;
 
 use crate::request::authorization::is_master;
 
-/// The context of a request.
+/// The context of a request. By default, its user is nobody.
 #[derive(Clone, Debug, Default)]
 pub struct RequestContext {
     /// The authenticated user.
@@ -26,6 +26,11 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
+    /// Returns the context of a request that the server makes by itself.
+    pub fn of_server() -> Self {
+        Self::default().as_user(&Identity::server())
+    }
+
     /// Returns the context from headers; `header` looks one up by its lower-case name.
     ///
     /// # Errors
@@ -88,7 +93,7 @@ impl RequestContext {
 }
 
 /// Returns whether a user may write under a name alone: a service or controller under its own, an agent of nodes under
-/// that of a replica of `node-agent`, an administrator under any: the loops of the gateway are administrators, too.
+/// that of a replica of `node-agent`, an administrator under any: the loops of the gateway are among them.
 fn speaks_as(user: &Identity, name: &str) -> bool {
     let is_in = |group: &str| user.groups.iter().any(|one| one == group);
     let own = user.name.strip_prefix(users::PREFIX) == Some(name);

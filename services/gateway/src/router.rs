@@ -18,7 +18,7 @@ pub fn router(registry: Arc<Registry>) -> Router {
     router_with(Settings::default().flow_control(), registry)
 }
 
-/// Returns the routes of the API; `host` adds those of health and metrics.
+/// Returns the routes of the API; `host` adds those of health.
 pub(crate) fn router_with(control: FlowControl, registry: Arc<Registry>) -> Router {
     let mut grpc = grpc::router(registry.clone());
     let mut rest = rest::router(registry);

@@ -32,9 +32,6 @@ pub struct Settings {
     /// Time after its last write at which an Event is deleted.
     #[serde(with = "DurationText")]
     event_ttl: Duration,
-    /// File with the key by which gateways and agents of nodes prove themselves to each other, which agents make if it
-    /// does not exist; empty to connect to no agent.
-    agent_secret_file: PathBuf,
     /// Certificate by which other API servers (of APIServices) recognise the gateway, and its CA. Without these files,
     /// both are made once and kept in the Secret setpoint-system/front-proxy.
     front_proxy: FrontProxyFiles,
@@ -68,6 +65,12 @@ struct Authentication {
     anonymous: bool,
     /// Whether the tokens of Secrets `kube-system/bootstrap-token-<id>` are accepted.
     bootstrap_tokens: bool,
+    /// File with the certificates of the CAs by which clients are known, in PEM; several during a change of the CA.
+    /// Empty for those of `tls.ca_file`, which are trusted for servers, too.
+    client_ca_file: PathBuf,
+    /// Whether clients are known by the CA of the signers `kubernetes.io/…`, too, that the Secret
+    /// setpoint-system/cluster-signer has if no file names it.
+    cluster_signer: bool,
     /// File with tokens, read at start; empty for none. Each line has the columns token, user, uid and, if the user has
     /// any, groups (`"dev,ops"`).
     token_file: PathBuf,
@@ -144,13 +147,14 @@ impl Default for Settings {
             stall: cache::Settings::default().stall,
             cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
-            agent_secret_file: PathBuf::new(),
             front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
             authentication: Authentication {
                 anonymous: true,
                 bootstrap_tokens: true,
+                client_ca_file: PathBuf::new(),
+                cluster_signer: true,
                 token_file: PathBuf::new(),
                 token_key_lifetime: Duration::from_secs(90 * 24 * 60 * 60),
             },
@@ -249,6 +253,17 @@ impl Settings {
         })
     }
 
+    /// Returns the file with the CAs of clients, if there is one of its own.
+    pub(crate) fn client_ca_file(&self) -> Option<PathBuf> {
+        let file = &self.authentication.client_ca_file;
+        (!file.as_os_str().is_empty()).then(|| file.clone())
+    }
+
+    /// Returns whether clients are known by the CA of the signers.
+    pub(crate) fn knows_signers(&self) -> bool {
+        self.authentication.cluster_signer
+    }
+
     /// Returns the modes of authorization.
     ///
     /// # Errors
@@ -266,11 +281,6 @@ impl Settings {
             &self.enable_admission_plugins,
             &self.disable_admission_plugins,
         )
-    }
-
-    /// Returns the file with the key of agents; empty if there is none.
-    pub(crate) fn agent_secret_file(&self) -> PathBuf {
-        self.agent_secret_file.clone()
     }
 
     /// Returns the identity by which the gateway calls other API servers.

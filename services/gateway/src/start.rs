@@ -44,10 +44,12 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let shutdown = host.shutdown();
     let checks = CACHE_CHECKS.map(|name| host.health().check(name));
     let etcd = settings.etcd()?;
+    if let Some(credentials) = &etcd.credentials {
+        host.follow("etcd", credentials);
+    }
     let store = Arc::new(Etcd::connect(&etcd).await?);
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
-        .with_agent_secret(settings.agent_secret_file())
         .with_credentials(host.credentials().cloned());
     let server = ServerInfo {
         instance: host.instance().to_owned(),
@@ -56,6 +58,11 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     };
     let modes = settings.authorization_modes();
     let modes = modes.map_err(anyhow::Error::msg)?;
+    if let (Some(own), Some(file)) = (host.credentials(), settings.client_ca_file()) {
+        own.know_clients_by(file)?;
+    }
+    let signed = host.credentials().filter(|_| settings.knows_signers());
+    let signed = signed.cloned();
     let authentication = settings.authentication();
     let authentication = authentication.map_err(anyhow::Error::msg)?;
     let plugins = settings.admission_plugins();
@@ -73,7 +80,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let streams = Streams::new(shutdown.clone());
     let router = router_with(settings.flow_control(), registry.clone());
     tokio::join!(
-        host.serve(router.layer(Extension(streams.clone()))),
+        host.serve_with_metrics(router.layer(Extension(streams.clone()))),
         streams.drain(),
         supervise("etcd-health", health_report(&host, "etcd-health"), || {
             report_health(cache.clone(), checks.clone(), shutdown.clone())
@@ -99,16 +106,33 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             shutdown.clone()
         )),
         close_watches(cache.clone(), shutdown.clone()),
-        follow(etcd.credentials, shutdown.clone()),
+        supervise(
+            "cluster-signer",
+            health_report(&host, "cluster-signer"),
+            || know_clients_of_signers(registry.clone(), signed.clone(), shutdown.clone())
+        ),
+        supervise("certificates", health_report(&host, "certificates"), || {
+            record_expiring(registry.clone(), host.clone())
+        }),
     );
     Ok(())
 }
 
-/// Follows the certificate by which etcd recognises the gateway, if there is one.
-async fn follow(credentials: Option<Credentials>, shutdown: CancellationToken) {
-    if let Some(credentials) = credentials {
-        shutdown.run_until_cancelled(credentials.follow()).await;
-    }
+/// Knows clients by the CA of the signers, if these credentials are to.
+async fn know_clients_of_signers(
+    registry: Arc<Registry>,
+    credentials: Option<Credentials>,
+    shutdown: CancellationToken,
+) {
+    let known = registry.know_clients_of_signers(credentials);
+    shutdown.run_until_cancelled(known).await;
+}
+
+/// Creates Events about certificates of the gateway that are about to expire.
+async fn record_expiring(registry: Arc<Registry>, host: Host) {
+    let (certificates, shutdown) = (host.certificates().clone(), host.shutdown());
+    let recorded = registry.record_expiring(certificates, host.instance());
+    shutdown.run_until_cancelled(recorded).await;
 }
 
 /// Returns a callback that sets the health check of a task: the process is not ready while a task keeps failing.

@@ -1,6 +1,7 @@
 //! The resource usage of all Pods, read from the agents of their nodes when it is requested.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tracing::debug;
 
-use crate::agents::{Agent, AgentAddress};
+use crate::agents::{self, AgentAddress};
 use crate::dial_policy::DialPolicy;
 use crate::errors::readable;
 
@@ -50,7 +51,7 @@ impl Usage {
         {
             return Ok(usage.clone());
         }
-        let agents = agents(cache, policy).await?.into_values();
+        let agents = addresses(cache).await?.into_values();
         let answers = agents.map(|at| async move { read(policy, &at).await.unwrap_or_default() });
         let answers = futures::stream::iter(answers).buffer_unordered(CONCURRENCY);
         let answers: Vec<_> = answers.collect().await;
@@ -60,27 +61,24 @@ impl Usage {
     }
 }
 
-/// Returns the address of each agent, as one of its nodes declares it: one agent may serve many.
-async fn agents(
-    cache: &Cache,
-    policy: &DialPolicy,
-) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
+/// Returns the address of each agent, as its nodes declare it: one agent may serve many.
+async fn addresses(cache: &Cache) -> Result<BTreeMap<SocketAddr, AgentAddress>, ApiError> {
     let filter = Filter::all(kind_of::<Node>(), "");
     let snapshot = cache.list(&filter, AtLeast::Any).await?;
-    let mut agents = BTreeMap::new();
-    let key = match policy.agent_key() {
-        Ok(key) => key,
-        Err(error) => {
-            debug!(error, "the usage of Pods is unknown");
-            return Ok(agents);
-        }
-    };
+    let mut agents = BTreeMap::<_, AgentAddress>::new();
     for item in snapshot.items {
         let node = readable(item.decode())?;
         if let Some(node) = node.downcast_ref::<Node>() {
-            let declared = AgentAddress::declared(node, &key);
-            let proven = declared.filter(|at| at.is_proven(policy));
-            agents.extend(proven.map(|at| (at.socket(), at)));
+            let Some(declared) = AgentAddress::declared(node) else {
+                continue;
+            };
+            // A node may declare the address of another one's agent.
+            match agents.entry(declared.socket()) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(declared);
+                }
+                Entry::Occupied(mut known) => known.get_mut().merge(declared),
+            }
         }
     }
     Ok(agents)
@@ -89,7 +87,7 @@ async fn agents(
 /// Returns what an agent answers. Failures are those of one node: its Pods have no metrics until it answers again.
 async fn read(policy: &DialPolicy, at: &AgentAddress) -> Result<Vec<PodUsage>, ApiError> {
     let call = async {
-        let mut agent = NodeClient::new(Agent::connect_to(policy, at).await?);
+        let mut agent = NodeClient::new(agents::connect_to(policy, at).await?);
         Ok(agent.usage(UsageRequest {}).await?.into_inner().pods)
     };
     let answer = timeout(TIMEOUT, call).await;

@@ -1,5 +1,6 @@
 //! Settings of the node agent.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,11 +11,14 @@ use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
 use setpoint_runtime::{Kind, LogLimits, docker};
+use setpoint_tls::Files;
 
 use crate::node::eviction;
 use crate::node::image_gc;
 use crate::node::shutdown::GracePeriods;
 use crate::node::{self, Capacity, reservation};
+use crate::pod::api_server::Place;
+use crate::start::{certificate, engine};
 
 /// Number of addresses for Pods in a node's network.
 const MAX_PODS: usize = 253;
@@ -30,9 +34,11 @@ pub struct Settings {
     /// Name of the node; empty for `node-<n>` in a Compose project with an engine, else the name of the instance.
     /// Several nodes get `-0`, `-1` and so on appended.
     pub node_name: String,
-    /// File with the key by which gateways and agents prove themselves to each other, made if it does not exist; empty
-    /// to serve nobody.
-    pub agent_secret_file: PathBuf,
+    /// Directory where the agent requests a certificate of its node from `setpoint certs --containers`, by a file with
+    /// the name of the node; empty if it has one.
+    ///
+    /// The files of `tls` are then in a directory of that name: instead of `tls/ca.crt`, `tls/<node>/ca.crt`.
+    pub certificate_requests: PathBuf,
     /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
     /// Number of Pods reconciled concurrently.
@@ -42,6 +48,14 @@ pub struct Settings {
     /// Directory of the node's persistent volumes, the same path for the agent and the container engine; empty for
     /// `local-path` in the state directory, or none if the agent runs in a container.
     pub local_path: PathBuf,
+    /// Host and port at which Pods reach the API, for example `10.0.0.1:6443`, which Pods find in their environment and
+    /// their hosts file; empty for those of `gateway.address`.
+    ///
+    /// The host must be on the certificate of the gateway. For a gateway at the loopback, Pods in a network of an
+    /// engine get the address of this machine in that network, where the gateway must listen, too. A name is looked up
+    /// once a minute; by an agent in a container that is not in the network of Pods as that of a service of Compose
+    /// there.
+    pub pod_api_server: String,
     /// Size at which the log file of a container is rotated, as a quantity.
     pub container_log_max_size: String,
     /// Maximum number of log files of a container, rotated ones included.
@@ -108,11 +122,12 @@ impl Default for Settings {
             gateway: client::Settings::default(),
             runtime: Kind::Process,
             node_name: String::new(),
-            agent_secret_file: PathBuf::new(),
+            certificate_requests: PathBuf::new(),
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),
             local_path: PathBuf::new(),
+            pod_api_server: String::new(),
             container_log_max_size: "10Mi".to_owned(),
             container_log_max_files: 5,
             start_delay: Duration::ZERO,
@@ -163,6 +178,15 @@ impl Settings {
             kube_reserved: self.kube_reserved.clone(),
             system_reserved: self.system_reserved.clone(),
             eviction: self.eviction.clone(),
+        }
+    }
+
+    /// Returns the address of the API for Pods. `machine` is the address of this machine in their network, if they have
+    /// one of their own; `None` if there is no address.
+    pub fn pod_api_server(&self, machine: Option<Ipv4Addr>) -> Option<Place> {
+        match self.pod_api_server.as_str() {
+            "" => Place::of_gateways(&self.gateway.address, machine),
+            set => Place::parse(set),
         }
     }
 
@@ -223,6 +247,10 @@ impl Settings {
                 self.image_gc_low_threshold_percent < self.image_gc_high_threshold_percent,
                 "image-gc-low-threshold-percent: must be less than image-gc-high-threshold-percent",
             ),
+            (
+                self.pod_api_server.is_empty() || Place::parse(&self.pod_api_server).is_some(),
+                "pod-api-server: must be a host and a port",
+            ),
             (self.nodes > 0, "nodes: there must be at least one"),
             (
                 self.nodes <= 1 || self.runtime == Kind::Simulated,
@@ -269,6 +297,15 @@ impl setpoint_host::Settings for Settings {
     fn validate(&self) -> Result<(), String> {
         self.gateway.validate().map_err(|error| error.to_string())?;
         self.check()
+    }
+
+    async fn identity_files(&mut self, files: Files) -> anyhow::Result<Files> {
+        if self.certificate_requests.as_os_str().is_empty() {
+            return Ok(files);
+        }
+        // Names the node.
+        engine::connect(self).await?;
+        certificate::request(&self.certificate_requests, &self.node_name, files).await
     }
 }
 

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use setpoint_controller::{Client, Receipt, Recorder, events};
+use setpoint_model::replicas::NODE_LEASES;
 use setpoint_model::{Key, Meta, Target, condition};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::{Node, Pod};
 use setpoint_proto::{ApiError, Reason};
 
-use crate::health::NAMESPACE;
 use crate::plan::Action;
 use crate::{Ready, World};
 
@@ -51,7 +51,7 @@ async fn patch(
 /// Reads the Lease of a node: the cache may lag, and a node must not be lost because of that.
 async fn ensure_silent(client: &Client, world: &World) -> Result<(), ApiError> {
     let name = &world.node.meta.key.name;
-    let renewed = match client.get::<Lease>(&Key::new(NAMESPACE, name)).await {
+    let renewed = match client.get::<Lease>(&Key::new(NODE_LEASES, name)).await {
         Err(error) if error.reason == Reason::NotFound => None,
         lease => lease?.spec.renew_time,
     };

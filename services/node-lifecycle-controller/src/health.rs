@@ -11,9 +11,6 @@ use setpoint_proto::meta::{MicroTime, Time};
 
 use crate::NodeView;
 
-/// The namespace of the Leases of nodes.
-pub(crate) const NAMESPACE: &str = "kube-node-lease";
-
 /// The fields of the Lease of a node that are signs of life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseView {

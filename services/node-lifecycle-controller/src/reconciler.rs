@@ -11,12 +11,12 @@ use setpoint_controller::{
     Client, Delta, Hosted, Inputs, ObjectRef, Plan, QueueHandle, Reader, Receipt, Reconciler,
     Recorder, Replica, runtime,
 };
+use setpoint_model::replicas::NODE_LEASES;
 use setpoint_model::{Key, Meta, Target};
 use setpoint_proto::core::{Node, Pod};
 use setpoint_proto::{ApiError, Resource as _};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::health::NAMESPACE;
 use crate::registered::Registered;
 use crate::taints::is_executed;
 use crate::world::Snapshot;
@@ -68,7 +68,7 @@ async fn run(
     lifecycle: Lifecycle,
 ) -> anyhow::Result<()> {
     let leases = replica.client.informer::<LeaseView>().only(ListOptions {
-        namespace: NAMESPACE.to_owned(),
+        namespace: NODE_LEASES.to_owned(),
         ..ListOptions::default()
     });
     let (period, queue) = (lifecycle.monitor_period, QueueHandle::default());
@@ -160,7 +160,7 @@ impl Nodes {
     }
 
     fn lease(&self, node: &str) -> Option<Arc<LeaseView>> {
-        self.leases.get(&Key::new(NAMESPACE, node))
+        self.leases.get(&Key::new(NODE_LEASES, node))
     }
 
     /// Returns the Pods of a node that are ready although its agent does not answer, without those that were marked

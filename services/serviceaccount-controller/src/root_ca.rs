@@ -3,23 +3,28 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{
-    Client, Controller, Hosted, Informer, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler,
-    Replica, Whole, runtime,
+    Client, Controller, Hosted, Informer, Inputs, ObjectRef, Plan, QueueHandle, Reader, Receipt,
+    Reconciler, Replica, Whole, runtime,
 };
 use setpoint_model::{Key, Meta};
 use setpoint_proto::core::{ConfigMap, Namespace};
 use setpoint_proto::{ApiError, Resource as _};
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::{NamespaceView, namespace_of, unless_exists};
 
 const NAME: &str = "kube-root-ca.crt";
 const FILE: &str = "ca.crt";
+/// The interval of reading the bundle again.
+const INTERVAL: Duration = Duration::from_secs(1);
 const DESCRIPTION: &str = "kubernetes.io/description";
 const DESCRIPTION_OF_CA: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
     endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across \
@@ -30,7 +35,8 @@ const DESCRIPTION_OF_CA: &str = "Contains a CA bundle that can be used to verify
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Publishing {
-    /// File with the CA bundle that Pods verify the API server with; empty for none, as while it serves without TLS.
+    /// File with the CA bundle that Pods verify the API server with, read again when it changes; empty for none, as
+    /// while it serves without TLS.
     pub root_ca_file: PathBuf,
 }
 
@@ -61,7 +67,7 @@ impl setpoint_host::Settings for Publishing {}
 pub struct Publisher {
     namespaces: Reader<NamespaceView>,
     published: Reader<Whole<ConfigMap>>,
-    bundle: Arc<str>,
+    bundle: watch::Receiver<Arc<str>>,
 }
 
 /// Everything that the decision about one namespace depends on.
@@ -96,11 +102,40 @@ async fn run(
     settings: runtime::Settings,
     publishing: Publishing,
 ) -> anyhow::Result<()> {
-    let bundle = publishing.bundle()?;
+    let (sender, bundle) = watch::channel(publishing.bundle()?.into());
     let published = replica.client.informer().only(selection());
-    let namespaces = replica.informer();
-    let controller = controller(namespaces, published, &bundle, |it| replica.controller(it));
-    replica.run(controller, settings).await
+    let (namespaces, queue) = (replica.informer(), QueueHandle::default());
+    let all = namespaces.reader();
+    let controller = controller(namespaces, published, bundle, |it| replica.controller(it));
+    let controller = controller.queue(&queue);
+    let changed = || {
+        all.for_each(|namespace: &NamespaceView, _| queue.add(namespace.meta.key.clone(), None));
+    };
+    tokio::select! {
+        ended = replica.run(controller, settings) => ended,
+        () = follow(&publishing, sender, changed) => Ok(()),
+    }
+}
+
+/// Reads the bundle again until dropped, and calls `changed` when it is another one. A file that cannot be used changes
+/// nothing.
+pub async fn follow(publishing: &Publishing, bundle: watch::Sender<Arc<str>>, changed: impl Fn()) {
+    loop {
+        sleep(INTERVAL).await;
+        let Ok(read) = publishing.bundle() else {
+            continue;
+        };
+        let is_other = |known: &mut Arc<str>| {
+            let is_other = **known != *read;
+            if is_other {
+                *known = read.as_str().into();
+            }
+            is_other
+        };
+        if bundle.send_if_modified(is_other) {
+            changed();
+        }
+    }
 }
 
 /// Selects the ConfigMaps that the controller keeps.
@@ -115,13 +150,13 @@ pub fn selection() -> ListOptions {
 pub fn controller(
     namespaces: Informer<NamespaceView>,
     published: Informer<Whole<ConfigMap>>,
-    bundle: &str,
+    bundle: watch::Receiver<Arc<str>>,
     new: impl FnOnce(Publisher) -> Controller<Publisher>,
 ) -> Controller<Publisher> {
     let reconciler = Publisher {
         namespaces: namespaces.reader(),
         published: published.reader(),
-        bundle: bundle.into(),
+        bundle,
     };
     new(reconciler)
         .for_(namespaces)
@@ -171,7 +206,7 @@ impl Reconciler for Publisher {
         Some(World {
             namespace: self.namespaces.get(key)?.meta.clone(),
             published: self.published.get(&Key::new(&key.name, NAME)),
-            bundle: self.bundle.clone(),
+            bundle: self.bundle.borrow().clone(),
         })
     }
 

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use setpoint_controller::{Client, Controller, Receipt, Reconciler as _, View as _, Whole, client};
+use setpoint_controller::{
+    Client, Controller, QueueHandle, Receipt, Reconciler as _, View as _, Whole, client,
+};
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::{Key, Meta};
 use setpoint_proto::core::{ConfigMap, Namespace, ServiceAccount};
 use setpoint_proto::{Reason, Resource};
-use setpoint_serviceaccount_controller::{account, root_ca};
-use tokio::sync::Notify;
+use setpoint_serviceaccount_controller::root_ca::Publishing;
+use setpoint_serviceaccount_controller::{NamespaceView, account, root_ca};
+use tempfile::NamedTempFile;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -22,6 +26,8 @@ const BUNDLE: &str = "-----BEGIN CERTIFICATE-----\n";
 struct Fixture {
     client: Client,
     _gateway: InProcess,
+    /// The file of the CA bundle.
+    bundle: NamedTempFile,
     _controllers: DropGuard,
 }
 
@@ -50,10 +56,29 @@ impl Fixture {
         tokio::spawn(accounts.run("serviceaccount-controller-0", stop.clone()));
         let published = client.informer().only(root_ca::selection());
         let new = |it| Controller::new("root-ca", it, client.clone()).unelected();
-        let publisher = root_ca::controller(client.informer(), published, BUNDLE, new);
+        let (bundle, followed) = watch::channel(BUNDLE.into());
+        let (namespaces, queue) = (client.informer(), QueueHandle::default());
+        let all = namespaces.reader();
+        let publisher = root_ca::controller(namespaces, published, followed, new);
+        let publisher = publisher.queue(&queue);
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), BUNDLE).unwrap();
+        let publishing = Publishing {
+            root_ca_file: file.path().to_owned(),
+        };
+        let following = async move {
+            let changed = || {
+                all.for_each(|namespace: &NamespaceView, _| {
+                    queue.add(namespace.meta.key.clone(), None);
+                });
+            };
+            root_ca::follow(&publishing, bundle, changed).await;
+        };
+        tokio::spawn(stop.clone().run_until_cancelled_owned(following));
         tokio::spawn(publisher.run("root-ca-0", stop.clone()));
         Self {
             client,
+            bundle: file,
             _gateway: gateway,
             _controllers: stop.drop_guard(),
         }
@@ -213,6 +238,20 @@ fn only_the_objects_that_the_controllers_keep_are_watched() {
     assert_eq!(account::selection().fields, "metadata.name=default");
     let published = root_ca::selection();
     assert_eq!(published.fields, "metadata.name=kube-root-ca.crt");
+}
+
+/// During a change of the CA, Pods trust both.
+#[tokio::test]
+async fn a_ca_bundle_that_changes_is_published_again() {
+    let fixture = Fixture::start().await;
+    let has = |bundle: String| {
+        move |map: &ConfigMap| map.metadata.name == ROOT_CA && map.data["ca.crt"] == bundle
+    };
+    fixture.seen(has(BUNDLE.to_owned())).await;
+    std::fs::write(fixture.bundle.path(), "half").unwrap();
+    let both = [BUNDLE, BUNDLE].concat();
+    std::fs::write(fixture.bundle.path(), &both).unwrap();
+    fixture.seen(has(both)).await;
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod grpcurl;
 mod helm;
 mod kube;
 mod kubectl_answers;
+mod kubectl_auth;
 mod kubectl_custom;
 mod kubectl_policies;
 mod kubectl_reads;
@@ -11,6 +12,7 @@ mod kubectl_streams;
 mod kubectl_workloads;
 mod kubectl_writes;
 mod python;
+mod transcript;
 
 use std::env::current_exe;
 use std::path::{Path, PathBuf};

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod access;
 mod convergence;
 mod dashboards;
 mod exposition;

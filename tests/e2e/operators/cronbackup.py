@@ -1,4 +1,6 @@
-"""Keeps the CronJob `backup-<name>` of each CronBackup. Run it with `kopf run`."""
+"""Keeps the CronJob `backup-<name>` of each CronBackup. Run it with `kopf run`, here or in a Pod of the cluster."""
+
+import os
 
 import kopf
 from kubernetes import client, config
@@ -11,7 +13,10 @@ BACKOFF = 0.2
 
 @kopf.on.startup()
 def configure(settings: kopf.OperatorSettings, **_):
-    config.load_kube_config()
+    if "KUBERNETES_SERVICE_HOST" in os.environ:
+        config.load_incluster_config()
+    else:
+        config.load_kube_config()
     settings.networking.error_backoffs = [BACKOFF] * 100
     settings.watching.reconnect_backoff = BACKOFF
 

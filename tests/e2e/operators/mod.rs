@@ -3,6 +3,7 @@
 
 mod conversion_webhook;
 mod extension_server;
+mod in_pod;
 mod kopf;
 mod kube;
 mod sample_controller;

@@ -1,6 +1,9 @@
 //! CertificateSigningRequests.
 
-use setpoint_tests::Kubectl;
+use std::fs;
+use std::process::Command;
+
+use setpoint_tests::{Kubectl, eventually};
 
 use super::{cluster, create, until, value};
 
@@ -28,7 +31,7 @@ spec:
 
 /// Waits until the column with the condition has this value.
 fn until_condition(kubectl: &Kubectl, name: &str, condition: &str) {
-    setpoint_tests::eventually(&format!("{name} is {condition}"), || {
+    eventually(&format!("{name} is {condition}"), || {
         let row = kubectl.run(&format!("get csr {name} --no-headers")).stdout;
         let found = row.split_whitespace().next_back() == Some(condition);
         found.then_some(()).ok_or(row)
@@ -63,4 +66,66 @@ fn certificates_are_approved_denied_and_signed() {
         "subject organization is not system:nodes",
     );
     until(&kubectl, "csr/denied", ".status.certificate", "");
+}
+
+/// Decodes a text in base64 by the program of that name.
+fn decoded(text: &str, directory: &std::path::Path) -> Vec<u8> {
+    let file = directory.join("encoded");
+    fs::write(&file, text).expect("it is writable");
+    let output = Command::new("base64").arg("-d").arg(file).output();
+    output.expect("base64 is installed").stdout
+}
+
+/// As users do it: a key, a request, its approval, and a kubeconfig with the certificate.
+#[test]
+fn a_certificate_that_was_approved_is_a_credential() {
+    let cluster = cluster(1);
+    let (kubectl, directory) = (cluster.kubectl(), cluster.directory());
+    let [key, asked, signed] =
+        ["jane.key", "jane.csr", "jane.crt"].map(|file| directory.join(file));
+    let mut openssl = Command::new("openssl");
+    let openssl = openssl
+        .args([
+            "req",
+            "-new",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+        ])
+        .args(["-nodes", "-subj", "/O=developers/CN=jane", "-keyout"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&asked);
+    let made = openssl.output().expect("openssl is installed");
+    assert!(made.status.success(), "{made:?}");
+    let encoded = Command::new("base64")
+        .args(["-w", "0"])
+        .arg(&asked)
+        .output();
+    let content = String::from_utf8(encoded.expect("base64 is installed").stdout);
+    let content = content.expect("it is text");
+    request(&kubectl, "jane", &content, "kube-apiserver-client");
+    kubectl.ok("certificate approve jane");
+    until_condition(&kubectl, "jane", "Approved,Issued");
+    let certificate = value(&kubectl, "csr/jane", ".status.certificate");
+    fs::write(&signed, decoded(&certificate, directory)).expect("it is writable");
+    kubectl.ok(&format!(
+        "config set-credentials jane --embed-certs --client-certificate {} --client-key {}",
+        signed.display(),
+        key.display()
+    ));
+    let who = eventually("jane is known", || {
+        let output = kubectl.run("--user jane auth whoami -o json");
+        output.success.then_some(output.stdout).ok_or(output.stderr)
+    });
+    for part in [
+        "\"username\": \"jane\"",
+        "\"developers\"",
+        "system:authenticated",
+    ] {
+        assert!(who.contains(part), "{who}");
+    }
+    let refused = kubectl.fails("--user jane get nodes");
+    assert!(refused.contains("Forbidden"), "{refused}");
 }

@@ -8,6 +8,7 @@ mod disruption;
 mod endpoints;
 mod job;
 mod metrics;
+mod quota;
 mod replication_controller;
 mod statefulset;
 mod volumes;

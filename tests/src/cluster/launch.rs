@@ -1,10 +1,12 @@
 //! Starts the processes of a cluster.
 
+use std::fs::File;
 use std::path::PathBuf;
+use std::process::Command;
 
-use setpoint_ctl::launcher::{ProcessSpec, address, command, topology};
+use setpoint_ctl::launcher::{ProcessSpec, address, command, program, topology};
 
-use super::Cluster;
+use super::{Cluster, plain, removal};
 use crate::{Process, WallClock};
 
 const MANAGER: &str = "controller-manager";
@@ -32,6 +34,7 @@ impl Cluster {
     /// Starts `gateway-<n>` with this address of etcd.
     pub fn start_gateway_over(&mut self, n: usize, etcd: &str) {
         let gateway = topology::gateway(&self.state, &self.spec, n, etcd);
+        let gateway = gateway.args(removal::gateway_flags());
         self.launch(gateway.args(self.gateway_flags.clone()), &[]);
     }
 
@@ -43,8 +46,10 @@ impl Cluster {
     /// Starts the controllers that most Pods and owners need: namespaces get accounts and CA bundles, and garbage is
     /// collected.
     pub fn start_housekeeping(&mut self) {
-        let flags = ["--controllers", HOUSEKEEPING].map(str::to_owned);
-        self.service(MANAGER, HOUSEKEEPER, &flags);
+        let files = self.state.pki().files(&format!("{MANAGER}-{HOUSEKEEPER}"));
+        let ca = files.ca_file.display().to_string();
+        let flags = ["--controllers", HOUSEKEEPING, topology::ROOT_CA_FLAG, &ca];
+        self.service(MANAGER, HOUSEKEEPER, &flags.map(str::to_owned));
     }
 
     /// Starts `<service>-<n>` with these addresses of the gateways.
@@ -74,6 +79,24 @@ impl Cluster {
         WallClock::clear_up(self, &name);
     }
 
+    /// Starts the process that renews certificates, with this wall clock.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn start_certs(&mut self, clock: &WallClock) {
+        let name = "certs-0";
+        let log = File::create(self.state.log(name)).expect("it is writable");
+        let mut command = Command::new(program("setpoint").expect("build the workspace first"));
+        command
+            .args(["certs", "--renew", "--state"])
+            .arg(self.directory())
+            .envs(clock.environment())
+            .stdout(log);
+        let started = Process::start(command);
+        self.processes.insert(name.to_owned(), started);
+        WallClock::clear_up(self, name);
+    }
+
     /// Returns `<service>-<n>` with these flags. The identity of an agent is that of its nodes.
     fn spec_of(&self, service: &'static str, n: usize, flags: &[String]) -> ProcessSpec {
         let value = |name: &str| {
@@ -96,11 +119,11 @@ impl Cluster {
     }
 
     fn launch(&mut self, mut process: ProcessSpec, environment: &[(&str, PathBuf)]) {
-        if ["gateway", "node-agent"].contains(&process.service) {
-            process = process.with_agent_secret(&self.state);
-        }
         let made = self.state.pki().ensure([&process]);
         made.expect("certificates can be made");
+        if !self.guarded {
+            plain::without_guard(&mut process);
+        }
         let port = process.port.unwrap_or_default();
         let mut command = command(&self.state, &process, port)
             .unwrap_or_else(|error| panic!("build the workspace first: {error:#}"));

@@ -1,18 +1,22 @@
 //! A cluster of real processes on 127.0.0.1 that is stopped when dropped.
 
 mod launch;
+mod plain;
+mod removal;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use setpoint_ctl::launcher::topology::{ELECTED, process_agent, simulated_agent};
-use setpoint_ctl::launcher::{ClusterSpec, Pki, Profile, StateDir, address, sweep};
+use setpoint_ctl::launcher::{ClusterSpec, LOOPBACK, Pki, Profile, StateDir, address, sweep};
 use tempfile::TempDir;
 
-use crate::{Address, EtcdLog, Kubectl, Process, eventually, free_port, invariants};
+use crate::{Address, EtcdLog, Kubectl, Process, WallClock, eventually, free_port, invariants};
+pub(crate) use removal::check_refused;
 
 /// The log line of a gateway that has refused a request of a service.
-const REFUSED: &str = "a request of a service is not allowed";
+pub const REFUSED: &str = "a request of a service is not allowed";
 
 /// The size of a cluster.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,8 @@ pub struct Cluster {
     spec: ClusterSpec,
     gateway_flags: Vec<String>,
     environment: Vec<(String, String)>,
+    /// Whether processes speak TLS and gateways authorize requests.
+    guarded: bool,
     processes: BTreeMap<String, Process>,
     _directory: TempDir,
 }
@@ -79,6 +85,32 @@ impl Cluster {
         let mut cluster = Self::without_etcd();
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         cluster.environment = variables.iter().map(owned).collect();
+        cluster.fill(size, &fast_election())
+    }
+
+    /// Starts a complete cluster whose processes, but for etcd, have this wall clock. Their certificates are not
+    /// renewed before [`Self::start_certs`].
+    pub fn by_clock(size: Size, clock: &WallClock) -> Self {
+        let variables = clock.environment();
+        let variables = variables.map(|(name, value)| (name, value.display().to_string()));
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let mut cluster = Self::with_environments(size, &variables);
+        for name in cluster.process_names() {
+            // Programs in Go do not load libraries.
+            if name != "etcd-0" {
+                WallClock::clear_up(&mut cluster, &name);
+            }
+        }
+        cluster
+    }
+
+    /// Starts a complete cluster without TLS and without authorization, for comparison, and waits until it is ready.
+    pub fn without_guard(size: Size) -> Self {
+        let mut cluster = Self::without_etcd();
+        cluster.guarded = false;
         cluster.fill(size, &fast_election())
     }
 
@@ -144,6 +176,7 @@ impl Cluster {
             cluster.start_gateway_at(n);
         }
         cluster.wait_until_ready();
+        cluster.remove_permission();
         cluster
     }
 
@@ -169,6 +202,7 @@ impl Cluster {
             spec,
             gateway_flags: Vec::new(),
             environment: Vec::new(),
+            guarded: true,
             processes: BTreeMap::new(),
             _directory: directory,
         }
@@ -179,6 +213,11 @@ impl Cluster {
         self.gateway_flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
     }
 
+    /// Lets gateways started from now on listen at this address of the machine, too.
+    pub fn listen_also(&mut self, address: IpAddr) {
+        self.spec.listen.push(address);
+    }
+
     /// Reserves a port for one more gateway, without starting it.
     pub fn add_gateway(&mut self) {
         self.spec.gateways.push(free_port());
@@ -187,6 +226,11 @@ impl Cluster {
     /// Returns the directory of logs and state.
     pub fn directory(&self) -> &Path {
         self.state.state()
+    }
+
+    /// Returns the certificates of the cluster.
+    pub fn pki(&self) -> Pki {
+        self.state.pki()
     }
 
     /// Returns the state directory of the agent of a process node.
@@ -216,19 +260,30 @@ impl Cluster {
 
     /// Returns the address of etcd, for a client that is one of its members.
     pub fn etcd_url(&self) -> Address {
+        if !self.guarded {
+            return Address::plain(&format!("{LOOPBACK}:{}", self.spec.etcd));
+        }
         let files = self.state.pki().files("etcd-0");
         let credentials = Pki::credentials(&files).expect("etcd has been started");
         Address::secure(address(self.spec.etcd), credentials)
     }
 
     fn administrator(&self, url: String) -> Address {
+        if !self.guarded {
+            return Address::plain(&plain::place(&url));
+        }
         let credentials = Pki::credentials(&self.state.pki().administrator());
         Address::secure(url, credentials.expect("they were made at the start"))
     }
 
     /// Returns a kubectl that uses the first gateway.
     pub fn kubectl(&self) -> Kubectl {
-        Kubectl::new(self.directory().to_owned())
+        let kubectl = Kubectl::new(self.directory().to_owned());
+        match self.guarded {
+            true => kubectl,
+            // The kubeconfig has a URL of TLS.
+            false => kubectl.at(&self.gateway_url()),
+        }
     }
 
     /// Returns a kubectl that uses `gateway-<n>`.
@@ -312,6 +367,10 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         let violations = self.violations();
+        if std::thread::panicking() {
+            // It may be why the test has failed.
+            self.refused().for_each(|line| eprintln!("{line}"));
+        }
         self.processes.clear();
         if let Err(error) = sweep(&self.state) {
             eprintln!("{error:#}");

@@ -275,7 +275,7 @@ async fn a_serving_certificate_has_the_names_of_the_request_and_any_kind_of_key(
 #[tokio::test]
 async fn what_a_signer_does_not_allow_fails_with_its_reason() {
     let fixture = Fixture::start(Signing::default()).await;
-    let admin = request("admin", "system:masters");
+    let admin = request("admin", "administrators");
     fixture
         .create(KUBELET_CLIENT, NODE_USAGES, &admin, None)
         .await;
@@ -401,16 +401,19 @@ fn a_ca_of_files_must_be_one_and_have_its_key() {
     assert_eq!(problem(&ca, &key), None);
     assert_eq!(
         problem(&other, &key).as_deref(),
-        Some("the private key is not the one of the CA's certificate")
+        Some(
+            "the key of the CA does not have the key of the certificate in the certificate of the CA"
+        )
     );
-    assert_eq!(
-        problem("", &key).as_deref(),
-        Some("the CA has no CERTIFICATE block")
+    let none = problem("", &key).unwrap_or_default();
+    assert!(
+        none.starts_with("the certificate of the CA cannot be used: "),
+        "{none}"
     );
     let pair = KeyPair::generate().unwrap();
     let leaf = CertificateParams::default().self_signed(&pair).unwrap();
     assert_eq!(
         problem(&leaf.pem(), &pair.serialize_pem()).as_deref(),
-        Some("the certificate is not one of a CA")
+        Some("the certificate of the CA cannot be used: its certificate is not one of a CA")
     );
 }

@@ -1,5 +1,7 @@
 //! The cluster that faults are injected into: processes or containers of this machine.
 
+use anyhow::Context as _;
+
 use super::compose::Compose;
 use super::fenced::Gateways;
 use super::local::Local;
@@ -28,9 +30,14 @@ impl Cluster {
             local.check_supported(options.fault, &options.service)?;
             return Ok((Self::Local(local), connection.clone()));
         };
-        let compose = Compose::open(project).await?;
+        // That which compose.yaml writes, unless the user names another.
+        let written = connection.state_dir.state().join("compose/kubeconfig");
+        let connection = connection.clone().or_kubeconfig(written);
+        let credentials = connection.credentials()?;
+        let credentials = credentials.context("a cluster of compose.yaml needs credentials")?;
+        let compose = Compose::open(project, credentials).await?;
         let connection = match connection.given() {
-            Some(_) => connection.clone(),
+            Some(_) => connection,
             None => connection.at(compose.published().await?),
         };
         Ok((Self::Compose(compose), connection))

@@ -9,6 +9,7 @@ use bollard::models::{
     ContainerSummary, EndpointSettings, NetworkConnectRequest, NetworkDisconnectRequest,
 };
 use bollard::query_parameters::ListContainersOptions;
+use setpoint_tls::Credentials;
 
 use super::fenced::Gateways;
 use super::options::Fault;
@@ -23,6 +24,8 @@ const SHORT_ID: usize = 12;
 pub struct Compose {
     docker: Docker,
     project: String,
+    /// Those of an administrator.
+    credentials: Credentials,
     pending: Option<Pending>,
 }
 
@@ -38,7 +41,7 @@ impl Compose {
     ///
     /// # Errors
     /// The engine is on another machine or not reachable, or the project has no running container.
-    pub async fn open(project: &str) -> anyhow::Result<Self> {
+    pub async fn open(project: &str, credentials: Credentials) -> anyhow::Result<Self> {
         if std::env::var("DOCKER_HOST").is_ok_and(|host| !host.starts_with("unix://")) {
             bail!(
                 "DOCKER_HOST is on another machine: chaos works only on clusters of this machine"
@@ -49,6 +52,7 @@ impl Compose {
         let compose = Self {
             docker,
             project: project.to_owned(),
+            credentials,
             pending: None,
         };
         if compose.containers(None).await?.is_empty() {
@@ -71,7 +75,7 @@ impl Compose {
         let port = port.with_context(|| {
             format!("{project} publishes no gateway port; give its address with --gateway")
         })?;
-        Ok(format!("http://{LOOPBACK}:{port}"))
+        Ok(format!("https://{LOOPBACK}:{port}"))
     }
 
     /// Returns the names of the running instances of a service, `<service>-<host name>`.
@@ -82,16 +86,14 @@ impl Compose {
         Ok(names.collect())
     }
 
-    /// Returns the gateways, which serve without TLS. The engine's networks are reachable from this machine.
+    /// Returns the gateways. The engine's networks are reachable from this machine.
     pub async fn gateways(&self) -> anyhow::Result<Gateways> {
         let containers = self.containers(Some("gateway")).await?;
         let ips = containers.into_iter().filter_map(ip);
         let addresses = ips.map(|ip| SocketAddr::new(ip, GATEWAY_PORT));
         Ok(Gateways {
-            urls: addresses
-                .map(|address| format!("http://{address}"))
-                .collect(),
-            credentials: None,
+            addresses: addresses.collect(),
+            credentials: self.credentials.clone(),
         })
     }
 

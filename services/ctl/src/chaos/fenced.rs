@@ -1,13 +1,17 @@
 //! Counts the writes of former leaders that the gateways refused, from their metrics.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::Request;
+use axum::http::header::HOST;
 use futures::future::join_all;
+use rustls::pki_types::ServerName;
 use setpoint_host::http_client::{self, Answer};
-use setpoint_tls::Credentials;
+use setpoint_tls::{ClientStream, Credentials};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// The counter of refused writes; one time series per lease.
@@ -18,22 +22,23 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The gateways whose metrics are read.
 pub struct Gateways {
-    /// Their URLs.
-    pub urls: Vec<String>,
-    /// The credentials for those with TLS.
-    pub credentials: Option<Credentials>,
+    /// Their addresses.
+    pub addresses: Vec<SocketAddr>,
+    /// Those of an administrator.
+    pub credentials: Credentials,
 }
 
-/// The count of each gateway, by URL, since its start. Gateways that do not answer are left out.
+/// The count of each gateway, by address, since its start. Gateways that do not answer are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fenced(BTreeMap<String, u64>);
+pub struct Fenced(BTreeMap<SocketAddr, u64>);
 
 impl Fenced {
     /// Reads the metrics of all gateways.
     pub async fn fetch(gateways: &Gateways) -> Self {
-        let fetched = gateways.urls.iter().map(|url| async move {
-            let answer = timeout(TIMEOUT, metrics(gateways, url)).await;
-            Some((url.clone(), sum(&answer.ok()?.ok()?.body)))
+        let credentials = &gateways.credentials;
+        let fetched = gateways.addresses.iter().map(|address| async move {
+            let answer = timeout(TIMEOUT, metrics(credentials, *address)).await;
+            Some((*address, sum(&answer.ok()?.ok()?.body)))
         });
         Self(join_all(fetched).await.into_iter().flatten().collect())
     }
@@ -48,9 +53,14 @@ impl Fenced {
     }
 }
 
-async fn metrics(gateways: &Gateways, url: &str) -> anyhow::Result<Answer> {
-    let request = Request::get(format!("{url}/metrics")).body(Body::empty())?;
-    http_client::send_as(gateways.credentials.as_ref(), request, MAX_BYTES).await
+/// Reads the metrics of the gateway at this address. Its certificate has the name of the service; that of a container
+/// has no address.
+async fn metrics(credentials: &Credentials, address: SocketAddr) -> anyhow::Result<Answer> {
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("gateway")?;
+    let stream = ClientStream::handshake(credentials.http1_client(), name, stream).await?;
+    let request = Request::get("/metrics").header(HOST, address.to_string());
+    http_client::send_on(stream, request.body(Body::empty())?, MAX_BYTES).await
 }
 
 fn sum(metrics: &str) -> u64 {
@@ -72,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_gateway_that_was_restarted_has_counted_from_zero() {
-        let gateway = |port: u16| format!("https://127.0.0.1:{port}");
+        let gateway = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
         let before = Fenced([(gateway(1), 7), (gateway(2), 4)].into());
         let now = Fenced([(gateway(1), 2), (gateway(2), 5), (gateway(3), 1)].into());
         assert_eq!(now.since(&before), 2 + 1 + 1);

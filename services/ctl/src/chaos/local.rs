@@ -1,6 +1,7 @@
 //! Injects faults into a cluster of processes that `setpoint up` started.
 
 use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -13,7 +14,7 @@ use super::options::Fault;
 use super::relay_backlog::backlog;
 use crate::launcher::topology::{relay_name, service_of, stages};
 use crate::launcher::{
-    self, ClusterSpec, Pki, ProcessSpec, RunningProcess, STOP_TIMEOUT, StateDir, address, port,
+    self, ClusterSpec, Pki, ProcessSpec, RunningProcess, STOP_TIMEOUT, StateDir, port,
 };
 
 /// The processes of a state directory; its lock keeps other commands from changing them.
@@ -90,9 +91,10 @@ impl Local {
     /// Returns the gateways.
     pub fn gateways(&self) -> anyhow::Result<Gateways> {
         let ports = self.spec.gateways.iter();
+        let addresses = ports.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)));
         Ok(Gateways {
-            urls: ports.map(|port| address(*port)).collect(),
-            credentials: Some(Pki::credentials(&self.state_dir.pki().administrator())?),
+            addresses: addresses.collect(),
+            credentials: Pki::credentials(&self.state_dir.pki().administrator())?,
         })
     }
 

@@ -39,8 +39,8 @@ use round::Round;
 /// # Errors
 /// A round failed, or the report counts a late write, an extra Pod or a lost write.
 pub async fn chaos(connection: &Connection, options: &Options) -> anyhow::Result<ExitCode> {
-    if let Some(given) = connection.given() {
-        loopback_guard::require_local(given).await?;
+    if connection.is_given() {
+        loopback_guard::require_local(&connection.addresses()?).await?;
     }
     let (mut cluster, connection) = Cluster::open(connection, options).await?;
     let gateway = connection.gateway()?;

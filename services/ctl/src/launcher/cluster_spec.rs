@@ -1,5 +1,6 @@
 //! The size and the ports of a local cluster: chosen by `up`, and recorded for later commands.
 
+use std::net::IpAddr;
 use std::{fs, io};
 
 use anyhow::Context;
@@ -60,6 +61,8 @@ pub struct ClusterSpec {
     pub etcd: u16,
     /// Further DNS names and IPs on the certificates of gateways.
     pub tls_sans: Vec<String>,
+    /// Further addresses that gateways listen on, such as that of this machine in the network of an engine's Pods.
+    pub listen: Vec<IpAddr>,
 }
 
 impl Default for ClusterSpec {
@@ -71,6 +74,7 @@ impl Default for ClusterSpec {
             relays: false,
             etcd: 2379,
             tls_sans: Vec::new(),
+            listen: Vec::new(),
         }
     }
 }
@@ -131,8 +135,25 @@ pub fn addresses(ip: &str, ports: &[u16]) -> String {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::path::Path;
 
+    use super::super::topology::gateway;
     use super::*;
+
+    #[test]
+    fn gateways_listen_on_further_addresses_that_are_on_their_certificates() {
+        let state_dir = StateDir::find(Path::new("/nowhere"), None);
+        let flag = ["--listen-also", "172.18.0.1,fd00::1"];
+        let mut spec = ClusterSpec::default();
+        let plain = gateway(&state_dir, &spec, 0, "");
+        assert!(!plain.args.iter().any(|arg| arg == flag[0]));
+        spec.listen = vec!["172.18.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
+        let further = gateway(&state_dir, &spec, 0, "");
+        let mut pairs = further.args.windows(2);
+        assert!(pairs.any(|words| words == flag), "{:?}", further.args);
+        let hosts = further.identity.unwrap().hosts;
+        assert!(spec.listen.iter().all(|ip| hosts.contains(&ip.to_string())));
+    }
 
     #[test]
     fn a_saved_spec_is_loaded_again() {

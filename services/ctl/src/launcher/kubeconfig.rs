@@ -4,12 +4,12 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use setpoint_host::private;
-use setpoint_tls::Files;
 use setpoint_tls::authority::Issued;
+use setpoint_tls::{Credentials, Files};
 
 /// The name of the context, the cluster and the user in the file.
 const NAME: &str = "setpoint";
@@ -49,6 +49,49 @@ impl Kubeconfig {
         })
     }
 
+    /// Reads a kubeconfig that this command has written: of others only those whose values are embedded and on lines
+    /// of their own, as kubectl writes them.
+    ///
+    /// # Errors
+    /// If it cannot be read, or lacks one of the values.
+    pub fn load(path: &Path) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(path);
+        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text).with_context(|| format!("cannot use {}", path.display()))
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let value = |name: &str| {
+            let mut lines = text.lines().map(str::trim_start);
+            let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            value.ok_or_else(|| anyhow!("it has no {name}"))
+        };
+        let embedded = |name: &str| {
+            let pem = STANDARD.decode(value(name)?.trim())?;
+            anyhow::Ok(String::from_utf8(pem)?)
+        };
+        Ok(Self {
+            server: value("server")?.trim().to_owned(),
+            ca: embedded("certificate-authority-data")?,
+            certificate: embedded("client-certificate-data")?,
+            key: embedded("client-key-data")?,
+        })
+    }
+
+    /// Returns the address of the gateway.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// Returns the credentials of the user.
+    ///
+    /// # Errors
+    /// If the certificate cannot be used.
+    pub fn credentials(&self) -> anyhow::Result<Credentials> {
+        let credentials = Credentials::from_pem(&self.ca, &self.certificate, &self.key);
+        credentials.context("the kubeconfig cannot be used")
+    }
+
     /// Returns the content of the file.
     pub fn text(&self) -> String {
         let [ca, certificate, key] =
@@ -75,5 +118,27 @@ impl Kubeconfig {
         let file = private::open(private::options().write(true).truncate(true), path);
         let written = file.and_then(|mut file| file.write_all(self.text().as_bytes()));
         written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use setpoint_tls::authority::Authority;
+
+    use super::super::identity::Identity;
+    use super::*;
+
+    #[test]
+    fn a_kubeconfig_is_read_as_it_was_written() {
+        let authority = Authority::create("test").unwrap();
+        let user = authority.issue(&Identity::administrator().leaf()).unwrap();
+        let certificate = user.certificate.clone();
+        let written = Kubeconfig::new("https://127.0.0.1:7443".to_owned(), user);
+        let read = Kubeconfig::parse(&written.text()).unwrap();
+        assert_eq!(read.server(), "https://127.0.0.1:7443");
+        assert_eq!(read.certificate, certificate);
+        assert_eq!(read.text(), written.text());
+        assert!(read.credentials().is_ok());
+        assert!(Kubeconfig::parse("server: https://a").is_err());
     }
 }

@@ -4,6 +4,7 @@
 //! a command of one. The commands of `setpoint` record the processes that they start, and find them again as
 //! [`RunningProcess`]es.
 
+mod authorities;
 mod cluster_spec;
 mod identity;
 mod kubeconfig;
@@ -15,11 +16,15 @@ pub mod readiness;
 mod state_dir;
 pub mod topology;
 
+pub use authorities::Stage;
+pub(crate) use authorities::{Authorities, Issuer};
 pub use cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, election};
 pub use identity::Identity;
+pub(crate) use identity::PROCESS_LIFETIME;
 pub use kubeconfig::Kubeconfig;
 pub use launch::{Started, command, program, start, sweep};
 pub use pki::Pki;
+pub(crate) use pki::Wanted;
 pub use process::{RunningProcess, STOP_TIMEOUT};
 pub use state_dir::StateDir;
 pub use topology::ProcessSpec;

@@ -3,6 +3,7 @@
 //! ```text
 //! pki/ca.crt, ca.key                  the CA of the cluster
 //! pki/etcd-ca.crt, etcd-ca.key        the CA of etcd, by which it knows gateways
+//! pki/ca-next.crt, …                  during a change of the CAs (`authorities`)
 //! pki/<process>/ca.crt, tls.crt, tls.key
 //! pki/gateway-<n>/etcd/…              the certificate that a gateway presents to etcd
 //! pki/admin/…                         the administrator's
@@ -11,14 +12,16 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use nix::fcntl::{Flock, FlockArg};
 use setpoint_host::private;
-use setpoint_tls::authority::{Authority, Issued, Leaf, Present, write_certificates};
-use setpoint_tls::{Credentials, Files, Validity};
+use setpoint_tls::authority::{Issued, Leaf, Present};
+use setpoint_tls::{Credentials, Files};
 
+use super::authorities::{Authorities, Issuer, Stage};
 use super::identity::{Identity, PROCESS_LIFETIME, USER_LIFETIME};
 use super::topology::{ProcessSpec, service_of};
 
@@ -34,9 +37,11 @@ pub struct Pki {
 }
 
 /// A certificate that a cluster should have.
-struct Wanted {
-    directory: PathBuf,
-    leaf: Leaf,
+pub(crate) struct Wanted {
+    /// The folder of its files.
+    pub directory: PathBuf,
+    /// Its content.
+    pub leaf: Leaf,
 }
 
 impl Pki {
@@ -93,9 +98,9 @@ impl Pki {
         }
         let mut made = 0;
         for one in wanted {
-            let authority = authorities.of(&one.directory);
-            if !one.is_present(authority) {
-                one.issue(authority)?;
+            let issuer = authorities.of(&one.directory);
+            if !one.is_present(issuer) {
+                one.issue(issuer)?;
                 made += 1;
             }
         }
@@ -128,7 +133,13 @@ impl Pki {
     /// Returns what takes the place of each certificate that is due.
     fn due(&self) -> impl Iterator<Item = Wanted> {
         let now = Timestamp::now();
-        self.directories().into_iter().filter_map(move |directory| {
+        let present = self.present();
+        present.filter_map(move |(wanted, present)| is_due(&present, now).then_some(wanted))
+    }
+
+    /// Returns all certificates that there are, and what may take the place of each.
+    fn present(&self) -> impl Iterator<Item = (Wanted, Present)> {
+        self.directories().into_iter().filter_map(|directory| {
             let files = Files::in_directory(&directory);
             let present = Present::read(&files.certificate_file).ok()?;
             // Not the life of the present one: it may have been shortened by the end of its CA.
@@ -138,9 +149,93 @@ impl Pki {
             };
             let leaf = Leaf {
                 lifetime,
-                ..present.leaf
+                ..present.leaf.clone()
             };
-            is_due(present.validity, now).then_some(Wanted { directory, leaf })
+            Some((Wanted { directory, leaf }, present))
+        })
+    }
+
+    /// Issues all certificates again. Those of processes live for `lifetime` if one is given.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn reissue(&self, lifetime: Option<Duration>) -> anyhow::Result<usize> {
+        let _lock = self.lock()?;
+        let authorities = self.authorities()?;
+        self.reissue_by(&authorities, lifetime)
+    }
+
+    fn reissue_by(
+        &self,
+        authorities: &Authorities,
+        lifetime: Option<Duration>,
+    ) -> anyhow::Result<usize> {
+        let mut made = 0;
+        for (mut wanted, _) in self.present() {
+            if let Some(lifetime) = lifetime.filter(|_| !wanted.directory.ends_with(ADMINISTRATOR))
+            {
+                wanted.leaf.lifetime = lifetime;
+            }
+            wanted.issue(authorities.of(&wanted.directory))?;
+            made += 1;
+        }
+        Ok(made)
+    }
+
+    /// Returns the stage of a change of the CAs.
+    ///
+    /// # Errors
+    /// If a CA cannot be read or made.
+    pub fn stage(&self) -> anyhow::Result<Stage> {
+        let _lock = self.lock()?;
+        Ok(self.authorities()?.stage())
+    }
+
+    /// Makes the next CAs, unless there are some, and lets all processes trust them.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn prepare_authorities(&self) -> anyhow::Result<()> {
+        let _lock = self.lock()?;
+        self.authorities()?.prepare()?;
+        self.write_bundles()
+    }
+
+    /// Lets the next CAs issue, which all processes must trust by now, and issues all certificates again. Returns their
+    /// number.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn switch_authorities(&self) -> anyhow::Result<usize> {
+        let _lock = self.lock()?;
+        self.authorities()?.switch()?;
+        self.reissue_by(&self.authorities()?, None)
+    }
+
+    /// Ends the trust in the previous CAs, after certificates that are still by them were issued again.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn remove_previous_authorities(&self) -> anyhow::Result<()> {
+        let _lock = self.lock()?;
+        let authorities = self.authorities()?;
+        for (wanted, present) in self.present() {
+            let issuer = authorities.of(&wanted.directory);
+            if !present.is_by(issuer.authority()) {
+                wanted.issue(issuer)?;
+            }
+        }
+        authorities.remove_previous()?;
+        self.write_bundles()
+    }
+
+    /// Writes the CAs to trust beside each certificate.
+    fn write_bundles(&self) -> anyhow::Result<()> {
+        let authorities = self.authorities()?;
+        let mut present = self.present();
+        present.try_for_each(|(wanted, _)| {
+            let files = Files::in_directory(&wanted.directory);
+            authorities.of(&wanted.directory).write_bundle(&files)
         })
     }
 
@@ -150,7 +245,7 @@ impl Pki {
     }
 
     /// Creates the folder and waits until no other process writes to it.
-    fn lock(&self) -> anyhow::Result<Flock<File>> {
+    pub(crate) fn lock(&self) -> anyhow::Result<Flock<File>> {
         private::create_dir_all(&self.directory)
             .with_context(|| format!("cannot create {}", self.directory.display()))?;
         let path = self.directory.join("lock");
@@ -166,19 +261,12 @@ impl Pki {
     /// If the CA cannot be read or made.
     pub fn issue_user(&self, user: &Identity) -> anyhow::Result<Issued> {
         let _lock = self.lock()?;
-        Ok(self.authorities()?.cluster.issue(&user.leaf())?)
+        self.authorities()?.cluster.issue(&user.leaf())
     }
 
-    fn authorities(&self) -> anyhow::Result<Authorities> {
-        let authority = |name: &str, subject: &str| {
-            let [certificate, key] =
-                ["crt", "key"].map(|end| self.directory.join(format!("{name}.{end}")));
-            Authority::load_or_create(subject, &certificate, &key)
-        };
-        Ok(Authorities {
-            cluster: authority("ca", "setpoint-ca")?,
-            etcd: authority("etcd-ca", "setpoint-etcd-ca")?,
-        })
+    /// Reads the CAs, or makes them.
+    pub(crate) fn authorities(&self) -> anyhow::Result<Authorities> {
+        Authorities::load(&self.directory)
     }
 
     fn wanted(&self, folder: &str, identity: &Identity) -> Wanted {
@@ -198,15 +286,9 @@ impl Pki {
     }
 }
 
-/// The CAs of a cluster.
-struct Authorities {
-    cluster: Authority,
-    etcd: Authority,
-}
-
 impl Authorities {
     /// Returns the one that issues the certificate in this folder.
-    fn of(&self, directory: &Path) -> &Authority {
+    fn of(&self, directory: &Path) -> &Issuer {
         let name = directory.file_name().and_then(|name| name.to_str());
         match name.map(service_of) {
             Some(ETCD) => &self.etcd,
@@ -217,191 +299,39 @@ impl Authorities {
 
 impl Wanted {
     /// Returns whether the folder has such a certificate by this CA, which is not due.
-    fn is_present(&self, authority: &Authority) -> bool {
+    pub(crate) fn is_present(&self, issuer: &Issuer) -> bool {
         let files = Files::in_directory(&self.directory);
         let ca = fs::read_to_string(&files.ca_file);
-        if Credentials::load(&files).is_err() || ca.ok().as_deref() != Some(authority.certificate())
-        {
+        if Credentials::load(&files).is_err() || ca.ok() != Some(issuer.bundle()) {
             return false;
         }
         let present = Present::read(&files.certificate_file);
         present.is_ok_and(|present| {
             let leaf = Leaf {
                 lifetime: self.leaf.lifetime,
-                ..present.leaf
+                ..present.leaf.clone()
             };
-            leaf == self.leaf && !is_due(present.validity, Timestamp::now())
+            let is_due = is_due(&present, Timestamp::now());
+            leaf == self.leaf && !is_due && present.is_by(issuer.authority())
         })
     }
 
-    fn issue(&self, authority: &Authority) -> anyhow::Result<()> {
+    pub(crate) fn issue(&self, issuer: &Issuer) -> anyhow::Result<()> {
         private::create_dir_all(&self.directory)
             .with_context(|| format!("cannot create {}", self.directory.display()))?;
         let files = Files::in_directory(&self.directory);
-        write_certificates(&files.ca_file, &[authority.certificate()])?;
-        authority.issue(&self.leaf)?.write(&files)?;
+        issuer.write_bundle(&files)?;
+        issuer.issue(&self.leaf)?.write(&files)?;
         Ok(())
     }
 }
 
-/// Returns whether two thirds of the life have passed.
-fn is_due(validity: Validity, now: Timestamp) -> bool {
-    let life = validity.not_after.duration_since(validity.not_before);
-    validity.remaining(now) < life / 3
+/// Returns whether two thirds of the life have passed, without the time before it was issued.
+fn is_due(present: &Present, now: Timestamp) -> bool {
+    let third = present.leaf.lifetime / 3;
+    let left = Duration::try_from(present.validity.remaining(now));
+    left.unwrap_or_default() <= third
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use jiff::SignedDuration;
-
-    use super::super::ClusterSpec;
-    use super::super::StateDir;
-    use super::super::topology::stages;
-    use super::*;
-
-    struct Fixture {
-        _root: tempfile::TempDir,
-        processes: Vec<ProcessSpec>,
-        pki: Pki,
-    }
-
-    impl Fixture {
-        fn new() -> Self {
-            let root = tempfile::tempdir().unwrap();
-            let state_dir = StateDir::find(root.path(), None);
-            let stages = stages(&state_dir, &ClusterSpec::default());
-            Self {
-                processes: stages.into_iter().flatten().collect(),
-                pki: state_dir.pki(),
-                _root: root,
-            }
-        }
-
-        fn ensure(&self) -> usize {
-            self.pki.ensure(&self.processes).unwrap()
-        }
-
-        /// Returns the user and the groups of each certificate by folder.
-        fn users(&self) -> BTreeMap<String, (String, Vec<String>)> {
-            let found = self.pki.directories().into_iter().filter_map(|directory| {
-                let files = Files::in_directory(&directory);
-                let leaf = Present::read(&files.certificate_file).ok()?.leaf;
-                Some((self.pki.name_of(&directory), (leaf.name, leaf.groups)))
-            });
-            found.collect()
-        }
-
-        /// Replaces a certificate by one with this time left of its life, which began an hour ago with that of its CA.
-        fn age(&self, folder: &str, left: SignedDuration) {
-            let directory = self.pki.directory.join(folder);
-            let files = Files::in_directory(&directory);
-            let leaf = Present::read(&files.certificate_file).unwrap().leaf;
-            let authorities = self.pki.authorities().unwrap();
-            let authority = authorities.of(&directory);
-            let validity = Validity {
-                not_before: authority.validity().not_before,
-                not_after: Timestamp::now() + left,
-            };
-            let issued = authority.issue_for(&leaf, validity).unwrap();
-            issued.write(&files).unwrap();
-        }
-    }
-
-    #[test]
-    fn each_process_has_an_identity_of_its_own() {
-        let fixture = Fixture::new();
-        // 13 processes, a gateway as a client of etcd, and the administrator; none for the process of certificates.
-        assert_eq!(fixture.ensure(), 15);
-        let users = fixture.users();
-        let user = |folder: &str| {
-            let (user, groups) = &users[folder];
-            (user.as_str(), groups.join(","))
-        };
-        let services = "system:setpoint".to_owned();
-        assert_eq!(
-            user("gateway-0"),
-            ("system:setpoint:gateway", services.clone())
-        );
-        assert_eq!(
-            user("scheduler-1"),
-            ("system:setpoint:scheduler", services.clone())
-        );
-        assert_eq!(
-            user("gateway-0/etcd"),
-            ("system:setpoint:gateway", services)
-        );
-        assert_eq!(
-            user("node-agent-0"),
-            ("system:node:node-0", "system:nodes".to_owned())
-        );
-        let simulated = "system:setpoint:simulated-nodes";
-        assert_eq!(
-            user("node-agent-2"),
-            (
-                "system:setpoint:simulated-nodes:simulated",
-                simulated.to_owned()
-            )
-        );
-        assert_eq!(user("admin"), ("system:admin", "system:masters".to_owned()));
-        assert!(!users.contains_key("certs-0"));
-    }
-
-    #[test]
-    fn etcd_and_its_clients_have_a_ca_of_their_own() {
-        let fixture = Fixture::new();
-        fixture.ensure();
-        let ca = |folder: &str| {
-            fs::read_to_string(fixture.pki.directory.join(folder).join("ca.crt")).unwrap()
-        };
-        assert_eq!(ca("etcd-0"), ca("gateway-0/etcd"));
-        assert_eq!(ca("gateway-0"), ca("admin"));
-        assert_ne!(ca("etcd-0"), ca("gateway-0"));
-    }
-
-    #[test]
-    fn certificates_are_kept_until_they_are_due_or_their_names_change() {
-        let fixture = Fixture::new();
-        fixture.ensure();
-        assert_eq!(fixture.ensure(), 0);
-        fixture.age("gateway-0", SignedDuration::from_mins(31));
-        assert_eq!(fixture.ensure(), 0, "more than a third of its life is left");
-        fixture.age("gateway-0", SignedDuration::from_mins(29));
-        assert_eq!(fixture.ensure(), 1);
-        let mut processes = fixture.processes.clone();
-        for process in &mut processes {
-            let identity = process.identity.take();
-            process.identity = identity.map(|identity| match process.service {
-                "gateway" => identity.reached_at(["example.com"]),
-                _ => identity,
-            });
-        }
-        assert_eq!(fixture.pki.ensure(&processes).unwrap(), 1);
-    }
-
-    #[test]
-    fn a_renewed_certificate_says_what_the_one_before_said() {
-        let fixture = Fixture::new();
-        fixture.ensure();
-        assert_eq!(fixture.pki.renew_due().unwrap(), Vec::<String>::new());
-        let before = fixture.users();
-        fixture.age("scheduler-0", SignedDuration::from_mins(-1));
-        fixture.age("gateway-0/etcd", SignedDuration::from_mins(1));
-        let mut renewed = fixture.pki.renew_due().unwrap();
-        renewed.sort();
-        assert_eq!(renewed, ["gateway-0/etcd", "scheduler-0"]);
-        assert_eq!(fixture.users(), before);
-        assert_eq!(fixture.ensure(), 0, "names are the same, too");
-    }
-
-    #[test]
-    fn a_certificate_by_another_ca_is_replaced() {
-        let fixture = Fixture::new();
-        let made = fixture.ensure();
-        for file in ["ca.crt", "ca.key"] {
-            fs::remove_file(fixture.pki.directory.join(file)).unwrap();
-        }
-        assert_eq!(fixture.ensure(), made - 2, "all but those of etcd");
-    }
-}
+mod tests;

@@ -57,11 +57,6 @@ impl StateDir {
         nodes.flatten().map(|node| node.path()).collect()
     }
 
-    /// The file with the secret that gateways share with node agents. The first agent makes it.
-    pub fn agent_secret(&self) -> PathBuf {
-        self.state.join("agent-secret")
-    }
-
     /// The kubeconfig file of the cluster.
     pub fn kubeconfig(&self) -> PathBuf {
         self.state.join("kubeconfig")

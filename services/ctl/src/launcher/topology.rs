@@ -17,8 +17,8 @@ pub const SERVICES: [&str; 6] = [
 ];
 /// The process of all controllers that are not services of their own. Each of them elects a leader.
 const MANAGER: &str = "controller-manager";
-/// Its flag for the file with the CA that Pods get.
-const ROOT_CA_FLAG: &str = "--root-ca-certificate-publisher-root-ca-file";
+/// The flag of the controller-manager for the file with the CA that Pods get.
+pub const ROOT_CA_FLAG: &str = "--root-ca-certificate-publisher-root-ca-file";
 /// The controllers that it runs.
 const MANAGED: &str = "*,-deployment,-replicaset";
 /// The service of agents.
@@ -113,12 +113,6 @@ impl ProcessSpec {
         self.arg("--gateway-address", gateways)
     }
 
-    /// Returns a gateway or a node agent with the secret that they share.
-    #[must_use]
-    pub fn with_agent_secret(self, state_dir: &StateDir) -> Self {
-        self.arg("--agent-secret-file", state_dir.agent_secret().display())
-    }
-
     /// Returns a gateway whose certificate has the addresses of these relays.
     fn reached_by(mut self, relays: &[ProcessSpec]) -> Self {
         let ips = relays.iter().filter_map(|relay| relay.relay_ip);
@@ -170,8 +164,7 @@ pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3]
     let clients: Vec<_> = elected(state_dir, spec).chain(agents(state_dir)).collect();
     let relays = clients.iter().filter(|_| spec.relays);
     let relays: Vec<_> = relays.map(|client| relay_for(client, spec)).collect();
-    let gateways = gateways(state_dir, spec)
-        .map(|gateway| gateway.with_agent_secret(state_dir).reached_by(&relays));
+    let gateways = gateways(state_dir, spec).map(|gateway| gateway.reached_by(&relays));
     let middle = gateways.chain(relays.clone()).collect();
     let clients = clients.into_iter().map(|client| {
         let gateways = addresses(&gateway_ip(&client, spec), &spec.gateways);
@@ -247,7 +240,11 @@ fn gateways(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pr
 /// # Panics
 /// If `spec` has no such gateway.
 pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
+    let listen: Vec<_> = spec.listen.iter().map(ToString::to_string).collect();
     let identity = Identity::service("gateway").api(&spec.tls_sans);
+    let identity = identity.reached_at(&listen);
+    let further = ["--listen-also".to_owned(), listen.join(",")];
+    let further = (!listen.is_empty()).then_some(further);
     let gateway = ProcessSpec::bare("gateway", index).with_port(spec.gateways[index]);
     let gateway = gateway.identified(state_dir, identity);
     let files = state_dir.pki().etcd_client(&gateway.name);
@@ -257,6 +254,7 @@ pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &st
         .map(str::to_owned);
     let hosts: Vec<_> = hosts.chain(spec.tls_sans.clone()).collect();
     gateway
+        .args(further.into_iter().flatten())
         .arg("--allowed-hosts", hosts.join(","))
         .arg("--etcd-endpoints", etcd)
         .arg("--etcd-ca-file", files.ca_file.display())
@@ -283,7 +281,6 @@ fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
     let real = real.map(|(index, node)| process_agent(state_dir, index, node));
     let simulated = simulated_agent(state_dir, NODES.len(), "simulated", SIMULATED);
     real.chain([simulated])
-        .map(|agent| agent.with_agent_secret(state_dir))
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.
@@ -429,18 +426,6 @@ mod tests {
                 hosts.contains(&ip)
             };
             assert!(relays.iter().all(|relay| known(relay)), "{hosts:?}");
-        }
-    }
-
-    /// Checks F21.
-    #[test]
-    fn gateways_and_agents_share_a_secret() {
-        let [_, gateways, rest] = topology(Profile::Standard);
-        for process in gateways.iter().chain(&rest) {
-            let mut args = process.args.iter();
-            let secret = args.find(|arg| arg.ends_with("/agent-secret"));
-            let shares = ["gateway", "node-agent"].contains(&process.service);
-            assert_eq!(secret.is_some(), shares, "{}", process.name);
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use setpoint_cel::{Decision, Question};
 use setpoint_kinds::Identity;
+use setpoint_model::selector::{Fields, Selector};
 
 use super::Attributes;
 use crate::request::authorization::Authorizer;
@@ -48,7 +49,12 @@ fn attributes(question: &Question) -> request::Attributes {
         namespace: question.namespace.clone(),
         name: question.name.clone(),
     };
-    request::Attributes::of_resource(verb, resource)
+    let fields = Fields::parse(&question.field_selector).unwrap_or_default();
+    request::Attributes {
+        fields: fields.requirements().to_vec(),
+        labels: Selector::parse(&question.label_selector).unwrap_or_default(),
+        ..request::Attributes::of_resource(verb, resource)
+    }
 }
 
 /// Returns the question about the resource of a request.

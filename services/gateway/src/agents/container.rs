@@ -8,8 +8,9 @@ use setpoint_proto::setpoint::{ContainerInput, ContainerOutput, OpenContainer};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
+use tonic::transport::Channel;
 
-use super::{Agent, QUEUE, answer, unexpected};
+use super::{QUEUE, answer, unexpected};
 
 /// The call of the agent: a command is run, or streams are attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl ContainerCall {
     /// # Errors
     /// The error of the agent: nothing has been started then.
     pub(crate) async fn open(
-        agent: Agent,
+        agent: Channel,
         verb: Verb,
         open: OpenContainer,
     ) -> Result<Self, ApiError> {

@@ -9,8 +9,9 @@ use setpoint_proto::setpoint::{HalfClose, OpenPort, PortForwardInput, PortForwar
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
+use tonic::transport::Channel;
 
-use super::{Agent, QUEUE, answer, unexpected};
+use super::{QUEUE, answer, unexpected};
 
 /// An open connection to a port. Dropping it closes the connection.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl PortCall {
     ///
     /// # Errors
     /// The error of the agent: there is no connection then.
-    pub(crate) async fn open(agent: Agent, open: OpenPort) -> Result<Self, ApiError> {
+    pub(crate) async fn open(agent: Channel, open: OpenPort) -> Result<Self, ApiError> {
         let (input, requests) = mpsc::channel(QUEUE);
         let sent = input.try_send(message(Input::Open(open)));
         sent.map_err(|_| unexpected("the call of the node's agent has ended"))?;

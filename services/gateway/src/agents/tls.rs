@@ -29,21 +29,21 @@ impl Protocol {
     }
 }
 
-/// Begins TLS with the agent of a node.
+/// Begins TLS with the agent of one of these nodes.
 ///
 /// # Errors
 /// If what answers has no certificate of this agent.
 pub(super) async fn secure(
     credentials: &Credentials,
     protocol: Protocol,
-    node: &str,
+    nodes: &[String],
     stream: TcpStream,
 ) -> Result<ClientStream<TcpStream>, String> {
     let name = ServerName::try_from(SERVER_NAME).map_err(|error| error.to_string())?;
     let secured = ClientStream::handshake(protocol.config(credentials), name, stream).await;
     let secured = secured.map_err(|error| error.to_string())?;
-    let agent = credentials.identify(secured.server_certificates())?;
-    match agent.filter(|agent| speaks_for(agent, node)) {
+    let is_agent = |subject: &PeerIdentity| nodes.iter().any(|node| speaks_for(subject, node));
+    match secured.server()?.filter(is_agent) {
         Some(_) => Ok(secured),
         None => Err("the certificate there is not one of the node's agent".to_owned()),
     }

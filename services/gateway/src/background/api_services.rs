@@ -115,7 +115,7 @@ fn service(kind: &Kind) -> ApiService {
 }
 
 async fn create(registry: &Registry, service: ApiService) -> Result<(), ApiError> {
-    let context = RequestContext::default().by("gateway");
+    let context = RequestContext::of_server().by("gateway");
     let target = Target::new(kind_of::<ApiService>(), "", "", "")?;
     let mut service = service;
     let owner = match is_resource_metrics(&service.spec.group, &service.spec.version) {
@@ -143,7 +143,7 @@ fn disown_spec(context: &RequestContext, service: &mut ApiService) {
 }
 
 async fn delete(registry: &Registry, service: &ApiService) -> Result<(), ApiError> {
-    let context = RequestContext::default().by("gateway");
+    let context = RequestContext::of_server().by("gateway");
     let target = Target::whole(kind_of::<ApiService>(), &Key::of(&service.metadata));
     let options = DeleteOptions {
         preconditions: Some(Preconditions {

@@ -61,7 +61,7 @@ async fn reconcile<T: Reconcile + Object + Resource + Message + Default>(
 ) -> Result<(), ApiError> {
     let (kind, key) = (kind_of::<T>(), Key::of(expected.metadata()));
     let (context, target) = (
-        RequestContext::default().by(MANAGER),
+        RequestContext::of_server().by(MANAGER),
         Target::whole(kind, &key),
     );
     let found = registry.cache().get(kind, &key, AtLeast::Any).await?;

@@ -302,7 +302,7 @@ async fn delete_instances(
     let Some(kind) = resource.and_then(|resource| resource.stored()) else {
         return Ok(true);
     };
-    let context = RequestContext::default().by(CONTROLLER);
+    let context = RequestContext::of_server().by(CONTROLLER);
     let mut failed = None;
     for key in stored_keys(registry, kind).await? {
         let target = Target::whole(kind, &key);
@@ -351,7 +351,7 @@ async fn write(
     if changed == *definition {
         return Ok(());
     }
-    let context = RequestContext::default().by(CONTROLLER);
+    let context = RequestContext::of_server().by(CONTROLLER);
     let key = Key::of(&definition.metadata);
     let target = Target::whole(kind_of::<CustomResourceDefinition>(), &key);
     let uid = &definition.metadata.uid;

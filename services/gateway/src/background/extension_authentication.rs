@@ -63,7 +63,7 @@ async fn watch(
 async fn restore(registry: &Registry) -> Result<(), ApiError> {
     let wanted = data(registry).await?;
     let (kind, key) = (kind_of::<ConfigMap>(), Key::new(NAMESPACE, NAME));
-    let context = RequestContext::default().by(CONTROLLER);
+    let context = RequestContext::of_server().by(CONTROLLER);
     let Some(cached) = registry.cache().get(kind, &key, AtLeast::Any).await? else {
         let mut made = ConfigMap {
             data: wanted,

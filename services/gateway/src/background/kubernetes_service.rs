@@ -122,7 +122,7 @@ async fn watch_all(registry: &Registry) -> Result<SelectAll<Watch>, ApiError> {
 }
 
 fn context() -> RequestContext {
-    RequestContext::default().by("gateway")
+    RequestContext::of_server().by("gateway")
 }
 
 fn lease_key(server: &ServerInfo) -> Key {

@@ -10,13 +10,16 @@ mod api_services;
 mod attempts;
 mod bootstrap_roles;
 mod cache_differences;
+mod cluster_signer;
 mod custom_resource_definitions;
+mod expiring_certificates;
 mod extension_authentication;
 mod kubernetes_service;
 mod policy_status;
 mod role_aggregation;
 mod system_objects;
 mod ttl;
+mod warning;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -80,7 +80,7 @@ async fn check(registry: &Registry, mut policy: ValidatingAdmissionPolicy) -> Re
     });
     let kind = kind_of::<ValidatingAdmissionPolicy>();
     let target = Target::new(kind, "", &policy.metadata.name, "status")?;
-    let context = RequestContext::default().by(CONTROLLER);
+    let context = RequestContext::of_server().by(CONTROLLER);
     let reported = registry.report_status(&context, &target, Box::new(policy));
     match reported.await {
         // A newer version of the policy follows, or its deletion.

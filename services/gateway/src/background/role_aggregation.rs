@@ -96,7 +96,7 @@ async fn aggregate_all(
 
 async fn write(registry: &Registry, role: ClusterRole) -> Result<(), ApiError> {
     let target = Target::whole(kind_of::<ClusterRole>(), &Key::of(&role.metadata));
-    let context = RequestContext::default().by(CONTROLLER);
+    let context = RequestContext::of_server().by(CONTROLLER);
     match registry.update(&context, &target, Box::new(role)).await {
         // A newer version of the role follows, or its deletion.
         Err(error) if ![Reason::Conflict, Reason::NotFound].contains(&error.reason) => Err(error),

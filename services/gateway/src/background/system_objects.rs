@@ -17,7 +17,7 @@ use crate::registry::{AtLeast, Registry, RequestContext, Target};
 
 const NAMESPACES: [&str; 6] = [
     "default",
-    "kube-node-lease",
+    replicas::NODE_LEASES,
     "kube-public",
     "kube-system",
     replicas::NAMESPACE,
@@ -79,7 +79,7 @@ impl Registry {
         if cached.is_some() {
             return Ok(());
         }
-        let context = RequestContext::default().by("gateway");
+        let context = RequestContext::of_server().by("gateway");
         let target = Target::new(kind, "", "", "")?;
         match self.create(&context, &target, object.clone_box()).await {
             Err(error) if error.reason != Reason::AlreadyExists => Err(error),

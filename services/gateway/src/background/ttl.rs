@@ -99,7 +99,7 @@ async fn delete_expired(
     registry: &Registry,
     expiring: &mut ExpiringKind,
 ) -> Result<usize, ApiError> {
-    let context = RequestContext::default().by("expiry");
+    let context = RequestContext::of_server().by("expiry");
     let all = Filter::all(expiring.kind, expiring.namespace);
     let listed = registry.cache().list(&all, AtLeast::Any).await?.items;
     expiring.last_writes.retain(&listed);

@@ -39,7 +39,7 @@ impl Service {
     ) -> Result<HistoryResponse, ApiError> {
         let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = admit(&self.registry, HISTORY, &caller, &target).await?;
+        let (caller, _seat) = admit(&self.registry, HISTORY, caller, &target).await?;
         let limit = match usize::try_from(request.limit) {
             Ok(0) | Err(_) => VERSIONS,
             Ok(limit) => limit.min(VERSIONS_MAX),
@@ -78,22 +78,23 @@ impl Service {
     async fn answer_why(&self, request: Request<WhyRequest>) -> Result<WhyResponse, ApiError> {
         let (caller, request) = open(request, |_| None)?;
         let target = self.target(request.subject.unwrap_or_default())?;
-        let _seat = admit(&self.registry, WHY, &caller, &target).await?;
+        let (caller, _seat) = admit(&self.registry, WHY, caller, &target).await?;
         why::explain(&self.registry, &caller.context, &target, Timestamp::now()).await
     }
 }
 
-/// Authorizes a call, and takes a seat as a list does: a response needs many reads.
+/// Identifies the caller and authorizes the call, and takes a seat as a list does: a response needs many reads.
 async fn admit(
     registry: &Registry,
     method: Method,
-    caller: &Caller,
+    caller: Caller,
     target: &Target,
-) -> Result<Option<Seat>, ApiError> {
+) -> Result<(Caller, Option<Seat>), ApiError> {
     let call = Call::new(method, target);
+    let caller = call.identified(registry, caller).await?;
     let seat = call.seat(&caller.extensions).await?;
     call.authorize(registry, &caller.context).await?;
-    Ok(seat)
+    Ok((caller, seat))
 }
 
 fn version(version: history::Version, values: bool) -> Version {

@@ -1,5 +1,6 @@
 //! The service `setpoint.v1.Metrics`: metrics that the adapter reads.
 
+use std::slice;
 use std::sync::Arc;
 
 use opentelemetry::KeyValue;
@@ -52,7 +53,7 @@ impl Service {
             namespace: request.namespace.clone(),
             name: request.name.clone(),
         };
-        serve(&self.registry, CUSTOM_METRICS, resource, &caller, read).await
+        serve(&self.registry, CUSTOM_METRICS, resource, caller, read).await
     }
 
     async fn read_external(
@@ -75,7 +76,7 @@ impl Service {
             namespace: request.namespace.clone(),
             ..Resource::default()
         };
-        serve(&self.registry, EXTERNAL_METRICS, resource, &caller, read).await
+        serve(&self.registry, EXTERNAL_METRICS, resource, caller, read).await
     }
 }
 
@@ -85,9 +86,12 @@ async fn serve<T>(
     registry: &Registry,
     method: Method,
     resource: Resource,
-    caller: &Caller,
+    caller: Caller,
     work: impl Future<Output = Result<T, ApiError>>,
 ) -> Result<T, ApiError> {
+    let group = resource.group.clone();
+    let asked = Attributes::of_resource(method.permission, resource);
+    let caller = caller.identified(registry, slice::from_ref(&asked)).await?;
     let counted = Counted::begin(RequestLabels {
         verb: None,
         method: "GET",
@@ -100,7 +104,7 @@ async fn serve<T>(
     let Caller {
         context,
         extensions,
-    } = caller;
+    } = &caller;
     let span = match context.trace.parent {
         None => Span::none(),
         parent => {
@@ -108,7 +112,7 @@ async fn serve<T>(
                 KeyValue::new(RPC_SYSTEM, "grpc"),
                 KeyValue::new("rpc.service", "setpoint.v1.Metrics"),
             ];
-            let span = SpanBuilder::from_name(format!("get {}", resource.group));
+            let span = SpanBuilder::from_name(format!("get {group}"));
             Span::start(
                 span.with_kind(SpanKind::Server).with_attributes(rpc),
                 parent,
@@ -123,7 +127,6 @@ async fn serve<T>(
             }
             None => None,
         };
-        let asked = Attributes::of_resource(method.permission, resource);
         registry.authorize(context, &asked).await?;
         work.await
     });

@@ -9,6 +9,7 @@ mod request;
 mod telemetry;
 mod watch;
 
+use std::slice;
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
@@ -17,7 +18,6 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use setpoint_host::serve::ConnectionInfo;
-use setpoint_kinds::Identity;
 use setpoint_proto::setpoint::explain_server::ExplainServer;
 use setpoint_proto::setpoint::metadata_server::MetadataServer;
 use setpoint_proto::setpoint::metrics_server::MetricsServer;
@@ -27,8 +27,9 @@ use tonic::Status;
 use tonic::service::Routes;
 use tower::ServiceExt as _;
 
-use crate::registry::{Registry, RequestContext};
+use crate::registry::Registry;
 use crate::request::Attributes;
+use crate::request::impersonation::Actor;
 use method::REFLECTION;
 use objects::Service;
 
@@ -81,16 +82,14 @@ async fn reflect(request: Request) -> Response {
     SERVED.clone().oneshot(request).await.into_response()
 }
 
-/// Returns the user that a call acts as. What it asks for is in its message.
-async fn user_of(registry: &Registry, request: &mut Request) -> Result<Identity, ApiError> {
+/// Returns the user of a call, and the one that it acts as. What it asks for is in its message.
+async fn actor_of(registry: &Registry, request: &mut Request) -> Result<Actor, ApiError> {
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let headers = request.headers_mut();
     let user = registry
         .authenticator()
         .authenticate(connection.as_ref(), headers);
-    let user = user.await?;
-    let (impersonation, authorizer) = (registry.impersonation(), registry.authorizer());
-    impersonation.resolve(authorizer, user, headers, None).await
+    Actor::of(user.await?, headers)
 }
 
 /// The start of the paths of server reflection, which names no resource.
@@ -109,17 +108,18 @@ async fn prepare(
             // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
             registry.cache().loaded().await?;
         }
-        let user = user_of(&registry, &mut request).await?;
+        let actor = actor_of(&registry, &mut request).await?;
         if is_reflection {
-            let context = RequestContext::default().as_user(&user);
             let asked = Attributes::of_path(REFLECTION.permission, request.uri().path());
-            registry.authorize(&context, &asked).await?;
+            let (impersonation, authorizer) = (registry.impersonation(), registry.authorizer());
+            let user = impersonation.resolve(authorizer, actor.clone(), slice::from_ref(&asked));
+            authorizer.authorize(&user.await?, &asked).await?;
         }
-        Ok::<_, ApiError>(user)
+        Ok::<_, ApiError>(actor)
     };
     match prepared.await {
-        Ok(user) => {
-            request.extensions_mut().insert(user);
+        Ok(actor) => {
+            request.extensions_mut().insert(actor);
             next.run(request).await
         }
         Err(error) => Status::from(error).into_http(),

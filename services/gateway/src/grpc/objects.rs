@@ -73,13 +73,15 @@ impl Service {
             at: RevisionMatch::NotOlderThan(at_least(&request.revision)?),
         };
         let served = params.filter.served();
+        let call = Call::new(method::LIST, &collection);
+        let call = call.selected_by(&request.field_selector, &request.label_selector);
+        let caller = call.identified(&self.registry, caller).await?;
         let listed = async {
             let mut list = self.registry.list(&caller.context, &params).await?;
             let registry = &self.registry;
             list.items = registry.list_in_version(&params.filter, list.items).await?;
             Ok(list)
         };
-        let call = Call::new(method::LIST, &collection).selected_by(&request.field_selector);
         response_of(
             call.serve(&self.registry, &caller, listed.boxed()).await?,
             served,
@@ -90,8 +92,9 @@ impl Service {
         let (caller, request) = open(request, |message| message.trace.take())?;
         let target = self.target(named_by!(request))?;
         let at_least = at_least(&request.revision)?;
-        let found = self.registry.get(&caller.context, &target, at_least);
         let call = Call::new(method::GET, &target);
+        let caller = call.identified(&self.registry, caller).await?;
+        let found = self.registry.get(&caller.context, &target, at_least);
         call.serve(&self.registry, &caller, found.boxed()).await
     }
 
@@ -103,9 +106,13 @@ impl Service {
         let [resource, namespace, name, subresource] = named_by!(request);
         let target = target(self.kinds(), resource, namespace, name, subresource)?;
         let caller = caller.writing(request.field_manager, request.dry_run);
-        let object = object(self.kinds(), request.object).await?;
-        let created = self.registry.create(&caller.context, &target, object);
         let call = Call::new(method::CREATE, &target);
+        let caller = call.identified(&self.registry, caller).await?;
+        let given = request.object;
+        let created = async {
+            let object = object(self.kinds(), given).await?;
+            self.registry.create(&caller.context, &target, object).await
+        };
         call.serve(&self.registry, &caller, created.boxed()).await
     }
 
@@ -116,15 +123,17 @@ impl Service {
         let (caller, request) = open(request, |message| message.trace.take())?;
         let target = self.target(named_by!(request))?;
         let caller = caller.writing(request.field_manager, request.dry_run);
-        let object = object(self.kinds(), request.object).await?;
+        let call = Call::new(method::UPDATE, &target);
+        let caller = call.identified(&self.registry, caller).await?;
         let (registry, context) = (&self.registry, &caller.context);
+        let given = request.object;
         let updated = async {
+            let object = object(self.kinds(), given).await?;
             match target.subresource {
                 Subresource::Status => registry.report_status(context, &target, object).await,
                 _ => registry.update(context, &target, object).await,
             }
         };
-        let call = Call::new(method::UPDATE, &target);
         call.serve(&self.registry, &caller, updated.boxed()).await
     }
 
@@ -134,10 +143,13 @@ impl Service {
     ) -> Result<ObjectResponse, ApiError> {
         let (caller, request) = open(request, |message| message.trace.take())?;
         let target = self.target(named_by!(request))?;
-        let patch = patch(&request).await?;
-        let caller = caller.writing(request.field_manager, request.dry_run);
-        let patched = self.registry.patch(&caller.context, &target, &patch);
+        let caller = caller.writing(request.field_manager.clone(), request.dry_run);
         let call = Call::new(method::PATCH, &target);
+        let caller = call.identified(&self.registry, caller).await?;
+        let patched = async {
+            let patch = patch(&request).await?;
+            self.registry.patch(&caller.context, &target, &patch).await
+        };
         call.serve(&self.registry, &caller, patched.boxed()).await
     }
 
@@ -155,8 +167,9 @@ impl Service {
         let target = self.target([resource, namespace, name, ""])?;
         let caller = caller.writing(request.field_manager, false);
         let options = request.options.unwrap_or_default();
-        let deleted = self.registry.delete(&caller.context, &target, &options);
         let call = Call::new(method::DELETE, &target);
+        let caller = call.identified(&self.registry, caller).await?;
+        let deleted = self.registry.delete(&caller.context, &target, &options);
         let deleted = call.serve(&self.registry, &caller, deleted.boxed()).await?;
         let registry = &self.registry;
         let stored = deleted.response.encoded();

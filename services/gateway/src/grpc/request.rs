@@ -1,17 +1,19 @@
 //! Converts fields of gRPC requests to the registry's types.
 
 use setpoint_codec::{Kind, KindTable, Object};
-use setpoint_kinds::Identity;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::{Any, ApiError, Reason, TraceContext};
 use tonic::{Extensions, Request};
 
 use crate::offload::offload;
-use crate::registry::{AtLeast, Filter, RequestContext, Target, errors};
+use crate::registry::{AtLeast, Filter, Registry, RequestContext, Target, errors};
+use crate::request::Attributes;
+use crate::request::impersonation::Actor;
 
 /// The caller of a method.
 pub(super) struct Caller {
+    /// Until the caller is identified, its user is nobody.
     pub(super) context: RequestContext,
     /// The properties of its connection.
     pub(super) extensions: Extensions,
@@ -25,10 +27,6 @@ pub(super) fn open<M>(
     let (metadata, extensions, mut message) = request.into_parts();
     let header = |name| metadata.get(name).and_then(|value| value.to_str().ok());
     let context = RequestContext::from_headers(header)?.within(trace(&mut message));
-    let context = match extensions.get::<Identity>() {
-        Some(user) => context.as_user(user),
-        None => context,
-    };
     let caller = Caller {
         context,
         extensions,
@@ -37,6 +35,22 @@ pub(super) fn open<M>(
 }
 
 impl Caller {
+    /// Sets the user, who may act as another for what the call asks.
+    ///
+    /// # Errors
+    /// `Forbidden` if it may not act as that one.
+    pub(super) async fn identified(
+        mut self,
+        registry: &Registry,
+        asked: &[Attributes],
+    ) -> Result<Self, ApiError> {
+        if let Some(actor) = self.extensions.remove::<Actor>() {
+            let (impersonation, authorizer) = (registry.impersonation(), registry.authorizer());
+            self.context.user = impersonation.resolve(authorizer, actor, asked).await?;
+        }
+        Ok(self)
+    }
+
     /// Sets the field manager, and whether it is a dry run.
     pub(super) fn writing(mut self, field_manager: String, dry_run: bool) -> Self {
         self.context = self.context.by(field_manager).dry(dry_run);

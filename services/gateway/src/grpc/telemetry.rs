@@ -23,8 +23,8 @@ pub(super) struct Call<'a> {
     method: Method,
     /// For a method of many kinds, what stands for all of them in metrics.
     target: &'a Target,
-    /// The field selector of a collection.
-    fields: &'a str,
+    /// The field selector and the label selector of a collection.
+    selectors: [&'a str; 2],
     /// The namespaces of a call about all kinds; an empty name is all of them.
     namespaces: &'a [String],
     dry_run: bool,
@@ -35,15 +35,16 @@ impl<'a> Call<'a> {
         Self {
             method,
             target,
-            fields: "",
+            selectors: [""; 2],
             namespaces: &[],
             dry_run: false,
         }
     }
 
-    /// Sets the field selector of a collection, which may select one name.
-    pub(super) fn selected_by(self, fields: &'a str) -> Self {
-        Self { fields, ..self }
+    /// Sets the selectors of a collection; that of fields may select one name.
+    pub(super) fn selected_by(self, fields: &'a str, labels: &'a str) -> Self {
+        let selectors = [fields, labels];
+        Self { selectors, ..self }
     }
 
     /// Sets the namespaces of a call about all kinds; without any, it is about all namespaces.
@@ -81,31 +82,57 @@ impl<'a> Call<'a> {
         outcome
     }
 
+    /// Returns the caller with its user, who may act as another for what the call asks.
+    ///
+    /// # Errors
+    /// `Forbidden` if it may not act as that one.
+    pub(super) async fn identified(
+        &self,
+        registry: &Registry,
+        caller: Caller,
+    ) -> Result<Caller, ApiError> {
+        // Of what is asked kind by kind, only rules for all of them allow that.
+        let asked = match self.method.scope {
+            Scope::EachKind => self.of_all_kinds(),
+            _ => self.asked(),
+        };
+        caller.identified(registry, &asked).await
+    }
+
     /// Authorizes the call as the table of methods says. What only the work knows, that authorizes itself.
     pub(super) async fn authorize(
         &self,
         registry: &Registry,
         context: &RequestContext,
     ) -> Result<(), ApiError> {
+        for asked in self.asked() {
+            registry.authorize(context, &asked).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns what the call asks for, as far as that is known before its work.
+    fn asked(&self) -> Vec<Attributes> {
         let verb = self.method.permission;
         match self.method.scope {
             Scope::Target => {
-                let asked = Attributes::on_target(verb, self.target).selected_by(self.fields);
-                registry.authorize(context, &asked).await
+                let [fields, labels] = self.selectors;
+                let asked = Attributes::on_target(verb, self.target);
+                vec![asked.selected_by(fields, labels)]
             }
-            Scope::AllKinds if self.namespaces.is_empty() => {
-                let asked = Attributes::of_all_kinds(verb, "");
-                registry.authorize(context, &asked).await
-            }
-            Scope::AllKinds => {
-                for namespace in self.namespaces {
-                    let asked = Attributes::of_all_kinds(verb, namespace);
-                    registry.authorize(context, &asked).await?;
-                }
-                Ok(())
-            }
-            Scope::EachKind | Scope::Metric | Scope::Path => Ok(()),
+            Scope::AllKinds => self.of_all_kinds(),
+            Scope::EachKind | Scope::Metric | Scope::Path => Vec::new(),
         }
+    }
+
+    fn of_all_kinds(&self) -> Vec<Attributes> {
+        let verb = self.method.permission;
+        if self.namespaces.is_empty() {
+            return vec![Attributes::of_all_kinds(verb, "")];
+        }
+        let namespaces = self.namespaces.iter();
+        let asked = namespaces.map(|one| Attributes::of_all_kinds(verb, one));
+        asked.collect()
     }
 
     /// Takes a seat of flow control.

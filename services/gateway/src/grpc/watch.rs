@@ -35,7 +35,9 @@ pub(super) async fn begin(
     )?;
     let collection = collection(&filter);
     let (served, converted) = (filter.served(), filter.clone());
-    let call = Call::new(method::WATCH, &collection).selected_by(&request.field_selector);
+    let call = Call::new(method::WATCH, &collection);
+    let call = call.selected_by(&request.field_selector, &request.label_selector);
+    let caller = call.identified(registry, caller).await?;
     let open = Watching::begin(call.info());
     let spec = WatchSpec {
         filter,

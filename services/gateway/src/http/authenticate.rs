@@ -1,6 +1,7 @@
 //! Authenticates and authorizes requests, and serves the documents that others need to verify tokens (OpenID Connect
 //! discovery).
 
+use std::slice;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -16,6 +17,7 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
 use crate::registry::Registry;
+use crate::request::impersonation::Actor;
 use crate::request::service_account::ISSUER;
 use crate::request::{Query, RequestInfo};
 
@@ -48,10 +50,10 @@ async fn user_of(
     let user = registry
         .authenticator()
         .authenticate(connection.as_ref(), headers);
-    let (user, asked) = (user.await?, &*info.attributes);
-    let impersonation = registry.impersonation();
-    let user = impersonation
-        .resolve(authorizer, user, headers, Some(asked))
+    let (actor, asked) = (Actor::of(user.await?, headers)?, &*info.attributes);
+    let user = registry.impersonation();
+    let user = user
+        .resolve(authorizer, actor, slice::from_ref(asked))
         .await?;
     authorizer.authorize(&user, asked).await?;
     Ok(user)

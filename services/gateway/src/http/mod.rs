@@ -49,11 +49,12 @@ pub(crate) use discovery::priorities;
 use crate::registry::Registry;
 use response::{ApiResponse, ErrorResponse};
 
-/// Returns the routes of the REST API; health and metrics are served elsewhere.
+/// Returns the routes of the REST API, and those of metrics; health is served elsewhere.
 pub fn router(registry: Arc<Registry>) -> Router {
     Router::new()
         .route("/version", get(version))
         .route("/version/", get(version))
+        .route("/metrics", get(setpoint_host::metrics))
         .merge(discovery::router())
         .merge(openapi::router())
         .merge(authenticate::router())

@@ -127,3 +127,33 @@ impl Route {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_store::Memory;
+    use setpoint_store::cache::Settings;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Checks V5: a name says nothing about what is connected to; each address that it has now is checked, and that
+    /// one is connected to.
+    #[tokio::test]
+    async fn the_addresses_of_a_name_are_checked() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let cache = Cache::start(Arc::new(Memory::default()), Settings::default());
+        let dial = async |policy: DialPolicy| {
+            let url = format!("https://localhost:{port}/").parse().unwrap();
+            let mut dialer = Dialer::new(None, cache.clone(), policy);
+            let connected = dialer.call(url).await;
+            connected.map(drop).map_err(|error| error.to_string())
+        };
+        let of_etcd = DialPolicy::except([port], 1);
+        let refused = dial(of_etcd).await.unwrap_err();
+        assert!(refused.contains("the gateway does not call"), "{refused}");
+        assert!(listener.accept().now_or_never().is_none());
+        assert_eq!(dial(DialPolicy::except([], 1)).await, Ok(()));
+        assert!(listener.accept().await.is_ok());
+    }
+}

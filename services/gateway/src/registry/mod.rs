@@ -204,7 +204,7 @@ impl Registry {
 
     /// Returns whether the user of a request may do something that a response is reduced by, instead of being refused.
     pub(crate) fn allows(&self, context: &RequestContext, asked: &Attributes) -> bool {
-        self.authorizer.decide(&context.user, asked).allowed
+        self.authorizer.allows(&context.user, asked)
     }
 
     /// Returns the addresses of other processes that the gateway may call.

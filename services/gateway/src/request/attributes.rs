@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use http::Method;
 use setpoint_codec::rest::is_connect;
 use setpoint_kinds::Target;
-use setpoint_model::selector::{Comparison, FieldRequirement, Fields};
+use setpoint_model::selector::{Comparison, FieldRequirement, Fields, Selector};
 use setpoint_model::{Verb, names};
 
 use super::Query;
@@ -23,6 +23,8 @@ pub(crate) struct Attributes {
     /// The requirements of the field selector of a list, a watch or the deletion of a collection; none if it cannot be
     /// parsed (upstream: `GetFieldSelector`, KEP-4601).
     pub(crate) fields: Vec<FieldRequirement>,
+    /// The label selector of such a request; that of all objects if it cannot be parsed.
+    pub(crate) labels: Selector,
 }
 
 /// A resource, served or not.
@@ -52,13 +54,12 @@ impl Attributes {
                     verb: verb.into(),
                     resource: Some(resource),
                     path,
-                    fields: Vec::new(),
+                    ..Self::default()
                 };
                 // Of paths that have a verb, some ignore selectors.
-                match query.get("fieldSelector").filter(|_| special.is_none()) {
-                    Some(selector) => found.selected_by(selector),
-                    None => found,
-                }
+                let selector = |name| query.get(name).filter(|_| special.is_none());
+                let (fields, labels) = (selector("fieldSelector"), selector("labelSelector"));
+                found.selected_by(fields.unwrap_or_default(), labels.unwrap_or_default())
             }
             None => Self::of_path(method.as_str().to_ascii_lowercase(), &path),
         }
@@ -68,9 +69,8 @@ impl Attributes {
     pub(crate) fn of_path(method: impl Into<Cow<'static, str>>, path: &str) -> Self {
         Self {
             verb: method.into(),
-            resource: None,
             path: path.to_owned(),
-            fields: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -116,18 +116,18 @@ impl Attributes {
         Self {
             verb: verb.into(),
             resource: Some(resource),
-            path: String::new(),
-            fields: Vec::new(),
+            ..Self::default()
         }
     }
 
-    /// Adds the field selector of a request for a collection. A list or a watch of the only name that it allows is one
-    /// of that object.
+    /// Adds the selectors of a request for a collection, which may be empty. A list or a watch of the only name that
+    /// the one of fields allows is one of that object.
     #[must_use]
-    pub(crate) fn selected_by(mut self, field_selector: &str) -> Self {
+    pub(crate) fn selected_by(mut self, field_selector: &str, label_selector: &str) -> Self {
         if !SELECTING.contains(&&*self.verb) {
             return self;
         }
+        self.labels = Selector::parse(label_selector).unwrap_or_default();
         let Ok(fields) = Fields::parse(field_selector) else {
             return self;
         };

@@ -9,13 +9,13 @@ use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_kinds::validation::metadata;
 use setpoint_model::names;
-use setpoint_model::selector::{Comparison, FieldRequirement, Fields};
+use setpoint_model::selector::{Comparison, FieldRequirement, Fields, Selector};
 use setpoint_proto::authorization::{
     LocalSubjectAccessReview, NonResourceAttributes, NonResourceRule, ResourceAttributes,
     ResourceRule, SelfSubjectAccessReview, SelfSubjectRulesReview, SubjectAccessReview,
     SubjectAccessReviewSpec, SubjectAccessReviewStatus, SubjectRulesReviewStatus,
 };
-use setpoint_proto::meta::ObjectMeta;
+use setpoint_proto::meta::{LabelSelector, LabelSelectorRequirement, ObjectMeta};
 use setpoint_proto::{ApiError, Reason};
 
 use crate::request::authorization::Rules;
@@ -115,6 +115,7 @@ fn decide(
             let attributes = Attributes::of_resource(of.verb.clone(), resource_of(of));
             Attributes {
                 fields: fields_of(of),
+                labels: labels_of(of),
                 ..attributes
             }
         }
@@ -167,6 +168,36 @@ fn fields_of(of: &ResourceAttributes) -> Vec<FieldRequirement> {
         })
     });
     requirements.collect()
+}
+
+/// Returns the label selector, of which the same holds as of that of fields.
+fn labels_of(of: &ResourceAttributes) -> Selector {
+    let Some(selector) = &of.label_selector else {
+        return Selector::everything();
+    };
+    if !selector.raw_selector.is_empty() {
+        return Selector::parse(&selector.raw_selector).unwrap_or_default();
+    }
+    let requirements = selector
+        .requirements
+        .iter()
+        .map(|one| LabelSelectorRequirement {
+            key: one.key.clone(),
+            operator: one.operator.clone(),
+            values: one.values.clone(),
+        });
+    let is_one = |one: &LabelSelectorRequirement| {
+        let alone = LabelSelector {
+            match_expressions: vec![one.clone()],
+            ..LabelSelector::default()
+        };
+        Selector::from_label_selector(&alone).is_ok()
+    };
+    let all = LabelSelector {
+        match_expressions: requirements.filter(is_one).collect(),
+        ..LabelSelector::default()
+    };
+    Selector::from_label_selector(&all).unwrap_or_default()
 }
 
 fn status_of(found: Rules) -> SubjectRulesReviewStatus {

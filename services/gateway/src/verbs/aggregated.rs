@@ -24,7 +24,7 @@ impl Gateway for Registry {
     }
 
     async fn create_secret(&self, namespace: &str, secret: Secret) -> Result<(), ApiError> {
-        let context = RequestContext::default().by("gateway");
+        let context = RequestContext::of_server().by("gateway");
         let target = Target::new(kind_of::<Secret>(), namespace, "", "")?;
         match self.create(&context, &target, Box::new(secret)).await {
             Err(error) if error.reason != Reason::AlreadyExists => Err(error),

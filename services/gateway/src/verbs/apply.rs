@@ -93,8 +93,7 @@ impl Registry {
         target: &Target,
         patch: &Patch,
     ) -> Result<ObjectResponse, ApiError> {
-        self.authorizer()
-            .authorize(&context.user, &Attributes::of_target(Verb::Create, target))
+        self.authorize(context, &Attributes::of_target(Verb::Create, target))
             .await?;
         let reset = field_manager::reset(target.form(), target.subresource);
         let edit = field_manager::edit(context, target.form(), target.subresource, &reset);

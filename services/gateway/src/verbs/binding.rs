@@ -33,11 +33,7 @@ impl Registry {
             return Err(ApiError::new(Reason::BadRequest, message));
         }
         let pod = Target::new(kind_of::<Pod>(), &target.namespace, name, "binding")?;
-        self.authorizer()
-            .authorize(
-                &context.user,
-                &request::Attributes::of_target(Verb::Create, &pod),
-            )
+        self.authorize(context, &request::Attributes::of_target(Verb::Create, &pod))
             .await?;
         self.bind(context, &pod, object).await
     }

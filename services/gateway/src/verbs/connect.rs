@@ -22,8 +22,7 @@ impl Registry {
     ) -> Result<Box<dyn Object>, ApiError> {
         if target.subresource != Subresource::Proxy {
             // As upstream, also for a connection that is opened by GET.
-            self.authorizer()
-                .authorize(&context.user, &Attributes::of_target(Verb::Create, target))
+            self.authorize(context, &Attributes::of_target(Verb::Create, target))
                 .await?;
         }
         let body = Body {

@@ -127,7 +127,7 @@ impl Gateway {
     async fn create<T: Resource>(&self, name: &str, fields: Value) {
         let kind = kind_of::<T>();
         let object = object(kind, name, fields);
-        let context = RequestContext::default().by("test");
+        let context = RequestContext::of_server().by("test");
         let created = self
             .registry
             .create(&context, &target(kind, ""), object)
@@ -163,7 +163,10 @@ impl Gateway {
 
     /// Writes a key, and returns the steps that the plugin has seen, and the error.
     async fn steps(&self, write: Write, key: &str) -> (Vec<&'static str>, Option<ApiError>) {
-        let (context, kind) = (RequestContext::default().by("test"), kind_of::<ConfigMap>());
+        let (context, kind) = (
+            RequestContext::of_server().by("test"),
+            kind_of::<ConfigMap>(),
+        );
         let old = target(kind, "old");
         // The cache must not lag, or a write that is refused would be repeated with the stored object.
         let read = self.registry.get(&context, &old, AtLeast::Newest).await;

@@ -74,8 +74,7 @@ impl Registry {
         target: &Target,
         mut object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        self.authorizer()
-            .authorize(&context.user, &Attributes::of_target(Verb::Create, target))
+        self.authorize(context, &Attributes::of_target(Verb::Create, target))
             .await?;
         Precondition::of(&*object).check_uid(target, "")?;
         object.meta_mut().resource_version.clear();

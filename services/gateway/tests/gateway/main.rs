@@ -2,5 +2,6 @@
 
 mod grpc;
 mod http;
+mod permissions;
 mod registry;
 mod tls;

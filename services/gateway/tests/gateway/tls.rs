@@ -28,34 +28,60 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
-/// A gateway in the mode RBAC that speaks TLS only.
-struct Gateway {
+/// The time after which Events expire: longer than any test.
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A gateway that speaks TLS only.
+pub struct Gateway {
     authority: Authority,
-    address: SocketAddr,
+    registry: Arc<Registry>,
+    pub address: SocketAddr,
     _stop: DropGuard,
 }
 
 impl Gateway {
+    /// Starts a gateway in the mode RBAC.
     async fn start() -> Self {
+        Self::with_modes(&[AuthorizationMode::Rbac]).await
+    }
+
+    /// Starts a gateway in these modes.
+    pub async fn with_modes(modes: &[AuthorizationMode]) -> Self {
         let authority = Authority::create("setpoint-ca").unwrap();
-        let with = |registry: Registry| registry.with_authorization(&[AuthorizationMode::Rbac]);
+        let with = |registry: Registry| registry.with_authorization(modes);
         let store = Arc::new(Memory::default());
         let registry = in_process::registry_with(store, Settings::default(), with).await;
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let own = issue(&authority, "system:setpoint:gateway", &[]);
-        let router = in_process::router(registry);
+        let router = in_process::router(registry.clone());
         let serving = serve_with(Some(own), listener, router, Limits::default(), stop.clone());
         tokio::spawn(serving);
         Self {
             authority,
+            registry,
             address,
             _stop: stop.drop_guard(),
         }
     }
 
+    /// Runs the background tasks until the guard is dropped.
+    pub fn run_background(&self) -> DropGuard {
+        let stop = CancellationToken::new();
+        let registry = self.registry.clone();
+        tokio::spawn(registry.run_background(HOUR, stop.clone(), |_| |_| ()));
+        stop.drop_guard()
+    }
+
+    /// Returns the settings of a client without a certificate, for HTTP/2.
+    pub fn anonymous(&self) -> Arc<ClientConfig> {
+        let mut client = without_certificate(self);
+        client.alpn_protocols = vec![b"h2".to_vec()];
+        Arc::new(client)
+    }
+
     /// Returns the settings of a client whose certificate is by the CA of the gateway.
-    fn client(&self, name: &str, groups: &[&str]) -> Credentials {
+    pub fn client(&self, name: &str, groups: &[&str]) -> Credentials {
         issue(&self.authority, name, groups)
     }
 
@@ -132,7 +158,7 @@ async fn connect(
     TlsConnector::from(client).connect(name, stream).await
 }
 
-async fn channel(address: SocketAddr, client: Arc<ClientConfig>) -> Channel {
+pub async fn channel(address: SocketAddr, client: Arc<ClientConfig>) -> Channel {
     let connector = service_fn(move |_| {
         let client = client.clone();
         async move { connect(address, client).await.map(TokioIo::new) }
@@ -170,17 +196,13 @@ async fn the_certificate_of_a_connection_says_whose_its_requests_are() {
 async fn a_client_without_a_certificate_is_anonymous_over_tls() {
     let gateway = Gateway::start().await;
     let nobody = without_certificate(&gateway);
-    let (code, reply) = gateway
-        .get(Arc::new(nobody.clone()), "/api/v1/namespaces")
-        .await;
+    let (code, reply) = gateway.get(Arc::new(nobody), "/api/v1/namespaces").await;
     assert_eq!(code, 403);
     assert!(
         reply.contains(r#"User \"system:anonymous\" cannot list"#),
         "{reply}"
     );
-    let mut over_http2 = nobody;
-    over_http2.alpn_protocols = vec![b"h2".to_vec()];
-    let refused = gateway.list(Arc::new(over_http2)).await.unwrap_err();
+    let refused = gateway.list(gateway.anonymous()).await.unwrap_err();
     assert_eq!(refused.reason, Reason::Forbidden);
     assert!(
         refused.message.contains("\"system:anonymous\""),

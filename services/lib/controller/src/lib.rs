@@ -13,6 +13,7 @@ pub mod client;
 pub mod decision_log;
 pub mod election;
 pub mod events;
+mod expiring_certificates;
 mod hosted;
 pub mod informer;
 mod label;

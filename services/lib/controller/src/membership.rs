@@ -191,7 +191,7 @@ async fn local(gateway: &Client, port: u16) -> Option<String> {
 }
 
 /// The instance's name as an object can have it.
-fn name(instance: &str) -> String {
+pub(crate) fn name(instance: &str) -> String {
     let allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let lower = instance.to_lowercase();
     let name = lower.replace(|letter| !allowed(letter) && letter != '.', "-");

@@ -7,8 +7,10 @@ use setpoint_host::{Check, Host};
 use setpoint_model::users;
 use setpoint_proto::coordination::Lease;
 use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::client::ListOptions;
+use crate::expiring_certificates;
 use crate::informer::SharedInformers;
 use crate::{
     Client, Controller, DecisionLog, Informer, Membership, Reader, Reconciler, Recorder, View,
@@ -34,6 +36,8 @@ pub struct Replica {
     informers: Arc<SharedInformers>,
     /// `None` for one of several controllers of a process that is announced as a whole.
     membership: Option<Membership>,
+    /// Reports certificates that are about to expire; `None` as `membership` is.
+    _certificates: Option<AbortOnDropHandle<()>>,
 }
 
 impl Replica {
@@ -61,6 +65,9 @@ impl Replica {
     pub fn announce(host: Host, client: Client, events: Recorder, resource: &'static str) -> Self {
         let (service, instance) = (host.service(), host.instance());
         let membership = Membership::announce(client.clone(), service, instance, host.advertised());
+        let known = host.certificates().clone();
+        let certificates =
+            expiring_certificates::report(known, client.clone(), events.clone(), instance);
         let decision_log = DecisionLog::new(service, instance, resource);
         // Before a check that passes: the process is not ready until its informers are.
         host.health().check(INFORMERS);
@@ -74,6 +81,7 @@ impl Replica {
             name: service,
             informers,
             membership: Some(membership),
+            _certificates: Some(certificates),
             host,
         }
     }
@@ -92,6 +100,7 @@ impl Replica {
             name,
             informers: self.informers.clone(),
             membership: None,
+            _certificates: None,
             host: self.host.clone(),
         };
         hosted.informers_check();

@@ -127,11 +127,13 @@ impl Connection {
     }
 
     /// Waits until the connection may have no further requests: at shutdown, and when the client's certificate
-    /// expires, so that the client connects again with its new one. Open requests go on.
+    /// expires, so that the client connects again with its new one. Open requests go on. If its CA is no longer
+    /// trusted, the connection is closed a moment later (`handshake::cut`).
     async fn leaves(&self, info: &ConnectionInfo) {
         tokio::select! {
             () = self.shutdown.cancelled() => {}
             () = info.expired() => {}
+            () = info.distrusted() => {}
         }
     }
 

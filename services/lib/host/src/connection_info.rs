@@ -1,4 +1,4 @@
-//! The connection of a request: its local address, its client, and a nonce.
+//! The connection of a request: its local address and its client.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use setpoint_tls::PeerIdentity;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 /// The time for which requests are accepted on a connection whose client certificate has expired: it is closed when
 /// that happens, and requests that are under way are still answered.
@@ -29,9 +30,12 @@ pub struct ConnectionInfo(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     local: SocketAddr,
-    nonce: OnceLock<String>,
     /// `None` without TLS.
     client: Option<Client>,
+    /// The reason why the CA of the client's certificate is no longer trusted.
+    distrust: OnceLock<String>,
+    /// Cancelled once there is one.
+    distrusted: CancellationToken,
 }
 
 impl ConnectionInfo {
@@ -51,20 +55,15 @@ impl ConnectionInfo {
     fn with(local: SocketAddr, client: Option<Client>) -> Self {
         Self(Arc::new(Inner {
             local: SocketAddr::new(local.ip().to_canonical(), local.port()),
-            nonce: OnceLock::new(),
             client,
+            distrust: OnceLock::new(),
+            distrusted: CancellationToken::new(),
         }))
     }
 
     /// Returns the address that the client is connected to.
     pub fn local(&self) -> SocketAddr {
         self.0.local
-    }
-
-    /// Returns a random text that no other connection has.
-    pub fn nonce(&self) -> &str {
-        let random = || hex::encode(rand::random::<[u8; 32]>());
-        self.0.nonce.get_or_init(random)
     }
 
     /// Returns whether the connection is one of TLS.
@@ -82,6 +81,9 @@ impl ConnectionInfo {
     /// # Errors
     /// Why the certificate is not accepted. As in Kubernetes, a request with one is not anonymous, but unauthorized.
     pub fn identity(&self) -> Result<Option<&PeerIdentity>, String> {
+        if let Some(reason) = self.0.distrust.get() {
+            return Err(reason.clone());
+        }
         match &self.0.client {
             None | Some(Ok(None)) => Ok(None),
             Some(Err(reason)) => Err(reason.clone()),
@@ -102,6 +104,17 @@ impl ConnectionInfo {
     pub fn is_of_administrator(&self) -> bool {
         let is_one = |client: &PeerIdentity| client.groups.iter().any(|one| one == ADMINISTRATORS);
         !self.is_tls() || self.client().is_some_and(is_one)
+    }
+
+    /// Records that the client's certificate, which was accepted, is by a CA that is no longer trusted.
+    pub(crate) fn distrust(&self, reason: String) {
+        let _ = self.0.distrust.set(reason);
+        self.0.distrusted.cancel();
+    }
+
+    /// Waits until the client's certificate is by a CA that is no longer trusted.
+    pub(crate) async fn distrusted(&self) {
+        self.0.distrusted.cancelled().await;
     }
 
     /// Waits until the client's certificate expires.
@@ -153,6 +166,9 @@ mod tests {
         let expired = connection(Ok(Some(client(-60))));
         assert_eq!(expired.client(), None);
         assert!(expired.identity().unwrap_err().contains("has expired"));
+        valid.distrust("its CA is gone".to_owned());
+        assert_eq!(valid.client(), None);
+        assert_eq!(valid.identity().unwrap_err(), "its CA is gone");
         let foreign = connection(Err("unknown issuer".to_owned()));
         assert_eq!(foreign.identity().unwrap_err(), "unknown issuer");
     }

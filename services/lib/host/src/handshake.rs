@@ -2,15 +2,22 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use setpoint_tls::Credentials;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
 use crate::connection_info::ConnectionInfo;
-use crate::stall_timeout::StallTimeout;
+use crate::stall_timeout::{StallTimeout, count_cut};
+
+/// The time for which a connection goes on whose client has a certificate by a CA that is no longer trusted. It gets no
+/// further requests; those under way are answered.
+const DISTRUST_GRACE: Duration = Duration::from_secs(2);
 
 /// The answer to a request without TLS, as of Go's servers.
 const HTTP_REQUEST: &[u8] =
@@ -36,13 +43,26 @@ pub(crate) async fn accept(
         return Ok((Either::Left(stream), ConnectionInfo::new(local)));
     };
     let stream = refuse_http(stream).await?;
-    let stream = TlsAcceptor::from(credentials.server())
+    let mut stream = TlsAcceptor::from(credentials.server())
         .accept(stream)
         .await?;
     let chain = stream.get_ref().1.peer_certificates();
-    let client = credentials.identify(chain.unwrap_or_default());
-    let info = ConnectionInfo::over_tls(local, client);
+    let chain = chain.unwrap_or_default().to_vec();
+    let info = ConnectionInfo::over_tls(local, credentials.identify(&chain));
+    if info.client().is_some() {
+        let cut = cut(credentials.clone(), chain, info.clone());
+        stream.get_mut().0.end_with(cut);
+    }
     Ok((Either::Right(Box::new(stream)), info))
+}
+
+/// Waits until the connection of a client must end, because the CA of its certificate is no longer trusted. The client
+/// is verified again whenever the CAs change.
+async fn cut(credentials: Credentials, chain: Vec<CertificateDer<'static>>, info: ConnectionInfo) {
+    let reason = credentials.distrusted(chain).await;
+    info.distrust(reason);
+    sleep(DISTRUST_GRACE).await;
+    count_cut("distrusted");
 }
 
 /// Answers a client that begins with a request instead of a handshake.

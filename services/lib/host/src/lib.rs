@@ -35,18 +35,20 @@
 //! serves health, metrics and grpc.health at the address of the `listen` setting from its start. A service
 //! with an API passes its router to [`Host::serve`], which serves it on the same port.
 
-pub mod agent_auth;
 mod body;
+pub mod certificates;
 mod chunked_body;
 mod connection;
 mod connection_info;
 mod debug;
 mod duration_text;
+pub mod gateways_only;
 mod grpc;
 mod handshake;
 mod health;
 pub mod http_client;
 mod limits;
+mod monitoring;
 mod origin;
 pub mod private;
 pub mod probe;
@@ -55,12 +57,10 @@ mod process;
 mod protocol;
 mod request;
 mod run;
-pub mod secret;
 pub mod serve;
 pub mod settings;
 mod shutdown;
 mod stall_timeout;
-mod tls_metrics;
 pub mod unverified_tls;
 
 /// Requests, watch events and spans are small allocations that one thread makes and another one frees. glibc's
@@ -71,6 +71,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 pub use duration_text::DurationText;
 pub use health::{Check, Health};
+pub use probe_handlers::metrics;
 pub use process::Host;
 pub use protocol::Protocol;
 pub use run::{run, run_with};

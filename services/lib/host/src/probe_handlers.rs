@@ -1,4 +1,4 @@
-//! The endpoints `/livez`, `/readyz`, `/healthz` and `/metrics`, in the format of Kubernetes.
+//! The endpoints `/livez`, `/readyz` and `/healthz`, and the metrics, in the format of Kubernetes.
 
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
@@ -9,7 +9,7 @@ use prometheus::{Encoder, TextEncoder};
 
 use crate::health::{Health, Report};
 
-/// Returns the router of liveness, readiness and metrics.
+/// Returns the router of liveness and readiness, which everybody may ask for.
 pub fn router(health: Health) -> Router {
     Router::new()
         .route("/livez", get(livez))
@@ -18,7 +18,6 @@ pub fn router(health: Health) -> Router {
         .route("/healthz/{*check}", get(healthz_check))
         .route("/readyz", get(readyz))
         .route("/readyz/{*check}", get(readyz_check))
-        .route("/metrics", get(metrics))
         .with_state(health)
 }
 
@@ -100,7 +99,8 @@ impl Query {
     }
 }
 
-async fn metrics() -> Response {
+/// Responds with the metrics of the process. Who may read them has been decided before.
+pub async fn metrics() -> Response {
     let encoder = TextEncoder::new();
     let mut text = Vec::new();
     match encoder.encode(&prometheus::gather(), &mut text) {
@@ -187,8 +187,12 @@ mod tests {
 
     #[tokio::test]
     async fn metrics_include_memory_and_cpu_time_of_the_process() {
-        let (status, text) = fetch(&Health::default(), "/metrics").await;
-        assert_eq!(status, 200);
+        let response = metrics().await;
+        assert_eq!(response.status(), 200);
+        let text = body::to_bytes(response.into_body(), usize::MAX)
+            .await
+            .unwrap();
+        let text = String::from_utf8_lossy(&text);
         assert!(text.contains("process_resident_memory_bytes"), "{text}");
         assert!(text.contains("process_cpu_seconds_total"), "{text}");
     }

@@ -6,14 +6,17 @@ use std::sync::{Arc, OnceLock};
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
 use setpoint_telemetry::LogFilter;
 use setpoint_tls::Credentials;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::certificates::Certificates;
 use crate::health::Health;
-use crate::{debug, grpc, probe_handlers};
+use crate::{debug, grpc, monitoring, probe_handlers};
 
 /// A handle on the running process: its name, address, health, shutdown and router. Cheap to clone.
 #[derive(Clone)]
@@ -26,7 +29,15 @@ pub struct Host {
     health: Health,
     log: LogFilter,
     credentials: Option<Credentials>,
-    app: Arc<OnceLock<Router>>,
+    certificates: Certificates,
+    app: Arc<OnceLock<App>>,
+}
+
+/// The API of a service.
+struct App {
+    router: Router,
+    /// Whether it serves the metrics, too, and decides who may read them.
+    has_metrics: bool,
 }
 
 impl Host {
@@ -46,6 +57,7 @@ impl Host {
             health: Health::default(),
             log,
             credentials: None,
+            certificates: Certificates::default(),
             app: Arc::default(),
         }
     }
@@ -72,11 +84,26 @@ impl Host {
         self
     }
 
-    /// Sets the identity of the process, if it has one.
+    /// Sets the identity of the process, if it has one, and follows its files.
     #[must_use]
-    pub(crate) fn identified_by(mut self, credentials: Option<Credentials>) -> Self {
-        self.credentials = credentials;
+    pub(crate) fn identified_by(mut self, credentials: Option<&Credentials>) -> Self {
+        self.credentials = credentials.cloned();
+        if let Some(credentials) = credentials {
+            self.follow("tls", credentials);
+        }
         self
+    }
+
+    /// Follows the files of credentials, which a table of the settings names, until the process ends. They are among
+    /// those of [`Self::certificates`].
+    pub fn follow(&self, table: &'static str, credentials: &Credentials) {
+        self.certificates.add(table, credentials.clone());
+        tokio::spawn(credentials.clone().follow());
+    }
+
+    /// Returns the certificates of the process.
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
     }
 
     /// Returns the identity of the process, for its own connections; `None` without TLS.
@@ -119,6 +146,13 @@ impl Host {
     ///
     /// Must be called at most once. Streams should end on [`Host::shutdown`]; if not, they are closed after the drain.
     pub fn offer(&self, app: Router) {
+        self.set(App {
+            router: app,
+            has_metrics: false,
+        });
+    }
+
+    fn set(&self, app: App) {
         let first = self.app.set(app).is_ok();
         debug_assert!(first, "called once");
     }
@@ -129,38 +163,59 @@ impl Host {
         self.stop.cancelled().await;
     }
 
-    /// Returns the router of health, metrics, grpc.health and the log filter.
-    pub fn router(&self) -> Router {
-        probe_handlers::router(self.health.clone())
-            .merge(grpc::router(self.health.clone()))
-            .merge(debug::router(self.log.clone()))
+    /// Serves `app` until shutdown. It authorizes its requests, and serves [`crate::metrics`] at `/metrics` itself.
+    pub async fn serve_with_metrics(&self, app: Router) {
+        self.set(App {
+            router: app,
+            has_metrics: true,
+        });
+        self.stop.cancelled().await;
     }
 
     /// Returns the router of the listener, which falls back to the service's API once that is set.
     pub(crate) fn listener_router(&self) -> Router {
         // Shared, since the handler is cloned for every request.
         let host = Arc::new(self.clone());
-        self.router()
+        let for_metrics = Arc::clone(&host);
+        probe_handlers::router(self.health.clone())
+            .merge(grpc::router(self.health.clone()))
+            .merge(debug::router(self.log.clone()))
+            .route(
+                "/metrics",
+                any(move |request| async move { for_metrics.metrics(request).await }),
+            )
             .fallback(move |request| async move { host.api_response(request).await })
+    }
+
+    /// Responds with the metrics: by the API once it serves them.
+    async fn metrics(&self, request: Request) -> Response {
+        let own = Router::new()
+            .route("/metrics", get(probe_handlers::metrics))
+            .layer(from_fn(monitoring::authorize));
+        let router = match self.app.get() {
+            Some(app) if app.has_metrics => app.router.clone(),
+            _ => own,
+        };
+        respond(router, request).await
     }
 
     async fn api_response(&self, request: Request) -> Response {
         match self.app.get() {
-            Some(app) => app
-                .clone()
-                .oneshot(request)
-                .await
-                .unwrap_or_else(|never| match never {}),
+            Some(app) => respond(app.router.clone(), request).await,
             None if self.health.is_ready() => StatusCode::NOT_FOUND.into_response(),
             None => (StatusCode::SERVICE_UNAVAILABLE, "starting\n").into_response(),
         }
     }
 }
 
+async fn respond(router: Router, request: Request) -> Response {
+    let response = router.oneshot(request).await;
+    response.unwrap_or_else(|never| match never {})
+}
+
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
-    use axum::routing::get;
 
     use super::*;
 
@@ -191,6 +246,19 @@ mod tests {
         assert_eq!(status(&host, "/apis").await, 503);
         host.health().check("etcd").pass();
         assert_eq!(status(&host, "/apis").await, 404, "ready without an API");
+    }
+
+    /// Checks V20: requests that nobody has authorized.
+    #[tokio::test]
+    async fn metrics_are_served_by_an_api_that_authorizes_its_requests_or_to_those_who_monitor() {
+        let (service, gateway) = (host(), host());
+        let refusing = Router::new().route("/metrics", get(|| async { StatusCode::UNAUTHORIZED }));
+        gateway.shutdown().cancel();
+        assert_eq!(status(&gateway, "/metrics").await, 403, "while it starts");
+        gateway.serve_with_metrics(refusing.clone()).await;
+        assert_eq!(status(&gateway, "/metrics").await, 401);
+        service.offer(refusing);
+        assert_eq!(status(&service, "/metrics").await, 403);
     }
 
     #[tokio::test]

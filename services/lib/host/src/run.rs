@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::Context;
 use setpoint_telemetry::Telemetry;
 use setpoint_tls::{Credentials, Files};
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -19,7 +20,6 @@ use crate::process::Host;
 use crate::serve;
 use crate::settings::{self, Common, Extension, Settings};
 use crate::shutdown::Signals;
-use crate::tls_metrics;
 
 /// `EX_USAGE` of sysexits.h: the settings are invalid, so a restart will not help.
 const USAGE: u8 = 64;
@@ -66,7 +66,7 @@ where
             return ExitCode::from(USAGE);
         }
     };
-    let files = match common.tls.files() {
+    let files = match common.identity_files() {
         Ok(files) => files,
         Err(error) => {
             eprintln!("{service}: {error}");
@@ -133,7 +133,7 @@ async fn run_service<S, F, Fut>(
     service: &'static str,
     common: Common,
     files: Option<Files>,
-    settings: S,
+    mut settings: S,
     telemetry: &Telemetry,
     start: F,
 ) -> anyhow::Result<()>
@@ -145,11 +145,11 @@ where
     let stop = CancellationToken::new();
     let signals = Signals::listen().context("cannot listen to signals")?;
     tokio::spawn(signals.cancel_on_signal(stop.clone()));
-    let credentials = files.as_ref().map(Credentials::load).transpose()?;
-    let listener = serve::bind(common.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", common.listen))?;
-    let address = listener.local_addr()?;
+    let identified = stop.run_until_cancelled(identify(&mut settings, files));
+    let Some(credentials) = identified.await.transpose()? else {
+        return Ok(());
+    };
+    let (address, listeners) = listen(&common).await?;
     let limits = common.limits();
     let host = Host::new(
         service,
@@ -159,12 +159,15 @@ where
         telemetry.log(),
     )
     .advertised_as(&common.advertise)
-    .identified_by(credentials.clone());
+    .identified_by(credentials.as_ref());
     info!(service, instance = host.instance(), %address, version = env!("CARGO_PKG_VERSION"), "started");
-    follow(credentials.as_ref());
+    host.certificates().register();
+    if credentials.is_none() {
+        warn!("listening without TLS: who reaches this port may read and change what passes it");
+    }
 
     let router = host.listener_router();
-    let serving = serve::serve_with(credentials, listener, router, limits, stop.clone());
+    let serving = serve::serve_all(credentials, listeners, router, limits, stop.clone());
     let server = tokio::spawn(serving);
     let drain = common.drain;
     let stopping = drain.saturating_add(settings.drain());
@@ -183,17 +186,28 @@ where
     outcome
 }
 
-/// Follows the files of the identity until the process ends.
-fn follow(credentials: Option<&Credentials>) {
-    match credentials {
-        Some(credentials) => {
-            tls_metrics::register(credentials.clone());
-            tokio::spawn(credentials.clone().follow());
-        }
-        None => {
-            warn!("listening without TLS: who reaches this port may read and change what passes it")
-        }
+/// Reads the files of the identity, if the process has one.
+async fn identify<S: Settings>(
+    settings: &mut S,
+    files: Option<Files>,
+) -> anyhow::Result<Option<Credentials>> {
+    let Some(files) = files else { return Ok(None) };
+    let files = settings.identity_files(files).await?;
+    Ok(Some(Credentials::load(&files)?))
+}
+
+/// Listens on the address of the process, and on further ones at the same port.
+async fn listen(common: &Common) -> anyhow::Result<(SocketAddr, Vec<TcpListener>)> {
+    let failed = |address| move || format!("cannot listen on {address}");
+    let first = serve::bind(common.listen).await;
+    let first = first.with_context(failed(common.listen))?;
+    let address = first.local_addr()?;
+    let mut listeners = vec![first];
+    for ip in &common.listen_also {
+        let further = SocketAddr::new(*ip, address.port());
+        listeners.push(serve::bind_early(further).with_context(failed(further))?);
     }
+    Ok((address, listeners))
 }
 
 /// Returns the outcome of `work`, which is dropped when it has not ended `drain` after `stop` was cancelled.

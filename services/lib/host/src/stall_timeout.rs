@@ -1,4 +1,4 @@
-//! A connection that is closed when its client stops reading.
+//! A connection that is closed when its client stops reading, or is no longer trusted.
 
 use std::io;
 use std::pin::Pin;
@@ -30,6 +30,9 @@ pub(crate) struct StallTimeout {
     _slot: OwnedSemaphorePermit,
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
+    /// Ends the connection, also after an upgrade.
+    end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    has_ended: bool,
 }
 
 impl StallTimeout {
@@ -39,11 +42,35 @@ impl StallTimeout {
             _slot: slot,
             limit,
             timer: None,
+            end: None,
+            has_ended: false,
+        }
+    }
+
+    /// Lets all reads and writes fail once a future is ready. It is polled by reads.
+    pub fn end_with(&mut self, end: impl Future<Output = ()> + Send + 'static) {
+        self.end = Some(Box::pin(end));
+    }
+
+    /// Returns an error once the connection must end.
+    fn check_end(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if let Some(end) = &mut self.end
+            && end.as_mut().poll(context).is_ready()
+        {
+            (self.end, self.has_ended) = (None, true);
+        }
+        self.check_ended()
+    }
+
+    fn check_ended(&self) -> io::Result<()> {
+        match self.has_ended {
+            true => Err(io::ErrorKind::ConnectionAborted.into()),
+            false => Ok(()),
         }
     }
 
     /// Reads the first bytes of the connection, which are read again later.
-    pub async fn peek(&self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub async fn peek(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.stream.peek(buffer).await
     }
 
@@ -71,6 +98,7 @@ impl AsyncRead for StallTimeout {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.check_end(context)?;
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
@@ -81,6 +109,7 @@ impl AsyncWrite for StallTimeout {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.check_ended()?;
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.check_stall(context, written)
     }
@@ -98,6 +127,7 @@ impl AsyncWrite for StallTimeout {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.check_ended()?;
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
         self.check_stall(context, written)
     }

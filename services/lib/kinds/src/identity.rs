@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// The authenticated user of a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use setpoint_model::users::ADMINISTRATORS;
+
+/// The authenticated user of a request. The default is nobody: it has neither a name nor a group, so that no rule
+/// allows it anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The user's name.
     pub name: String,
@@ -22,13 +25,22 @@ pub const ANONYMOUS: &str = "system:anonymous";
 /// The group of users who are not.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-impl Default for Identity {
-    fn default() -> Self {
+impl Identity {
+    /// Returns the user of requests without credentials on a connection without TLS.
+    pub fn administrator() -> Self {
+        Self::of_masters("system:admin")
+    }
+
+    /// Returns the user of what the API server does by itself (upstream: `user.APIServerUser`).
+    pub fn server() -> Self {
+        Self::of_masters("system:apiserver")
+    }
+
+    fn of_masters(name: &str) -> Self {
         Self {
-            name: "system:admin".into(),
-            uid: String::new(),
-            groups: vec!["system:masters".into(), AUTHENTICATED.into()],
-            extra: BTreeMap::new(),
+            name: name.into(),
+            groups: vec![ADMINISTRATORS.into(), AUTHENTICATED.into()],
+            ..Self::default()
         }
     }
 }

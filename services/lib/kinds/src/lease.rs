@@ -1,6 +1,7 @@
 //! Lease: its term fences the writes of its holder (see `admission::plugins::lease_term`).
 
 use setpoint_model::Verb;
+use setpoint_model::replicas::NODE_LEASES;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 
 use super::{PriorityLevel, StoredKind, Writes};
@@ -37,7 +38,7 @@ impl StoredKind for Lease {
 
     fn priority_level(_verb: Verb, namespace: &str) -> Option<PriorityLevel> {
         Some(match namespace {
-            "kube-node-lease" => PriorityLevel::NodeHigh,
+            NODE_LEASES => PriorityLevel::NodeHigh,
             _ => PriorityLevel::LeaderElection,
         })
     }

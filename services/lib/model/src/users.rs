@@ -13,6 +13,8 @@ pub const SIMULATED_NODES: &str = "system:setpoint:simulated-nodes";
 
 /// The start of the names of the users that the agents of simulated nodes are; the prefix of the nodes' names follows.
 pub const SIMULATED_NODES_PREFIX: &str = "system:setpoint:simulated-nodes:";
+/// The group of those who may read metrics and health.
+pub const MONITORING: &str = "system:monitoring";
 /// The group of those who may do anything.
 pub const ADMINISTRATORS: &str = "system:masters";
 

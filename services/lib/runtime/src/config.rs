@@ -10,7 +10,7 @@ use setpoint_model::quantity::Amount;
 use setpoint_proto::core::ResourceRequirements;
 use setpoint_proto::meta::Quantity;
 
-use crate::{ContainerId, Dns};
+use crate::{ContainerId, Dns, Hosts};
 
 /// The configuration of a sandbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,16 +45,14 @@ impl SandboxConfig {
     pub fn pod(&self) -> Key {
         Key::new(&self.namespace, &self.name)
     }
-}
 
-/// Entries of the file /etc/hosts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Hosts {
-    /// Domain of the Pod's host name; empty for none.
-    pub domain: String,
-    /// Addresses and their names.
-    pub aliases: Vec<(String, Vec<String>)>,
+    /// Returns the host name of the containers.
+    pub fn hostname(&self) -> &str {
+        match self.hostname.as_str() {
+            "" => &self.name,
+            named => named,
+        }
+    }
 }
 
 /// The configuration of a container.

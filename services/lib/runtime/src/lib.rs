@@ -10,6 +10,7 @@ mod dns;
 pub mod docker;
 mod error;
 mod host_path;
+mod hosts;
 mod kind;
 mod layout;
 pub mod log;
@@ -25,6 +26,7 @@ mod termination;
 mod usage;
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,13 +34,14 @@ use setpoint_model::Key;
 use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 
 pub use config::{
-    Console, ContainerConfig, File, HostPath, Hosts, ImageOrigin, ImageVolume, Limits, LogLimits,
-    Mount, PodResources, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage,
-    Volume, VolumeKind,
+    Console, ContainerConfig, File, HostPath, ImageOrigin, ImageVolume, Limits, LogLimits, Mount,
+    PodResources, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume,
+    VolumeKind,
 };
 pub use container::{Container, ContainerId, Exit, State};
 pub use dns::Dns;
 pub use error::Error;
+pub use hosts::Hosts;
 pub use kind::Kind;
 pub use log::{Log, LogOptions};
 pub use sandbox::{Sandbox, pod_label};
@@ -122,6 +125,25 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         uid: &str,
         volumes: Vec<Volume>,
     ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Gives the hosts file of a running sandbox these entries; `hostname` is the name of its Pod. Containers see the
+    /// change at once.
+    ///
+    /// # Errors
+    /// If there is no such sandbox, or its file cannot be written.
+    fn update_hosts(
+        &self,
+        _uid: &str,
+        _hostname: &str,
+        _hosts: &Hosts,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// Returns the directory of a volume with files where containers find it that have no mounts; `None` if they have.
+    fn unmounted_folder(&self, _uid: &str, _volume: &str) -> Option<PathBuf> {
+        None
+    }
 
     /// Starts a container and returns the origin of its image. On return the container is starting, running, or has
     /// failed; see its state.

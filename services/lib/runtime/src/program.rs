@@ -8,8 +8,8 @@ use crate::docker::{disk, helper};
 use crate::process::{confine, exec_shim, shim};
 
 /// Runs the subcommand in `args`: `shim <folder>`, `confine <folder>`, `confine <folder> <tty|plain> <command>…`,
-/// `exec <folder> <agent> <tty|plain> <command>…`, `pause`, `dial <ip> <port>`, `publish <folder> <version>`, or
-/// `measure <folder>…`. Returns `None` if there is none.
+/// `exec <folder> <agent> <tty|plain> <command>…`, `pause`, `dial <ip> <port>`, `publish <folder> <version>`,
+/// `overwrite <file>`, or `measure <folder>…`. Returns `None` if there is none.
 ///
 /// It must be called before any thread exists: a shim stays one small process without an async runtime.
 pub fn run(args: &[OsString]) -> Option<ExitCode> {
@@ -28,6 +28,7 @@ pub fn run(args: &[OsString]) -> Option<ExitCode> {
         [name, folder, version] if name == "publish" => {
             Some(helper::publish(folder.to_str()?, version.to_str()?))
         }
+        [name, file] if name == "overwrite" => Some(helper::overwrite(Path::new(file))),
         [name, folders @ ..] if name == "measure" => {
             Some(disk::measure(folders.iter().map(Path::new)))
         }

@@ -53,6 +53,7 @@ impl Process {
         let settings = client::Settings {
             address: "http://simulation".into(),
             timeout: TIMEOUT,
+            ..client::Settings::default()
         };
         let endpoint = Client::endpoint(&settings).unwrap();
         let (gateway, tasks) = (self.endpoint.clone(), Arc::downgrade(&self.tasks));

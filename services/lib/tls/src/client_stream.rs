@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use rustls::ClientConfig;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+
+use crate::PeerIdentity;
 
 /// A connection to a server, over a stream of bytes.
 #[derive(Debug)]
@@ -34,12 +36,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientStream<S> {
         Ok(Self::Tls(Box::new(stream)))
     }
 
-    /// Returns the certificates of the server, its own first; none without TLS.
-    pub fn server_certificates(&self) -> &[CertificateDer<'static>] {
-        match self {
-            Self::Plain(_) => &[],
-            Self::Tls(stream) => stream.get_ref().1.peer_certificates().unwrap_or_default(),
-        }
+    /// Returns the subject of the server's certificate, which the handshake has verified; `None` without TLS, or if it
+    /// names no user.
+    ///
+    /// # Errors
+    /// If the subject is malformed.
+    pub fn server(&self) -> Result<Option<PeerIdentity>, String> {
+        let chain = match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.peer_certificates(),
+        };
+        let own = chain.and_then(<[_]>::first);
+        own.map_or(Ok(None), |own| PeerIdentity::parse(own))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The identity of a process, as its files hold it now.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,8 +11,9 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, ServerConfig};
 
+use crate::client_authorities::ClientAuthorities;
 use crate::current::{AnyClient, Current};
-use crate::files::{Block, Pem};
+use crate::files::{Block, Pem, Stamp};
 use crate::follower::Follower;
 use crate::material::{Material, Validity};
 use crate::{Error, Files, PeerIdentity};
@@ -23,10 +26,36 @@ const HTTP1: &[u8] = b"http/1.1";
 /// it.
 #[derive(Clone, Debug)]
 pub struct Credentials {
-    files: Option<Files>,
+    source: Arc<Source>,
+    client_authorities: Arc<ClientAuthorities>,
     current: Arc<Current>,
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
+}
+
+/// The source of credentials.
+enum Source {
+    Files(Files),
+    Texts(Pem),
+}
+
+impl Source {
+    fn read(&self) -> Result<Pem, Error> {
+        match self {
+            Self::Files(files) => files.read(),
+            Self::Texts(pem) => Ok(pem.clone()),
+        }
+    }
+}
+
+/// Without texts: one of them is a private key.
+impl fmt::Debug for Source {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(files) => files.fmt(formatter),
+            Self::Texts(_) => formatter.write_str("texts"),
+        }
+    }
 }
 
 impl Credentials {
@@ -37,30 +66,33 @@ impl Credentials {
     pub fn load(files: &Files) -> Result<Self, Error> {
         files.validate()?;
         files.warn_of_readers();
-        Self::new(&files.read()?, Some(files.clone()))
+        Self::new(Source::Files(files.clone()))
     }
 
-    /// Returns the credentials of these texts in PEM, which never change.
+    /// Returns the credentials of these texts in PEM, which never change. The CAs of clients may.
     ///
     /// # Errors
     /// If one is malformed, or the key is not that of the certificate.
     pub fn from_pem(ca: &str, certificate: &str, key: &str) -> Result<Self, Error> {
-        let pem = Pem {
-            ca: Block::new("the CA", ca),
+        let ca = Block::new("the CA", ca);
+        Self::new(Source::Texts(Pem {
+            clients: vec![ca.clone()],
+            ca,
             certificate: Block::new("the certificate", certificate),
             key: Block::new("the key", key),
-        };
-        Self::new(&pem, None)
+        }))
     }
 
-    fn new(pem: &Pem, files: Option<Files>) -> Result<Self, Error> {
-        let current = Arc::new(Current::new(Material::parse(pem)?));
+    fn new(source: Source) -> Result<Self, Error> {
+        let pem = source.read()?;
+        let current = Arc::new(Current::new(Material::parse(&pem)?));
         let unusable = |source| Error::Unusable {
             file: pem.certificate.source.clone(),
             source,
         };
         Ok(Self {
-            files,
+            source: Arc::new(source),
+            client_authorities: Arc::default(),
             server: Arc::new(server(&current).map_err(unusable)?),
             client: Arc::new(client(&current).map_err(unusable)?),
             current,
@@ -70,10 +102,33 @@ impl Credentials {
     /// Reads the files again whenever they have changed, once a second, until the future is dropped. Files that
     /// cannot be used, such as the certificate of a key that is not written yet, change nothing, and are tried again.
     pub async fn follow(self) {
-        match self.files.clone() {
-            Some(files) => Follower::new(self, files).run().await,
-            None => std::future::pending().await,
+        match &*Arc::clone(&self.source) {
+            Source::Files(files) => Follower::new(self, files.clone()).run().await,
+            Source::Texts(_) => std::future::pending().await,
         }
+    }
+
+    /// Knows clients by the CAs of this file, instead of those that are trusted for servers. It is read again with the
+    /// others.
+    ///
+    /// # Errors
+    /// If it cannot be read or is malformed; then nothing changes.
+    pub fn know_clients_by(&self, ca_file: PathBuf) -> Result<(), Error> {
+        let authorities = &self.client_authorities;
+        authorities.read_from(ca_file, || self.reload())
+    }
+
+    /// Knows clients by these CAs in PEM, too, instead of those of an earlier call; empty for none.
+    ///
+    /// # Errors
+    /// If they are malformed; then nothing changes.
+    pub fn also_know_clients_by(&self, bundle: &str) -> Result<(), Error> {
+        self.client_authorities.add(bundle, || self.reload())
+    }
+
+    /// Returns what changes with the content of the file of [`Self::know_clients_by`].
+    pub(crate) fn client_stamp(&self) -> Option<Stamp> {
+        self.client_authorities.stamp()
     }
 
     /// Returns the settings of a listener: TLS 1.2 and 1.3, HTTP/2 or HTTP/1.1 by ALPN, and a client certificate if
@@ -103,20 +158,51 @@ impl Credentials {
     /// Why the certificate is not accepted: it has expired, is not by a CA that is trusted now, or is not for
     /// clients.
     pub fn identify(&self, chain: &[CertificateDer<'_>]) -> Result<Option<PeerIdentity>, String> {
-        let Some((leaf, intermediates)) = chain.split_first() else {
+        let Some(leaf) = chain.first() else {
             return Ok(None);
         };
-        let current = self.current.get();
-        current
-            .clients
-            .verify_client_cert(leaf, intermediates, UnixTime::now())
-            .map_err(|error| format!("verifying the client certificate failed: {error}"))?;
+        self.verify_client(chain, UnixTime::now())?;
         PeerIdentity::parse(leaf)
+    }
+
+    fn verify_client(&self, chain: &[CertificateDer<'_>], at: UnixTime) -> Result<(), String> {
+        let Some((leaf, intermediates)) = chain.split_first() else {
+            return Ok(());
+        };
+        let current = self.current.get();
+        let verified = current.clients.verify_client_cert(leaf, intermediates, at);
+        verified
+            .map(drop)
+            .map_err(|error| format!("verifying the client certificate failed: {error}"))
+    }
+
+    /// Waits until the certificates of a client, which are accepted now, are by no CA of clients any more. Returns why.
+    /// It does not end when they expire.
+    pub fn distrusted(
+        &self,
+        chain: Vec<CertificateDer<'static>>,
+    ) -> impl Future<Output = String> + Send + use<> {
+        let (credentials, accepted, mut trust) =
+            (self.clone(), UnixTime::now(), self.current.trust());
+        async move {
+            loop {
+                if let Err(reason) = credentials.verify_client(&chain, accepted) {
+                    return reason;
+                }
+                // The sender is in the credentials.
+                let _ = trust.changed().await;
+            }
+        }
     }
 
     /// Returns the time in which the certificate is valid.
     pub fn validity(&self) -> Validity {
         self.current.get().validity
+    }
+
+    /// Returns the validity of the CA that is trusted for servers and expires first.
+    pub fn ca_validity(&self) -> Validity {
+        self.current.get().ca_validity
     }
 
     /// Returns the time at which the certificate expires.
@@ -129,9 +215,8 @@ impl Credentials {
     /// # Errors
     /// If they cannot be used; then nothing changes.
     pub fn reload(&self) -> Result<(), Error> {
-        if let Some(files) = &self.files {
-            self.current.set(Material::parse(&files.read()?)?);
-        }
+        let pem = self.client_authorities.of(self.source.read()?)?;
+        self.current.set(Material::parse(&pem)?);
         Ok(())
     }
 }

@@ -10,24 +10,41 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use tokio::sync::watch;
 
 use crate::material::Material;
 
 /// The material of new handshakes.
 #[derive(Debug)]
-pub(crate) struct Current(RwLock<Arc<Material>>);
+pub(crate) struct Current {
+    material: RwLock<Arc<Material>>,
+    /// Changes with the CAs of clients.
+    trust: watch::Sender<()>,
+}
 
 impl Current {
     pub(crate) fn new(material: Material) -> Self {
-        Self(RwLock::new(Arc::new(material)))
+        Self {
+            material: RwLock::new(Arc::new(material)),
+            trust: watch::Sender::new(()),
+        }
     }
 
     pub(crate) fn get(&self) -> Arc<Material> {
-        Arc::clone(&self.0.read())
+        Arc::clone(&self.material.read())
     }
 
     pub(crate) fn set(&self, material: Material) {
-        *self.0.write() = Arc::new(material);
+        let material = Arc::new(material);
+        let before = std::mem::replace(&mut *self.material.write(), Arc::clone(&material));
+        if before.client_authorities != material.client_authorities {
+            self.trust.send_replace(());
+        }
+    }
+
+    /// Returns a signal of changes of the CAs of clients.
+    pub(crate) fn trust(&self) -> watch::Receiver<()> {
+        self.trust.subscribe()
     }
 }
 

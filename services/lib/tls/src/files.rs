@@ -62,8 +62,10 @@ impl Files {
     /// # Errors
     /// If one is missing, or cannot be read.
     pub(crate) fn read(&self) -> Result<Pem, Error> {
+        let ca = Block::read(&self.ca_file)?;
         Ok(Pem {
-            ca: Block::read(&self.ca_file)?,
+            clients: vec![ca.clone()],
+            ca,
             certificate: Block::read(&self.certificate_file)?,
             key: Block::read(&self.key_file)?,
         })
@@ -95,7 +97,7 @@ pub(crate) struct Stamp {
 
 impl Stamp {
     /// Follows links, as volumes of Secrets have them. `None` if there is no such file.
-    fn of(path: &Path) -> Option<Self> {
+    pub(crate) fn of(path: &Path) -> Option<Self> {
         let found = fs::metadata(path).ok()?;
         Some(Self {
             inode: found.ino(),
@@ -106,6 +108,7 @@ impl Stamp {
 }
 
 /// A text and the name of its source.
+#[derive(Clone)]
 pub(crate) struct Block {
     pub(crate) source: String,
     pub(crate) text: Vec<u8>,
@@ -129,8 +132,11 @@ impl Block {
 }
 
 /// The texts of the files.
+#[derive(Clone)]
 pub(crate) struct Pem {
     pub(crate) ca: Block,
+    /// The CAs of clients.
+    pub(crate) clients: Vec<Block>,
     pub(crate) certificate: Block,
     pub(crate) key: Block,
 }

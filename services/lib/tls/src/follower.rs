@@ -12,12 +12,15 @@ use crate::{Credentials, Error, Files};
 /// The time between two looks at the files.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// The versions of the files of the identity, and that of the CAs of clients.
+type Stamps = ([Option<Stamp>; 3], Option<Stamp>);
+
 /// Follows the files of credentials.
 pub(crate) struct Follower {
     credentials: Credentials,
     files: Files,
     /// The versions that are in use; none while they cannot be used, or before the first look.
-    used: Option<[Option<Stamp>; 3]>,
+    used: Option<Stamps>,
     /// The last error, which is logged once.
     failure: String,
     /// Whether it was logged that the certificate is about to expire.
@@ -42,10 +45,10 @@ impl Follower {
         }
     }
 
-    /// Reads three short files of this machine, if they have changed.
+    /// Reads a few short files of this machine, if they have changed.
     fn look(&mut self) {
         // Taken before the files are read: a change in between is found at the next look.
-        let found = self.files.stamps();
+        let found = (self.files.stamps(), self.credentials.client_stamp());
         if self.used != Some(found) {
             match self.credentials.reload() {
                 Ok(()) => self.renewed(found),
@@ -55,7 +58,7 @@ impl Follower {
         self.warn_of_expiry();
     }
 
-    fn renewed(&mut self, found: [Option<Stamp>; 3]) {
+    fn renewed(&mut self, found: Stamps) {
         if self.used.is_some() || !self.failure.is_empty() {
             let (file, expires) = (self.file(), self.credentials.expiry());
             info!(file, %expires, "certificate renewed");

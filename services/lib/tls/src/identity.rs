@@ -2,6 +2,8 @@
 
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::AttributeTypeAndValue;
@@ -25,6 +27,13 @@ pub struct PeerIdentity {
 }
 
 impl PeerIdentity {
+    /// Returns the identity of the first certificate of a text in PEM, which is not verified; `None` if it names no
+    /// user.
+    pub fn of_pem(text: &[u8]) -> Option<Self> {
+        let der = CertificateDer::from_pem_slice(text).ok()?;
+        Self::parse(&der).ok().flatten()
+    }
+
     /// Returns the identity of a certificate in DER, which was verified; `None` if its subject has no common name.
     ///
     /// # Errors

@@ -6,9 +6,11 @@
 //! time, so certificates and CAs are renewed without a restart, and open connections go on.
 //!
 //! As in Kubernetes' API server, a handshake succeeds with any client certificate whose key the client has, or with
-//! none. [`Credentials::identify`] then says whose it is, or why it is not accepted.
+//! none. [`Credentials::identify`] then says whose it is, or why it is not accepted. Clients are known by the CAs that
+//! are trusted for servers, unless [`Credentials::know_clients_by`] names others.
 
 pub mod authority;
+mod client_authorities;
 mod client_stream;
 mod credentials;
 mod current;

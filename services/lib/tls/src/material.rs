@@ -60,45 +60,59 @@ pub(crate) struct Material {
     pub(crate) servers: Arc<dyn ServerCertVerifier>,
     pub(crate) clients: Arc<dyn ClientCertVerifier>,
     pub(crate) validity: Validity,
+    /// The validity of the CA of servers that expires first.
+    pub(crate) ca_validity: Validity,
+    /// The CAs of clients.
+    pub(crate) client_authorities: Vec<CertificateDer<'static>>,
 }
 
 impl Material {
     pub(crate) fn parse(pem: &Pem) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
-        let roots = Arc::new(roots(&pem.ca)?);
+        let authorities = certificates(&pem.ca)?;
+        let server_roots = Arc::new(roots(&pem.ca.source, &authorities)?);
+        let client_authorities: Result<Vec<_>, _> = pem.clients.iter().map(certificates).collect();
+        let client_authorities = client_authorities?.concat();
+        let client_roots = Arc::new(roots("the CAs of clients", &client_authorities)?);
         let key = certified_key(pem, &provider)?;
         let unusable = |reason: &dyn std::error::Error| Error::Certificate {
             file: pem.ca.source.clone(),
             reason: reason.to_string(),
         };
         let servers =
-            WebPkiServerVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider))
+            WebPkiServerVerifier::builder_with_provider(server_roots, Arc::clone(&provider))
                 .build()
                 .map_err(|error| unusable(&error))?;
-        let clients = WebPkiClientVerifier::builder_with_provider(roots, provider)
+        let clients = WebPkiClientVerifier::builder_with_provider(client_roots, provider)
             .build()
             .map_err(|error| unusable(&error))?;
         let leaf = key.cert.first().and_then(|leaf| Validity::of(leaf));
-        let validity = leaf.ok_or_else(|| Error::Certificate {
-            file: pem.certificate.source.clone(),
+        let malformed = |source: &str| Error::Certificate {
+            file: source.to_owned(),
             reason: "its certificate is malformed".to_owned(),
-        })?;
+        };
+        let validity = leaf.ok_or_else(|| malformed(&pem.certificate.source))?;
+        let ca_validity = authorities.iter().filter_map(|one| Validity::of(one));
+        let ca_validity = ca_validity.min_by_key(|validity| validity.not_after);
         Ok(Self {
             key: Arc::new(key),
             servers,
             clients,
             validity,
+            ca_validity: ca_validity.ok_or_else(|| malformed(&pem.ca.source))?,
+            client_authorities,
         })
     }
 }
 
 /// Returns the CAs of a bundle, all of which must be well-formed.
-fn roots(bundle: &Block) -> Result<RootCertStore, Error> {
+fn roots(source: &str, bundle: &[CertificateDer<'static>]) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(bundle)? {
-        roots.add(certificate).map_err(|source| Error::Unusable {
-            file: bundle.source.clone(),
-            source,
+    for certificate in bundle {
+        let added = roots.add(certificate.clone());
+        added.map_err(|error| Error::Unusable {
+            file: source.to_owned(),
+            source: error,
         })?;
     }
     Ok(roots)

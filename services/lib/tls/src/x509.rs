@@ -19,6 +19,15 @@ pub const NO_CA: Extension<'static> = Extension {
     // An empty sequence.
     value: &[0x30, 0],
 };
+/// The constraints of a certificate of a CA.
+pub const CA: Extension<'static> = Extension {
+    oid: &[2, 5, 29, 19],
+    is_critical: true,
+    // A sequence with a true value.
+    value: &[0x30, 3, 1, 1, 0xff],
+};
+/// The object identifier of the identifier of the certificate's own key.
+pub const SUBJECT_KEY: &[u64] = &[2, 5, 29, 14];
 /// The object identifier of key usages.
 pub const KEY_USAGE: &[u64] = &[2, 5, 29, 15];
 /// The object identifier of alternative names.

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client};
-use setpoint_host::agent_auth::{ANNOTATION, Claim, Key as AgentKey};
+use setpoint_model::replicas::NODE_LEASES;
 use setpoint_model::{Key, condition};
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 use setpoint_proto::core::{self, ContainerImage, NodeCondition, NodeSpec};
@@ -21,8 +21,6 @@ use tracing::{debug, info, warn};
 use super::{Machine, Node, NodeState, annotations, labels, status, taints};
 use crate::pod::clients::NodeClients;
 
-/// Namespace of the nodes' Leases.
-const NAMESPACE: &str = "kube-node-lease";
 /// Age at which the Lease expires and the node counts as lost.
 const LEASE_DURATION_SECONDS: i32 = 40;
 /// Number of intervals without a renewal after which the node may count as not ready, so that its status is written
@@ -42,8 +40,6 @@ pub struct Heartbeat {
     pub node: Node,
     /// Address of the agent's listener, as `host:port`.
     pub address: String,
-    /// The key by which the agent proves to gateways that the address is its own.
-    pub key: Option<AgentKey>,
     /// The machine that the process runs on.
     pub machine: Machine,
     /// Returns the images that are present on the node.
@@ -141,7 +137,7 @@ impl Heartbeat {
         let metadata = ObjectMeta {
             name: self.node.name.clone(),
             labels: labels(&self.node),
-            annotations: self.annotations(),
+            annotations: annotations(&self.node),
             ..ObjectMeta::default()
         };
         let spec = NodeSpec {
@@ -156,20 +152,9 @@ impl Heartbeat {
         self.gateway.create(&node).await?.object()
     }
 
-    /// Returns the node's own annotations, with the proof of the agent's address.
-    fn annotations(&self) -> BTreeMap<String, String> {
-        let mut annotations = annotations(&self.node);
-        if let (Some(key), Ok(address)) = (&self.key, self.address.parse()) {
-            let node = &self.node.name;
-            let proof = key.prove(Claim::Registration { node, address });
-            annotations.insert(ANNOTATION.to_owned(), proof);
-        }
-        annotations
-    }
-
     /// Sets the node's own labels and annotations; others are kept.
     async fn update_metadata(&self, known: core::Node) -> Result<core::Node, ApiError> {
-        let (labels, annotations) = (labels(&self.node), self.annotations());
+        let (labels, annotations) = (labels(&self.node), annotations(&self.node));
         let has = |all: &BTreeMap<String, String>, own: &BTreeMap<String, String>| {
             own.iter().all(|(name, value)| all.get(name) == Some(value))
         };
@@ -186,7 +171,7 @@ impl Heartbeat {
 
     /// Renews the Lease: `known` without reading it first, else the existing one, else a new one.
     async fn renew(&self, uid: &str, known: Option<Lease>) -> Result<Lease, ApiError> {
-        let key = Key::new(NAMESPACE, &self.node.name);
+        let key = Key::new(NODE_LEASES, &self.node.name);
         let mut lease = match known {
             Some(lease) => lease,
             None => match self.gateway.get::<Lease>(&key).await {
@@ -209,7 +194,7 @@ impl Heartbeat {
             ..OwnerReference::default()
         };
         let metadata = ObjectMeta {
-            namespace: NAMESPACE.to_owned(),
+            namespace: NODE_LEASES.to_owned(),
             name: self.node.name.clone(),
             owner_references: vec![owner],
             ..ObjectMeta::default()

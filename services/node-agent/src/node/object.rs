@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use setpoint_model::volume::RUNTIME;
 use setpoint_model::{condition, version};
 use setpoint_proto::core::{
     DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo,
@@ -34,7 +35,7 @@ pub fn labels(node: &Node) -> BTreeMap<String, String> {
         ("kubernetes.io/hostname", node.name.as_str()),
         OS,
         ("kubernetes.io/arch", architecture()),
-        ("setpoint.dev/runtime", runtime(node)),
+        (RUNTIME, runtime(node)),
     ];
     labels
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -59,11 +59,13 @@ pub fn termination_message(container: &Container) -> TerminationMessage {
     }
 }
 
-/// Returns the entries of the file /etc/hosts.
-pub fn hosts(pod: &Pod) -> Hosts {
+/// Returns the entries of the file /etc/hosts, with those of the cluster's servers.
+pub fn hosts(pod: &Pod, cluster: Vec<(String, Vec<String>)>) -> Hosts {
     let aliases = pod.spec.host_aliases.iter();
     let aliases = aliases.map(|alias| (alias.ip.clone(), alias.hostnames.clone()));
     Hosts {
+        cluster,
+        host_network: pod.spec.host_network,
         domain: match pod.spec.subdomain.as_str() {
             "" => String::new(),
             subdomain => format!(

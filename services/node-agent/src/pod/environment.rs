@@ -31,8 +31,8 @@ pub enum Error {
     Gateway(#[from] ApiError),
 }
 
-/// Returns the environment of a container; later entries replace earlier ones of the same name. `files` are those that
-/// its variables refer to. `path` adds a default `PATH`, for runtimes without images.
+/// Returns the environment of a container; later entries replace earlier ones of the same name. `own` are variables of
+/// the node. `files` are those that its variables refer to. `path` adds a default `PATH`, for runtimes without images.
 ///
 /// # Errors
 /// If a reference that is not optional cannot be resolved, or the gateway returns an error.
@@ -41,6 +41,7 @@ pub async fn environment(
     pod: &Pod,
     container: &Container,
     placement: &Placement,
+    own: Vec<(String, String)>,
     files: &EnvFiles,
     path: bool,
 ) -> Result<Vec<(String, String)>, Error> {
@@ -50,7 +51,8 @@ pub async fn environment(
     }
     env.set("HOSTNAME", hostname(pod).to_owned());
     let services = services(gateway, pod).await?;
-    for (name, value) in service_links::variables(&services) {
+    let linked = service_links::variables(&services);
+    for (name, value) in own.into_iter().chain(linked) {
         env.set(&name, value);
     }
     for source in &container.env_from {
@@ -73,22 +75,18 @@ pub async fn environment(
     Ok(env.into_pairs())
 }
 
-/// Returns the Services that a Pod is told of: the API's, and those of its namespace unless it asks for none.
+/// Returns the Services that a Pod is told of: those of its namespace unless it asks for none, but for that of the API,
+/// whose variables the node sets.
 async fn services(gateway: &Client, pod: &Pod) -> Result<Vec<Service>, ApiError> {
-    let api = Key::new("default", "kubernetes");
-    let mut services = match gateway.get::<Service>(&api).await {
-        Ok(api) => vec![api],
-        Err(error) if error.reason == Reason::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    if pod.spec.enable_service_links != Some(false) {
-        let own = ListOptions {
-            namespace: pod.metadata.namespace.clone(),
-            ..ListOptions::default()
-        };
-        // Later ones replace earlier ones of the same name.
-        services.extend(gateway.list::<Service>(&own).await?.items);
+    if pod.spec.enable_service_links == Some(false) {
+        return Ok(Vec::new());
     }
+    let own = ListOptions {
+        namespace: pod.metadata.namespace.clone(),
+        ..ListOptions::default()
+    };
+    let mut services = gateway.list::<Service>(&own).await?.items;
+    services.retain(|service| Key::of(&service.metadata) != Key::new("default", "kubernetes"));
     Ok(services)
 }
 

@@ -5,6 +5,7 @@
 //! ```
 
 pub mod act;
+pub mod api_server;
 pub mod clients;
 pub mod container_config;
 pub mod demand;

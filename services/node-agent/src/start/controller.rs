@@ -12,6 +12,7 @@ use crate::node::admission::Admission;
 use crate::node::watch::Wakes;
 use crate::node::{self, Node, NodeState, Pods};
 use crate::pod::act::Executor;
+use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
 use crate::pod::ending::Endings;
 use crate::pod::events::Events;
@@ -29,6 +30,8 @@ pub struct Builder<'a, R> {
     pub nodes: &'a [Node],
     /// Runs the containers.
     pub runtime: R,
+    /// The API as Pods reach it.
+    pub api: ApiServer,
     /// Enqueues a Pod.
     pub wake: Wake,
     /// The signals that wake the heartbeats, by node.
@@ -84,6 +87,7 @@ impl<R: Runtime> Builder<'_, R> {
                 updates: Updates::default(),
                 host_paths: settings.docker.host_paths.clone(),
                 local_path: self.nodes[0].local_path.clone(),
+                api: self.api,
             },
             admission,
             pods: Arc::new(Pods {

@@ -1,12 +1,13 @@
 //! Wires the agent together and runs it.
 
+mod api_server;
+pub mod certificate;
 mod controller;
-mod engine;
+pub mod engine;
 mod nodes;
 mod registration;
 mod relief;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -14,7 +15,6 @@ use axum::Router;
 use futures::FutureExt as _;
 use setpoint_controller::{Client, Controller, QueueHandle, Recorder, Replica, reachable};
 use setpoint_host::Host;
-use setpoint_host::agent_auth::{Guard, Key as AgentKey};
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
@@ -32,6 +32,7 @@ use crate::node::shutdown::end_pods;
 use crate::node::usage::Meter;
 use crate::node::watch::Wakes;
 use crate::node::{self, Machine, Node, Pods};
+use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
 use crate::serve::service::NodeService;
 use crate::serve::stats::Stats;
@@ -56,8 +57,10 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         host.credentials().cloned(),
         host.instance(),
     )?;
+    let api = api_server::of(&settings, engine.as_ref())?;
     let process = Process {
         host,
+        api,
         gateway,
         queue: QueueHandle::default(),
         settings,
@@ -99,6 +102,8 @@ struct Process {
     /// The Pods to reconcile.
     queue: QueueHandle,
     settings: Settings,
+    /// The API as Pods reach it.
+    api: ApiServer,
     machine: Machine,
     nodes: Vec<Node>,
 }
@@ -106,7 +111,6 @@ struct Process {
 impl Process {
     /// Runs the agent on a runtime until shutdown.
     async fn run<R: Runtime>(self, runtime: R) -> anyhow::Result<()> {
-        let key = agent_key(&self.settings.agent_secret_file)?;
         let recorder = match self.settings.writes_events() {
             true => Recorder::on_node(self.gateway.clone(), "kubelet", &self.nodes[0].name),
             false => Recorder::silent(),
@@ -126,6 +130,7 @@ impl Process {
             settings: &self.settings,
             nodes: &nodes,
             runtime: runtime.clone(),
+            api: self.api,
             wake: wake(&self.queue),
             wakes: Arc::clone(&wakes),
         };
@@ -133,7 +138,6 @@ impl Process {
         replica.ready_when(controller.ready());
         let pods = Arc::clone(&controller.reconciler().pods);
         let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
-        let guard = Guard::new(key.clone(), &address, names.clone());
         let clients = NodeClients::new(replica.client.clone(), nodes.len());
         let registration = Registration {
             replica: &replica,
@@ -141,12 +145,11 @@ impl Process {
             settings: &self.settings,
             machine: &self.machine,
             address,
-            key,
             images: images(runtime),
             state: pods.state.subscribe(),
             wakes,
         };
-        work(registration, nodes, controller, &pods, guard).await?;
+        work(registration, nodes, controller, &pods).await?;
         leave(replica, &clients, &self.settings, names).await;
         Ok(())
     }
@@ -158,13 +161,12 @@ async fn work<R: Runtime>(
     nodes: Vec<Node>,
     controller: Controller<Agent<R>>,
     pods: &Arc<Pods<R>>,
-    guard: Guard,
 ) -> anyhow::Result<()> {
     let (replica, settings) = (registration.replica, registration.settings);
     let (first, shutdown) = (nodes[0].clone(), replica.host.shutdown());
-    let folder = first.local_path.clone();
+    let own = first.clone();
     let meter = Arc::new(Meter::new(Arc::clone(pods)));
-    let routes = routes(replica, settings, pods, &meter, guard);
+    let routes = routes(replica, settings, pods, &meter);
     replica.host.offer(routes);
     let stop = CancellationToken::new();
     let stopping = stop_after(shutdown, stop.clone(), pods, settings);
@@ -175,7 +177,7 @@ async fn work<R: Runtime>(
         Arc::clone(pods),
         Arc::clone(&meter),
     );
-    let reclaimed = relief::reclaim(replica, Arc::clone(pods), folder, settings.controller());
+    let reclaimed = relief::reclaim(replica, Arc::clone(pods), &own, settings.controller());
     let tasks = replica.client.tasks();
     tokio::select! {
         ended = controller.run(replica.host.instance(), stop) => ended?,
@@ -194,15 +196,13 @@ fn routes<R: Runtime>(
     settings: &Settings,
     pods: &Arc<Pods<R>>,
     meter: &Arc<Meter<R>>,
-    guard: Guard,
 ) -> Router {
     let idle = settings.streaming_connection_idle_timeout;
     let (pods, meter, shutdown) = (Arc::clone(pods), Arc::clone(meter), replica.host.shutdown());
-    let identity = guard.router();
-    let stats = Stats::router(Arc::clone(&pods), Arc::clone(&meter), guard.clone());
-    let service = NodeService::router(pods, meter, guard, idle, shutdown);
+    let stats = Stats::router(Arc::clone(&pods), Arc::clone(&meter));
+    let service = NodeService::router(pods, meter, idle, shutdown);
     let decision_log = replica.decision_log.routes().into_axum_router();
-    decision_log.merge(identity).merge(service).merge(stats)
+    decision_log.merge(service).merge(stats)
 }
 
 /// Reports the end of the agent, and leaves the other replicas.
@@ -222,19 +222,6 @@ fn images<R: Runtime>(runtime: R) -> Images {
         let runtime = runtime.clone();
         async move { runtime.images().await }.boxed()
     })
-}
-
-/// Returns the key that the agent shares with gateways, made if there is no file; `None` without a path.
-///
-/// # Errors
-/// If the file can neither be read nor made.
-fn agent_key(path: &Path) -> anyhow::Result<Option<AgentKey>> {
-    if path.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let key = AgentKey::read_or_create(path);
-    key.map(Some)
-        .with_context(|| format!("agent_secret_file {}", path.display()))
 }
 
 /// Cancels `stop` at a shutdown, once the Pods have ended if the settings ask for that. Does not return.

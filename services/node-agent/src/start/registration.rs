@@ -5,7 +5,6 @@ use std::sync::{Arc, Once};
 
 use futures::future::join_all;
 use setpoint_controller::Replica;
-use setpoint_host::agent_auth::Key;
 use tokio::sync::watch;
 
 use crate::node::heartbeat::{Heartbeat, Images};
@@ -29,8 +28,6 @@ pub struct Registration<'a> {
     pub machine: &'a Machine,
     /// Address of the agent's listener, as `host:port`.
     pub address: String,
-    /// The key by which the agent proves to gateways that the address is its own.
-    pub key: Option<Key>,
     /// Returns the images that are present.
     pub images: Images,
     /// The state that decides on the conditions of the nodes.
@@ -71,7 +68,6 @@ impl Registration<'_> {
             gateway: self.clients.of(&node.name),
             node,
             address: self.address.clone(),
-            key: self.key.clone(),
             machine: self.machine.clone(),
             images: Arc::clone(&self.images),
             state: self.state.clone(),

@@ -1,6 +1,5 @@
 //! The tasks that free resources of the node: eviction, and the collection of images and volumes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use setpoint_controller::{Replica, runtime};
@@ -52,11 +51,12 @@ pub async fn relieve<R: Runtime>(
 pub async fn reclaim<R: Runtime>(
     replica: &Replica,
     pods: Arc<Pods<R>>,
-    folder: Option<PathBuf>,
+    node: &Node,
     settings: runtime::Settings,
 ) -> anyhow::Result<()> {
-    if let Some(folder) = folder {
-        let controller = reclaim::controller(replica, &pods, folder).settings(settings);
+    if let Some(folder) = node.local_path.clone() {
+        let controller = reclaim::controller(replica, &pods, &node.name, folder);
+        let controller = controller.settings(settings);
         let shutdown = replica.host.shutdown();
         controller.run(replica.host.instance(), shutdown).await?;
     }

@@ -66,7 +66,7 @@ impl Simulation {
                 admission: Ok(Some(IP)),
                 runtime: "fake",
                 runs: Runs::Images,
-                mounts: true,
+                mounts: false,
             }),
             sandboxes: Vec::new(),
             waiting_reasons: BTreeMap::new(),

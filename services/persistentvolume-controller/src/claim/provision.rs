@@ -1,6 +1,7 @@
 //! The provisioner of volumes that are folders of a node. Pure.
 
 use setpoint_controller::events::reference;
+use setpoint_model::names::validate_label_value;
 use setpoint_model::volume::{
     BOUND_BY_CONTROLLER, LOCAL_PATH, NODE, PROVISIONED_BY, READ_WRITE_ONCE_POD, VOLUME_PROTECTION,
 };
@@ -95,6 +96,8 @@ fn volume(
         (BOUND_BY_CONTROLLER, "yes"),
         (NODE, node),
     ];
+    let fits = validate_label_value(node).is_empty();
+    let label = fits.then(|| (NODE.to_owned(), node.to_owned()));
     let mut finalizers = vec![VOLUME_PROTECTION.to_owned()];
     finalizers.extend(removes.then(|| LOCAL_PATH.to_owned()));
     let host_path = HostPathVolumeSource {
@@ -107,6 +110,8 @@ fn volume(
             annotations: annotations
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .into(),
+            // The agent of the node watches the volumes with this label.
+            labels: label.into_iter().collect(),
             finalizers,
             ..ObjectMeta::default()
         },

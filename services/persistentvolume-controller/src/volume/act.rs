@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use setpoint_controller::{Client, Receipt};
-use setpoint_model::volume::{BOUND_BY_CONTROLLER, LOCAL_PATH, VOLUME_PROTECTION};
+use setpoint_model::volume::{BOUND_BY_CONTROLLER, LOCAL_PATH, NODE, VOLUME_PROTECTION};
 use setpoint_model::{Key, Target};
 use setpoint_proto::core::{Node, PersistentVolume, PersistentVolumeClaim};
 use setpoint_proto::{ApiError, Reason};
@@ -25,6 +25,9 @@ pub(super) async fn act(
                 json!({"metadata": {"finalizers": finalizers}}),
             )
             .await
+        }
+        Action::Label { node } => {
+            patch(client, view, json!({"metadata": {"labels": {NODE: node}}})).await
         }
         Action::Unprotect => remove_finalizer(client, view, VOLUME_PROTECTION).await,
         Action::Unbind => {

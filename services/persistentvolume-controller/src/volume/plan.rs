@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use setpoint_controller::Plan;
 use setpoint_model::Key;
-use setpoint_model::volume::LOCAL_PATH;
+use setpoint_model::names::validate_label_value;
+use setpoint_model::volume::{LOCAL_PATH, NODE, Volume};
 
 use super::VolumeView;
 
@@ -39,6 +40,11 @@ pub enum ClaimState {
 /// A write of the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// Add the label by which the agent of this node finds it.
+    Label {
+        /// The node that has its folder.
+        node: String,
+    },
     /// Add the finalizer that keeps it while it is bound.
     Protect,
     /// Remove that finalizer.
@@ -89,13 +95,29 @@ impl World {
     }
 }
 
+/// Returns the node that has the folder of a volume, if the volume has no label with it: one that an earlier version
+/// has made, or whose label somebody has removed. The name of a node that is too long for a label is in none.
+fn unlabelled(volume: &Volume) -> Option<&str> {
+    let node = volume.meta.annotation(NODE)?;
+    let is_labelled = volume
+        .meta
+        .labels
+        .get(NODE)
+        .is_some_and(|label| label == node);
+    let fits = validate_label_value(node).is_empty();
+    (volume.has_finalizer(LOCAL_PATH) && !is_labelled && fits).then_some(node)
+}
+
 /// Plans for one volume. Writes of the volume itself are planned one at a time.
 pub fn plan(world: &World) -> Plan<Action> {
     let mut plan = Plan::default();
     let volume = &world.volume.volume;
     let (deleting, phase) = (volume.meta.deleting, &*volume.phase);
     let fate = world.fate();
-    if !deleting && !volume.is_protected() {
+    if let Some(node) = unlabelled(volume) {
+        let label = Action::Label { node: node.into() };
+        plan.step(label, "its node finds its volumes by a label");
+    } else if !deleting && !volume.is_protected() {
         plan.step(Action::Protect, "claims may be bound to it");
     } else if fate == Fate::Unbinds {
         plan.step(Action::Unbind, "its claim is bound to another volume");

@@ -235,6 +235,10 @@ impl Cluster {
         for step in &plan.steps {
             let volume = &mut self.volumes[n];
             match &step.action {
+                volume::Action::Label { node } => {
+                    let labels = &mut volume.metadata.labels;
+                    labels.insert("setpoint.dev/node".into(), node.clone());
+                }
                 volume::Action::Protect => {
                     add_finalizer(
                         &mut volume.metadata.finalizers,

@@ -1,8 +1,9 @@
 //! The certificates of a cluster are made, renewed, and given to users.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use jiff::{SignedDuration, Timestamp};
 use setpoint_tls::authority::{Authority, Present};
@@ -147,6 +148,85 @@ fn kubeconfigs_have_certificates_of_their_users() {
 fn mode(file: &Path) -> u32 {
     use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(file).unwrap().permissions().mode() & 0o777
+}
+
+/// Checks V20: clients go on during the change, and those with certificates by the old CA end with it.
+#[test]
+fn the_cas_are_changed_while_everything_runs() {
+    let cluster = Cluster::new();
+    cluster.up(&["--profile", "fast"]);
+    let own = cluster.root.path().join(".setpoint/kubeconfig");
+    let old = cluster.root.path().join("old");
+    fs::copy(&own, &old).unwrap();
+    let mut watch = Command::new("kubectl")
+        .env("KUBECONFIG", &old)
+        .args(["get", "configmaps", "--watch", "--no-headers", "-o", "name"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut watched = BufReader::new(watch.stdout.take().unwrap());
+    let before = cluster.pids();
+    let refused = cluster.run(&["certs", "--remove-old-ca"]);
+    assert!(!refused.status.success(), "there is no old CA");
+
+    let mut change = cluster.command(&["certs", "--rotate-ca"]);
+    let mut change = change.stdout(Stdio::piped()).spawn().unwrap();
+    let mut asked = 0;
+    while change.try_wait().unwrap().is_none() {
+        // The file of the administrator is written again during the change, that of a user is not.
+        let version = kubectl(&old, "get --raw /version");
+        assert!(version.status.success(), "{version:?}");
+        asked += 1;
+    }
+    assert!(change.wait().unwrap().success());
+    assert!(asked > 0);
+    let mut after = cluster.pids();
+    assert_ne!(
+        after.insert("etcd-0".into(), 0),
+        before.get("etcd-0").copied()
+    );
+    let others = before.iter().filter(|(name, _)| *name != "etcd-0");
+    assert!(others.into_iter().all(|(name, pid)| after[name] == *pid));
+    for (name, file) in [("by-old", &old), ("by-new", &own)] {
+        eventually("objects are written and watched", || {
+            kubectl(file, &format!("create configmap {name}"))
+                .status
+                .success()
+                .then_some(())
+        });
+        let mut line = String::new();
+        while line != format!("configmap/{name}\n") {
+            line.clear();
+            assert!(
+                watched.read_line(&mut line).unwrap() > 0,
+                "the watch has ended"
+            );
+        }
+    }
+    let published = |count: usize| {
+        eventually("Pods get the CAs", || {
+            let map = "get configmap kube-root-ca.crt -o jsonpath={.data}";
+            let text = String::from_utf8(kubectl(&own, map).stdout).unwrap();
+            (text.matches("BEGIN CERTIFICATE").count() == count).then_some(())
+        });
+    };
+    published(2);
+
+    stdout_of(&cluster.run(&["certs", "--remove-old-ca"]));
+    eventually("the watch of the old client ends", || {
+        watch.try_wait().unwrap()
+    });
+    let refused = kubectl(&old, "get namespaces");
+    assert!(!refused.status.success());
+    let version = kubectl(&own, "get --raw /version");
+    assert!(version.status.success(), "{version:?}");
+    published(1);
+    assert_eq!(valid(&cluster), FOLDERS);
+    let status = stdout_of(&cluster.run(&["status"]));
+    let mut last = cluster.pids();
+    last.insert("etcd-0".into(), 0);
+    assert_eq!(last, after, "{status}");
 }
 
 /// Checks DG5: etcd serves only clients with a certificate by its own CA; the administrator's is by another.

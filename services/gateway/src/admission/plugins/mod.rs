@@ -33,6 +33,7 @@ mod persistent_volume_claim_resize;
 mod pod_resize_validator;
 mod pod_topology_labels;
 mod priority;
+mod replica_announcement;
 mod resource_quota;
 mod role_escalation;
 mod runtime_class;

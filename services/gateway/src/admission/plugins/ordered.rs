@@ -15,7 +15,7 @@ use super::{
     Plugin, custom_resource_lifecycle, default_ingress_class, default_storage_class,
     default_toleration_seconds, lease_term, limit_ranger, namespace_lifecycle,
     persistent_volume_claim_resize, pod_resize_validator, pod_topology_labels, priority,
-    resource_quota, runtime_class, service_account, service_ip_allocator,
+    replica_announcement, resource_quota, runtime_class, service_account, service_ip_allocator,
 };
 use crate::admission::{Attributes, Reader, Reservation};
 use crate::request::authorization::Authorizer;
@@ -82,6 +82,10 @@ fn ordered() -> Vec<Named> {
             service_ip_allocator::ServiceIpAllocator::default(),
         ),
         Named::new("ResourceQuota", resource_quota::Quotas::default()),
+        Named::new(
+            "ReplicaAnnouncement",
+            replica_announcement::ReplicaAnnouncement,
+        ),
         Named::new("LeaseTerm", lease_term::LeaseTerm),
     ]
 }
@@ -104,11 +108,8 @@ impl Plugins {
     /// Adds the plugins that ask an authorizer.
     pub(crate) fn ask(&mut self, authorizer: &Arc<Authorizer>, kinds: &Arc<KindTable>) {
         let authorizer = || authorizer.clone();
-        let restriction = Named {
-            is_enabled: authorizer().limits_nodes(),
-            ..Named::new("NodeRestriction", NodeRestriction::new(authorizer()))
-        };
-        self.insert_after("ServiceAccount", restriction);
+        let restriction = NodeRestriction::new(authorizer());
+        self.insert_after("ServiceAccount", Named::new("NodeRestriction", restriction));
         let enforcement = OwnerReferencesPermissionEnforcement::new(authorizer(), kinds.clone());
         let enforcement = Named {
             is_enabled: false,

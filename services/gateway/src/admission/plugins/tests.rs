@@ -68,7 +68,7 @@ struct Creation {
 impl Creation {
     fn over(reader: MapReader) -> Self {
         Self {
-            context: RequestContext::default(),
+            context: RequestContext::of_server(),
             target: Target::new(kind_of::<Pod>(), "shop", "web", "").unwrap(),
             plugins: Plugins::new(reader),
         }
@@ -95,14 +95,12 @@ fn plugins_are_in_the_order_that_upstream_recommends() {
     assert_eq!(names, NAMES);
     let off = plugins.names().filter(|(_, is_enabled)| !is_enabled);
     let off: Vec<_> = off.map(|(name, _)| name).collect();
-    assert_eq!(
-        off,
-        ["NodeRestriction", "OwnerReferencesPermissionEnforcement"]
-    );
-    let on = ["NodeRestriction".to_owned()];
+    let enforcement = "OwnerReferencesPermissionEnforcement";
+    assert_eq!(off, [enforcement]);
+    let on = [enforcement.to_owned()];
     plugins.select(&Selection::new(&on, &["Priority".into()]).unwrap());
     let enabled = |name: &str| plugins.names().any(|one| one == (name, true));
-    assert!(enabled("NodeRestriction") && !enabled("Priority"));
+    assert!(enabled(enforcement) && !enabled("Priority"));
 }
 
 /// Otherwise an object that a webhook has changed would be completed twice.

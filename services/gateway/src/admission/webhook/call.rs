@@ -8,6 +8,7 @@ use super::review::{Response, Review};
 use crate::admission::Admission;
 use crate::admission::request::Values;
 use crate::offload::offload;
+use crate::webhook::Error;
 
 /// The size in bytes by which a request is encoded inline or offloaded: that of a small object in JSON.
 const SIZE: usize = 2 << 10;
@@ -31,14 +32,13 @@ pub(super) async fn call(
         let known = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
         Failure::Call(format!("could not create admission objects: {known}"))
     })?;
-    let response = ask(admission, webhook, values, &review, mutates).await;
-    let response = response.map_err(Failure::Call)?;
+    let response = ask(admission, webhook, values, &review, mutates).await?;
     warnings.extend(response.warnings.iter().cloned());
     if !response.allowed {
         return Err(Failure::Denial(denied(&webhook.name, response.status)));
     }
     match mutates {
-        true => review.patch(&response).map_err(Failure::Call),
+        true => review.patch(&response).map_err(Failure::Response),
         false => Ok(None),
     }
 }
@@ -49,11 +49,19 @@ async fn ask(
     values: &Values,
     review: &Review,
     mutates: bool,
-) -> Result<Response, String> {
+) -> Result<Response, Failure> {
     let client = admission.webhooks().get(&webhook.id, &webhook.config);
-    let client = client.map_err(|error| format!("could not get REST client: {error}"))?;
+    let client =
+        client.map_err(|error| Failure::Call(format!("could not get REST client: {error}")))?;
     let request = offload(SIZE, || review.request(values)).await;
     let response = client.post(request.into(), webhook.timeout).await;
-    let response = response.map_err(|error| format!("failed to call webhook: {error}"))?;
-    offload(response.len(), || review.response(&response, mutates)).await
+    let response = response.map_err(|error| {
+        let reason = format!("failed to call webhook: {error}");
+        match error {
+            Error::Refused(_) => Failure::Response(reason),
+            _ => Failure::Call(reason),
+        }
+    })?;
+    let read = offload(response.len(), || review.response(&response, mutates)).await;
+    read.map_err(Failure::Response)
 }

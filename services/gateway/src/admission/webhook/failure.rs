@@ -9,8 +9,11 @@ const BAD_REQUEST: i32 = 400;
 /// The reason for which a webhook does not admit a request.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// It could not be asked, or its response is malformed. The failure policy decides.
+    /// It could not be asked. The failure policy decides.
     Call(String),
+    /// It has refused the call, or its response is malformed, of which the reason may have a part. The failure policy
+    /// decides.
+    Response(String),
     /// It has denied the request, or the request cannot be what it asks for.
     Denial(ApiError),
 }
@@ -18,15 +21,20 @@ pub(super) enum Failure {
 impl Failure {
     /// Returns the error of the request; `None` if the webhook's failures are ignored.
     pub(super) fn into_error(self, webhook: &str, ignores_failures: bool) -> Option<ApiError> {
-        let error = match self {
+        let (reason, is_loggable) = match self {
             Self::Denial(error) => return Some(error),
-            Self::Call(reason) => format!("failed calling webhook {webhook:?}: {reason}"),
+            Self::Call(reason) => (reason, true),
+            Self::Response(reason) => (reason, false),
         };
         if ignores_failures {
-            tracing::warn!(webhook, %error, "a webhook failed, which is ignored");
+            // Readers of the log are not to learn what the address of a webhook answers (CVE-2020-8561).
+            let error = is_loggable.then_some(reason);
+            tracing::warn!(webhook, error, "a webhook failed, which is ignored");
             return None;
         }
-        Some(internal(&error))
+        Some(internal(&format!(
+            "failed calling webhook {webhook:?}: {reason}"
+        )))
     }
 }
 
@@ -134,6 +142,9 @@ mod tests {
             )
         );
         assert_eq!(call().into_error("w", true), None);
+        let response = || Failure::Response("received invalid webhook response: x".into());
+        assert!(response().into_error("w", false).is_some());
+        assert_eq!(response().into_error("w", true), None);
         let denial = Failure::Denial(no_dry_run("w"));
         assert_eq!(denial.into_error("w", true), Some(no_dry_run("w")));
     }

@@ -115,7 +115,7 @@ async fn probe(registry: &Registry, remote: &Remote) -> Result<Verdict, ApiError
 /// Writes the condition of an APIService that still has this server, if it says something else.
 async fn write(registry: &Registry, remote: &Remote, verdict: &Verdict) -> Result<(), ApiError> {
     let wanted = verdict.condition(Timestamp::now());
-    let context = RequestContext::default().by(CONTROLLER);
+    let context = RequestContext::of_server().by(CONTROLLER);
     let target = Target::whole(kind_of::<ApiService>(), &Key::new("", &remote.name));
     let address = remote.server.address();
     let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {

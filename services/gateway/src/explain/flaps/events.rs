@@ -69,7 +69,7 @@ impl Reporter {
 
     /// Creates or updates the Event. Returns false if another gateway reported the flap.
     async fn write(&self, report: &Report<'_>) -> Result<bool, ApiError> {
-        let context = RequestContext::default().by(COMPONENT);
+        let context = RequestContext::of_server().by(COMPONENT);
         let mut event = self.event(report);
         let target = Target::whole(kind(), &Key::of(&event.metadata));
         for _ in 0..TRIES {

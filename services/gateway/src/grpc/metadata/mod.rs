@@ -47,10 +47,10 @@ impl Service {
             ..
         } = &request;
         let target = named(kinds, resource, namespace, name, "")?;
+        let call = Call::new(method::GET_METADATA, &target);
+        let caller = call.identified(&self.registry, caller).await?;
         let found = read::with_owners(&self.registry, &caller.context, &target);
-        Call::new(method::GET_METADATA, &target)
-            .serve(&self.registry, &caller, found.boxed())
-            .await
+        call.serve(&self.registry, &caller, found.boxed()).await
     }
 
     async fn list_objects(
@@ -63,10 +63,10 @@ impl Service {
         }
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
         let content = read::list(&self.registry, &request.namespace, &request.owner);
-        let items = Call::new(method::LIST_METADATA, &target)
-            .within(slice::from_ref(&request.namespace))
-            .serve(&self.registry, &caller, content.boxed())
-            .await?;
+        let call = Call::new(method::LIST_METADATA, &target);
+        let call = call.within(slice::from_ref(&request.namespace));
+        let caller = call.identified(&self.registry, caller).await?;
+        let items = call.serve(&self.registry, &caller, content.boxed()).await?;
         Ok(ListMetadataResponse { items })
     }
 
@@ -79,10 +79,11 @@ impl Service {
             return Err(bad_request("namespace: Required value"));
         }
         let target = Target::new(kind_of::<Namespace>(), "", &request.namespace, "")?;
+        let call = Call::new(method::COUNT_METADATA, &target);
+        let call = call.within(slice::from_ref(&request.namespace));
+        let caller = call.identified(&self.registry, caller).await?;
         let counted = read::count(&self.registry, &caller.context, &request);
-        let numbers = Call::new(method::COUNT_METADATA, &target)
-            .serve(&self.registry, &caller, counted.boxed())
-            .await?;
+        let numbers = call.serve(&self.registry, &caller, counted.boxed()).await?;
         Ok(CountMetadataResponse { numbers })
     }
 
@@ -100,10 +101,10 @@ impl Service {
             ..
         } = &request;
         let target = named(kinds, resource, namespace, name, "")?;
+        let call = Call::new(method::REMOVE_METADATA, &target);
+        let caller = call.identified(&self.registry, caller).await?;
         let removed = remove::remove(&self.registry, &caller.context, &target, &request);
-        let revision = Call::new(method::REMOVE_METADATA, &target)
-            .serve(&self.registry, &caller, removed.boxed())
-            .await?;
+        let revision = call.serve(&self.registry, &caller, removed.boxed()).await?;
         Ok(RemoveMetadataResponse { revision })
     }
 }

@@ -61,6 +61,7 @@ pub(super) async fn begin(
     let target = Target::whole(kind_of::<Namespace>(), &Key::default());
     let namespaces = request.namespaces;
     let call = Call::new(WATCH_METADATA, &target).within(&namespaces);
+    let caller = call.identified(registry, caller).await?;
     let open = Watching::begin(call.info());
     let after = match request.revision.as_str() {
         "" => None,

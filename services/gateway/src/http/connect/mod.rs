@@ -19,8 +19,8 @@
 //!   `v1`). `portforward`: SPDY/3.1, directly or in a WebSocket as kubectl does, and channels of a WebSocket as the
 //!   Python client does. `log` in messages of a WebSocket. So are watches, one event in each (`watch_socket`): texts of
 //!   JSON, or bytes if `Accept` prefers protobuf.
-//! * An agent has to have proven its address, and proves itself again on each connection before anything is sent; the
-//!   gateway proves each call (`setpoint_host::agent_auth`). Ports of Pods are reached through their agents.
+//! * On each connection to an agent the certificates of both prove who they are, before anything is sent
+//!   (`crate::agents`). Ports of Pods are reached through their agents.
 //! * `proxy` of a Pod, of a Service (one of its ready Pods, by EndpointSlices) and of a node (the health checks,
 //!   metrics and statistics of its agent, at the agent's own port): any method of HTTP/1.1, and upgrades. The name
 //!   `https:<name>:<port>` connects with TLS, without verification as upstream. Links in pages of HTML, and redirects,

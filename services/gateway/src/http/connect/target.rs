@@ -4,8 +4,9 @@ use setpoint_codec::{Kind, kind_of};
 use setpoint_proto::core::{Container, EphemeralContainer, Node, Pod};
 use setpoint_proto::{ApiError, Reason, Resource};
 use setpoint_store::cache::AtLeast;
+use tonic::transport::Channel;
 
-use crate::agents::Agent;
+use crate::agents;
 use crate::registry::{Registry, RequestContext, Target, errors};
 
 /// Reads an object.
@@ -27,12 +28,12 @@ pub(super) async fn read<T: Resource + prost::Message + Default>(
 /// Connects to the agent of a Pod's node.
 ///
 /// # Errors
-/// `BadRequest` if the Pod has no node; those of [`Agent::connect`].
+/// `BadRequest` if the Pod has no node; those of [`agents::connect`].
 pub(super) async fn agent_of(
     registry: &Registry,
     context: &RequestContext,
     pod: &Pod,
-) -> Result<Agent, ApiError> {
+) -> Result<Channel, ApiError> {
     let node = pod.spec.node_name.as_str();
     if node.is_empty() {
         let name = &pod.metadata.name;
@@ -40,7 +41,7 @@ pub(super) async fn agent_of(
         return Err(ApiError::new(Reason::BadRequest, message));
     }
     let node: Node = read(registry, context, "", node).await?;
-    Agent::connect(registry.dial_policy(), &node).await
+    agents::connect(registry.dial_policy(), &node).await
 }
 
 /// Returns the name of the container to connect to, by default the only one.

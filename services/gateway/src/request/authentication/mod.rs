@@ -92,7 +92,7 @@ impl Authenticator {
             true => Err(unauthorized("there are no credentials")),
             // What is not understood does not make an administrator.
             false if authorization.is_some() => Err(unauthorized("it is no bearer token")),
-            false => Ok(Identity::default()),
+            false => Ok(Identity::administrator()),
         }
     }
 
@@ -177,9 +177,8 @@ fn remove_remote(headers: &mut HeaderMap) {
 fn anonymous() -> Identity {
     Identity {
         name: ANONYMOUS.into(),
-        uid: String::new(),
         groups: vec![UNAUTHENTICATED.into()],
-        extra: Default::default(),
+        ..Identity::default()
     }
 }
 

@@ -12,12 +12,12 @@ mod forbidden;
 mod mode;
 mod node;
 mod rbac;
-mod record;
+pub(in crate::request) mod record;
 
 use setpoint_kinds::Identity;
 use setpoint_model::users::ADMINISTRATORS;
-use setpoint_proto::ApiError;
 use setpoint_proto::rbac::PolicyRule;
+use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::Cache;
 
 use super::Attributes;
@@ -52,12 +52,20 @@ pub(crate) struct Decision {
     pub(crate) reason: String,
 }
 
-/// The source of a permission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Grant {
-    /// Membership of the group that may do anything.
-    Masters,
-    Mode(Mode),
+impl Decision {
+    fn allowed(reason: impl Into<String>) -> Self {
+        Self {
+            allowed: true,
+            reason: reason.into(),
+        }
+    }
+
+    fn denied(reason: impl Into<String>) -> Self {
+        Self {
+            allowed: false,
+            reason: reason.into(),
+        }
+    }
 }
 
 /// The rules that apply to a user.
@@ -86,11 +94,6 @@ impl Authorizer {
         self.rbac.as_ref()
     }
 
-    /// Returns whether nodes are users whose rights are limited to their own Pods.
-    pub(crate) fn limits_nodes(&self) -> bool {
-        self.nodes.is_some()
-    }
-
     /// Authorizes a request. It is called once for each request and, as upstream, once more with another verb for an
     /// update or an apply that creates its object, and for a connection.
     ///
@@ -101,21 +104,29 @@ impl Authorizer {
         user: &Identity,
         attributes: &Attributes,
     ) -> Result<(), ApiError> {
-        match self.permits(user, attributes).await {
-            Ok(true) => {
-                record::allowed();
-                Ok(())
-            }
-            Ok(false) => {
-                record::refused(user, attributes);
-                let reason = self.reasons(user, attributes);
-                Err(forbidden::error(user, attributes, &reason))
-            }
-            Err(error) => {
-                record::failed();
-                Err(error)
-            }
+        let checked = self.check(user, attributes).await;
+        match &checked {
+            Ok(()) => record::allowed(),
+            Err(error) if error.reason == Reason::Forbidden => record::refused(user, attributes),
+            Err(_) => record::failed(),
         }
+        checked
+    }
+
+    /// Authorizes a part of a question, which is not counted.
+    ///
+    /// # Errors
+    /// As [`Self::authorize`].
+    pub(in crate::request) async fn check(
+        &self,
+        user: &Identity,
+        attributes: &Attributes,
+    ) -> Result<(), ApiError> {
+        if self.permits(user, attributes).await? {
+            return Ok(());
+        }
+        let reason = self.decide(user, attributes).reason;
+        Err(forbidden::error(user, attributes, &reason))
     }
 
     /// Returns whether a user may do something, once the roles have been read. What a node may do follows from its
@@ -138,67 +149,61 @@ impl Authorizer {
 
     /// Returns whether a user may do something. Roles that were not read yet grant nothing.
     pub(crate) fn allows(&self, user: &Identity, attributes: &Attributes) -> bool {
-        self.grant(user, attributes).is_some()
-    }
-
-    /// Decides about a request as [`Self::allows`] does, with the reason.
-    pub(crate) fn decide(&self, user: &Identity, attributes: &Attributes) -> Decision {
-        let grant = self.grant(user, attributes);
-        Decision {
-            allowed: grant.is_some(),
-            reason: match grant {
-                Some(Grant::Masters) => String::new(),
-                Some(Grant::Mode(mode)) => self.reason(mode, user, attributes),
-                None => self.reasons(user, attributes),
-            },
+        self.is_open() || is_master(user) || {
+            let mut modes = self.modes.iter();
+            modes.any(|mode| match mode {
+                Mode::AlwaysAllow => true,
+                Mode::AlwaysDeny => false,
+                Mode::Node => {
+                    let nodes = self.nodes.as_ref();
+                    nodes.is_some_and(|nodes| nodes.allows(user, attributes))
+                }
+                Mode::Rbac => {
+                    let rbac = self.rbac.as_ref();
+                    rbac.is_some_and(|rbac| rbac.allows(user, attributes))
+                }
+            })
         }
     }
 
-    /// Returns what allows a request: the first mode that does.
-    fn grant(&self, user: &Identity, attributes: &Attributes) -> Option<Grant> {
-        let first = self.modes.first().unwrap_or(&Mode::AlwaysAllow);
-        if *first == Mode::AlwaysAllow {
-            return Some(Grant::Mode(Mode::AlwaysAllow));
+    /// Decides about a request as [`Self::allows`] does, with the reason: that of the first mode that allows it, or
+    /// those of all.
+    pub(crate) fn decide(&self, user: &Identity, attributes: &Attributes) -> Decision {
+        if self.is_open() {
+            return Decision::allowed(ALLOWED);
         }
         if is_master(user) {
-            return Some(Grant::Masters);
+            return Decision::allowed("");
         }
-        let mut modes = self.modes.iter().copied();
-        let allowing = modes.find(|mode| match mode {
-            Mode::AlwaysAllow => true,
-            Mode::AlwaysDeny => false,
-            Mode::Node => {
-                let nodes = self.nodes.as_ref();
-                nodes.is_some_and(|nodes| nodes.allows(user, attributes))
+        let mut reasons = Vec::new();
+        for mode in &self.modes {
+            let decision = self.decide_by(*mode, user, attributes);
+            if decision.allowed {
+                return decision;
             }
-            Mode::Rbac => {
-                let rbac = self.rbac.as_ref();
-                rbac.is_some_and(|rbac| rbac.allows(user, attributes))
-            }
-        });
-        allowing.map(Grant::Mode)
+            reasons.push(decision.reason);
+        }
+        reasons.retain(|reason| !reason.is_empty());
+        Decision::denied(reasons.join("\n"))
     }
 
-    /// Returns the reasons of all modes, none of which allows a request.
-    fn reasons(&self, user: &Identity, attributes: &Attributes) -> String {
-        let reasons = self.modes.iter().map(|mode| match mode {
-            Mode::Node => Nodes::reason(user, attributes),
-            mode => self.reason(*mode, user, attributes),
-        });
-        let reasons: Vec<_> = reasons.filter(|reason| !reason.is_empty()).collect();
-        reasons.join("\n")
+    /// Returns whether the first mode allows everything.
+    fn is_open(&self) -> bool {
+        *self.modes.first().unwrap_or(&Mode::AlwaysAllow) == Mode::AlwaysAllow
     }
 
-    /// Returns the reason of the decision of a mode. The mode `Node` has none for what it allows.
-    fn reason(&self, mode: Mode, user: &Identity, attributes: &Attributes) -> String {
+    fn decide_by(&self, mode: Mode, user: &Identity, attributes: &Attributes) -> Decision {
         match mode {
-            Mode::AlwaysAllow => ALLOWED.into(),
-            Mode::AlwaysDeny => DENIED.into(),
-            Mode::Node => String::new(),
+            Mode::AlwaysAllow => Decision::allowed(ALLOWED),
+            Mode::AlwaysDeny => Decision::denied(DENIED),
+            Mode::Node => match &self.nodes {
+                Some(nodes) if nodes.allows(user, attributes) => Decision::allowed(""),
+                _ => Decision::denied(Nodes::reason(user, attributes)),
+            },
             Mode::Rbac => {
                 let rbac = self.rbac.as_ref();
-                let reason = rbac.map(|rbac| rbac.reason(user, attributes));
-                reason.unwrap_or_default()
+                let decision = rbac.map(|rbac| rbac.decide(user, attributes));
+                decision.unwrap_or_else(|| Decision::denied(""))
             }
         }
     }
@@ -214,7 +219,7 @@ impl Authorizer {
             found.rules.extend(of_rbac.rules);
             found.error = of_rbac.error;
         }
-        if self.limits_nodes() && node_of(user).is_some() {
+        if self.nodes.is_some() && node_of(user).is_some() {
             found.error = Some(match found.error {
                 None => UNRESOLVED.into(),
                 Some(error) => format!("[{UNRESOLVED}, {error}]"),

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::super::Attributes;
-use super::Rules;
+use super::{Decision, Rules};
 use crate::offload::offload;
 
 /// The time for which a request waits for the roles to be read.
@@ -84,10 +84,14 @@ impl Rbac {
         index.decide(request(user, attributes)).allowed()
     }
 
-    /// Returns the reason of the decision about a request.
-    pub(super) fn reason(&self, user: &Identity, attributes: &Attributes) -> String {
+    /// Decides about a request, with the reason.
+    pub(super) fn decide(&self, user: &Identity, attributes: &Attributes) -> Decision {
         let index = self.state.index.read();
-        index.decide(request(user, attributes)).reason()
+        let decision = index.decide(request(user, attributes));
+        Decision {
+            allowed: decision.allowed(),
+            reason: decision.reason(),
+        }
     }
 
     /// Returns the rules of a user in a namespace.

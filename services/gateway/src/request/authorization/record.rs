@@ -8,16 +8,16 @@ use setpoint_rbac::bootstrap::setpoint::WRITERS;
 use super::super::Attributes;
 use crate::metrics::{Authorization, authorized, refused_service};
 
-pub(super) fn allowed() {
+pub(in crate::request) fn allowed() {
     authorized(Authorization::Allowed);
 }
 
 /// The roles could not be read.
-pub(super) fn failed() {
+pub(in crate::request) fn failed() {
     authorized(Authorization::Error);
 }
 
-pub(super) fn refused(user: &Identity, asked: &Attributes) {
+pub(in crate::request) fn refused(user: &Identity, asked: &Attributes) {
     authorized(Authorization::NoOpinion);
     let Some(service) = service(user) else {
         return;

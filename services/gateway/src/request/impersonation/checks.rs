@@ -36,16 +36,16 @@ impl Checks<'_> {
     pub(super) async fn run(
         &self,
         wanted: &Identity,
-        asked: Option<&Attributes>,
+        asked: &[Attributes],
     ) -> Result<Identity, ApiError> {
-        if let Some(asked) = asked
-            && let Some(verb) = self.mode.verb_on(&asked.verb)
-        {
-            let on = Attributes {
-                verb: verb.into(),
-                ..asked.clone()
-            };
-            self.authorizer.authorize(self.user, &on).await?;
+        for asked in asked {
+            if let Some(verb) = self.mode.verb_on(&asked.verb) {
+                let on = Attributes {
+                    verb: verb.into(),
+                    ..asked.clone()
+                };
+                self.authorizer.check(self.user, &on).await?;
+            }
         }
         self.may(self.name(&wanted.name)).await?;
         if !wanted.uid.is_empty() {
@@ -66,7 +66,7 @@ impl Checks<'_> {
 
     async fn may(&self, resource: Resource) -> Result<(), ApiError> {
         let asked = self.attributes(resource);
-        self.authorizer.authorize(self.user, &asked).await
+        self.authorizer.check(self.user, &asked).await
     }
 
     fn refuse(&self, resource: Resource, why: &str) -> ApiError {
@@ -160,6 +160,15 @@ impl Checks<'_> {
         }
         user
     }
+}
+
+/// Returns the question of the oldest mode about a user.
+pub(super) fn oldest_question(wanted: &str) -> Attributes {
+    let users = Resource {
+        group: String::new(),
+        ..of_users("users", wanted)
+    };
+    Attributes::of_resource(Mode::Legacy.verb(), users)
 }
 
 fn of_users(resource: &str, name: &str) -> Resource {

@@ -5,8 +5,7 @@
 //! has a verb of its own on users, groups, uids and attributes; all but the oldest demand the verb of the request, too,
 //! as `impersonate-on:<mode>:<verb>` on what the request is about.
 //!
-//! A call of gRPC names that in its message, which is not read yet when its user is resolved: only the oldest mode is
-//! tried for it.
+//! A call of gRPC names that in its message, so that its user is resolved when that has been read.
 
 mod checks;
 mod headers;
@@ -18,15 +17,37 @@ use std::hash::{BuildHasher as _, RandomState};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use setpoint_kinds::Identity;
-use setpoint_proto::ApiError;
+use setpoint_proto::{ApiError, Reason};
 
 use super::Attributes;
-use super::authorization::Authorizer;
+use super::authorization::{Authorizer, record};
 use checks::Checks;
 use mode::Mode;
 
 /// The number of users whose mode is remembered.
 const MAX_USERS: usize = 10_000;
+
+/// The user of a request, and the one that it acts as.
+#[derive(Clone, Debug)]
+pub(crate) enum Actor {
+    /// The user itself.
+    Own(Identity),
+    /// Another one, if the user may.
+    Other { user: Identity, wanted: Identity },
+}
+
+impl Actor {
+    /// Returns what the headers of a request of a user say, and removes those of impersonation.
+    ///
+    /// # Errors
+    /// `BadRequest` if the headers name no user.
+    pub(crate) fn of(user: Identity, headers: &mut HeaderMap) -> Result<Self, ApiError> {
+        Ok(match headers::take(headers)? {
+            None => Self::Own(user),
+            Some(wanted) => Self::Other { user, wanted },
+        })
+    }
+}
 
 /// Resolves the users that requests act as.
 #[derive(Default)]
@@ -35,24 +56,23 @@ pub(crate) struct Impersonation {
 }
 
 impl Impersonation {
-    /// Returns the user that a request acts as: its own one or, if its headers say so and that may, another. Removes
-    /// these headers. `asked` is what the request is about, as far as that is known.
+    /// Returns the user that a request acts as. `asked` is what the request is about. The modes are tried, and count as
+    /// one authorization together.
     ///
     /// # Errors
-    /// `Forbidden` if the user may not act as that one in any mode: the error of the first. `BadRequest` if the headers
-    /// name no user.
+    /// `Forbidden` if the user may not act as the other one in any mode: the error of the first.
     pub(crate) async fn resolve(
         &self,
         authorizer: &Authorizer,
-        user: Identity,
-        headers: &mut HeaderMap,
-        asked: Option<&Attributes>,
+        actor: Actor,
+        asked: &[Attributes],
     ) -> Result<Identity, ApiError> {
-        let Some(wanted) = headers::take(headers)? else {
-            return Ok(user);
+        let (user, wanted) = match actor {
+            Actor::Own(user) => return Ok(user),
+            Actor::Other { user, wanted } => (user, wanted),
         };
         let mut refused = None;
-        for mode in self.modes(&user, asked.is_some()) {
+        for mode in self.modes(&user) {
             if !mode.applies(&wanted, &user) {
                 continue;
             }
@@ -64,21 +84,25 @@ impl Impersonation {
             match checks.run(&wanted, asked).await {
                 Ok(found) => {
                     self.last.set(&user, mode);
+                    record::allowed();
                     return Ok(found);
+                }
+                // No mode gets another answer from the store.
+                Err(error) if error.reason != Reason::Forbidden => {
+                    record::failed();
+                    return Err(error);
                 }
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
+        record::refused(&user, &checks::oldest_question(&wanted.name));
         // The oldest mode applies to everybody.
         Err(refused.unwrap_or_else(mode::none))
     }
 
     /// Returns the modes to try, the one first that the user had last, as upstream: it is the one whose error is
     /// returned.
-    fn modes(&self, user: &Identity, is_asked: bool) -> Vec<Mode> {
-        if !is_asked {
-            return vec![Mode::Legacy];
-        }
+    fn modes(&self, user: &Identity) -> Vec<Mode> {
         let last = self.last.get(user);
         let others = Mode::ALL.into_iter().filter(|mode| Some(*mode) != last);
         last.into_iter().chain(others).collect()
@@ -123,12 +147,11 @@ mod tests {
     fn the_mode_that_a_user_had_last_is_tried_first() {
         let impersonation = Impersonation::default();
         let jane = named("jane".into());
-        assert_eq!(impersonation.modes(&jane, true), Mode::ALL);
+        assert_eq!(impersonation.modes(&jane), Mode::ALL);
         impersonation.last.set(&jane, Mode::Legacy);
-        let modes = impersonation.modes(&jane, true);
+        let modes = impersonation.modes(&jane);
         assert_eq!(modes[0], Mode::Legacy);
         assert_eq!(modes[1..], Mode::ALL[..4]);
-        assert_eq!(impersonation.modes(&jane, false), [Mode::Legacy]);
     }
 
     #[test]

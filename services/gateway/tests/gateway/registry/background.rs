@@ -177,7 +177,7 @@ async fn a_lease_of_a_replica_with_a_slow_clock_does_not_expire() {
     lease.spec.lease_duration_seconds = Some(40);
     let long_ago = Timestamp::now() - Duration::from_secs(86_400);
     lease.spec.renew_time = Some(long_ago.into());
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let created = gateway
         .registry
         .create(&context, &target, Box::new(lease))
@@ -210,7 +210,7 @@ async fn namespaces_cannot_be_deleted_as_a_collection() {
     let deleted = gateway
         .registry
         .delete_collection(
-            &RequestContext::default(),
+            &RequestContext::of_server(),
             &params,
             &DeleteOptions::default(),
         )

@@ -95,7 +95,7 @@ async fn a_bound_pod_gets_the_labels_and_annotations_of_the_binding() {
     binding.target.name = "node-1".into();
     binding.metadata.labels = labels(&[("a b", "c")]);
     let target = target::<Pod>("web", "binding");
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let create = async |binding: &Binding| {
         let binding = Box::new(binding.clone());
         gateway.registry.create(&context, &target, binding).await

@@ -84,7 +84,7 @@ async fn a_missing_namespace_is_not_found() {
     let nowhere = setpoint_gateway::registry::Target::new(kind, "nowhere", "", "").unwrap();
     let created = gateway
         .registry
-        .create(&RequestContext::default(), &nowhere, Box::new(pod("web")))
+        .create(&RequestContext::of_server(), &nowhere, Box::new(pod("web")))
         .await;
     let error = created.unwrap_err();
     assert_eq!(error.reason, Reason::NotFound);
@@ -106,12 +106,12 @@ async fn a_new_namespace_is_found_with_a_stale_cache() {
     let accounts = setpoint_gateway::registry::Target::new(accounts, "fresh", "", "").unwrap();
     gateway
         .registry
-        .create(&RequestContext::default(), &accounts, Box::new(account))
+        .create(&RequestContext::of_server(), &accounts, Box::new(account))
         .await
         .unwrap();
     gateway
         .registry
-        .create(&RequestContext::default(), &fresh, Box::new(pod("web")))
+        .create(&RequestContext::of_server(), &fresh, Box::new(pod("web")))
         .await
         .unwrap();
 }
@@ -119,7 +119,7 @@ async fn a_new_namespace_is_found_with_a_stale_cache() {
 #[tokio::test]
 async fn a_dry_run_returns_the_object_and_stores_nothing() {
     let gateway = TestGateway::start().await;
-    let dry = RequestContext::default().dry(true);
+    let dry = RequestContext::of_server().dry(true);
     let web = gateway.create_as(&dry, &deployment("web")).await.unwrap();
     assert_eq!(web.spec.replicas, Some(1));
     assert_eq!(
@@ -137,7 +137,7 @@ async fn a_dry_run_returns_the_object_and_stores_nothing() {
 #[tokio::test]
 async fn the_cause_has_the_field_manager() {
     let gateway = TestGateway::start().await;
-    let context = RequestContext::default().by("kubectl");
+    let context = RequestContext::of_server().by("kubectl");
     let target = crate::registry::gateway::target::<ConfigMap>("", "");
     let object = Box::new(config_map("a", "1"));
     let response = gateway
@@ -155,7 +155,7 @@ async fn an_object_of_another_kind_is_a_bad_request() {
     let sent = Box::new(config_map("a", "1"));
     let error = gateway
         .registry
-        .create(&RequestContext::default(), &target, sent)
+        .create(&RequestContext::of_server(), &target, sent)
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::BadRequest);
@@ -220,7 +220,7 @@ async fn a_negative_grace_period_defaults_to_one_second() {
 #[tokio::test]
 async fn a_null_quantity_is_zero() {
     let gateway = TestGateway::start().await;
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let quota = kind::<ResourceQuota>()
         .from_json(br#"{"metadata": {"name": "nul"}, "spec": {"hard": {"limits.cpu": null}}}"#);
     let target = target::<ResourceQuota>("", "");
@@ -310,7 +310,7 @@ async fn the_resource_version_of_a_new_object_is_checked_last() {
         error.message,
         "resourceVersion should not be set on objects to be created"
     );
-    let dry = RequestContext::default().dry(true);
+    let dry = RequestContext::of_server().dry(true);
     let created = gateway.create_as(&dry, &web).await.unwrap();
     assert_ne!(created.metadata.resource_version, "1");
 }

@@ -73,7 +73,7 @@ async fn a_deletion_that_fails_is_tried_again_without_a_write_for_each_attempt()
     let kind = kind.unwrap();
     let target = Target::new(kind, NAMESPACE, "", "").unwrap();
     let tab = kind.from_json(br#"{"metadata":{"name":"a"}}"#).unwrap();
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     gateway
         .registry
         .create(&context, &target, tab)

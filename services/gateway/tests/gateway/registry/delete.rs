@@ -208,10 +208,10 @@ async fn a_watcher_gets_the_cause_of_a_deletion() {
     };
     let mut events = gateway
         .registry
-        .watch(&RequestContext::default(), spec)
+        .watch(&RequestContext::of_server(), spec)
         .await
         .unwrap();
-    let context = RequestContext::default().by("kubectl");
+    let context = RequestContext::of_server().by("kubectl");
     let target = crate::registry::gateway::target::<ConfigMap>("a", "");
     gateway
         .registry

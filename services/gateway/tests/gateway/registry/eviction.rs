@@ -48,7 +48,7 @@ pub async fn evict(gateway: &TestGateway, options: Value) -> Result<Status, ApiE
     eviction.metadata.name = "web".into();
     eviction.delete_options = Some(serde_json::from_value(options).unwrap());
     let target = gateway::target::<Pod>("web", "eviction");
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let registry = &gateway.registry;
     typed(
         registry
@@ -176,7 +176,7 @@ async fn a_pod_that_is_being_deleted_needs_no_budget() {
 async fn an_eviction_must_name_its_pod() {
     let gateway = start(true).await;
     let target = gateway::target::<Pod>("web", "eviction");
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let registry = &gateway.registry;
     let eviction = Box::new(Eviction::default());
     let error = registry

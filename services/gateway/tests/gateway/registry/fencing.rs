@@ -38,7 +38,7 @@ fn term_of(response: &ObjectResponse) -> u64 {
 
 /// Creates a Lease; returns the term in the response.
 async fn create_lease(gateway: &TestGateway, lease: &Lease) -> Result<u64, ApiError> {
-    let (context, target) = (RequestContext::default(), target::<Lease>("", ""));
+    let (context, target) = (RequestContext::of_server(), target::<Lease>("", ""));
     let object = Box::new(lease.clone());
     let response = gateway.registry.create(&context, &target, object).await;
     response.map(|response| term_of(&response))
@@ -46,7 +46,7 @@ async fn create_lease(gateway: &TestGateway, lease: &Lease) -> Result<u64, ApiEr
 
 /// Updates a Lease; returns the term in the response.
 async fn update_lease(gateway: &TestGateway, lease: &Lease) -> Result<u64, ApiError> {
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let name = &lease.metadata.name;
     let target = target::<Lease>(name, "");
     let mut lease = lease.clone();

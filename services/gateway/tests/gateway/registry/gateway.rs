@@ -59,7 +59,7 @@ impl TestGateway {
     }
 
     pub async fn create<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
-        self.create_as(&RequestContext::default(), object).await
+        self.create_as(&RequestContext::of_server(), object).await
     }
 
     pub async fn create_as<T: Resource + Object>(
@@ -87,7 +87,7 @@ impl TestGateway {
         typed(
             self.registry
                 .update(
-                    &RequestContext::default(),
+                    &RequestContext::of_server(),
                     &target,
                     Box::new(object.clone()),
                 )
@@ -110,7 +110,7 @@ impl TestGateway {
     pub async fn report<T: Resource + Object>(&self, object: &T) -> Result<T, ApiError> {
         let target = target::<T>(&Resource::meta(object).name, "status");
         let object = Box::new(object.clone());
-        let context = RequestContext::default();
+        let context = RequestContext::of_server();
         typed(
             self.registry
                 .report_status(&context, &target, object)
@@ -122,7 +122,7 @@ impl TestGateway {
         typed(
             self.registry
                 .get(
-                    &RequestContext::default(),
+                    &RequestContext::of_server(),
                     &target::<T>(name, ""),
                     AtLeast::Newest,
                 )
@@ -145,7 +145,7 @@ impl TestGateway {
         };
         typed(
             self.registry
-                .patch(&RequestContext::default(), &target::<T>(name, ""), &patch)
+                .patch(&RequestContext::of_server(), &target::<T>(name, ""), &patch)
                 .await?,
         )
     }
@@ -156,7 +156,11 @@ impl TestGateway {
         options: DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         self.registry
-            .delete(&RequestContext::default(), &target::<T>(name, ""), &options)
+            .delete(
+                &RequestContext::of_server(),
+                &target::<T>(name, ""),
+                &options,
+            )
             .await
     }
 
@@ -166,7 +170,7 @@ impl TestGateway {
         binding.target.name = node.into();
         let target = target::<Pod>(pod, "binding");
         self.registry
-            .create(&RequestContext::default(), &target, Box::new(binding))
+            .create(&RequestContext::of_server(), &target, Box::new(binding))
             .await
     }
 
@@ -205,7 +209,7 @@ impl TestGateway {
             start: Start::Initial(AtLeast::Newest),
             bookmarks,
         };
-        let context = RequestContext::default();
+        let context = RequestContext::of_server();
         self.registry.watch(&context, spec).await.unwrap()
     }
 

@@ -37,7 +37,7 @@ async fn later_pages_are_read_at_the_revision_of_the_first() {
         gateway.create(&config_map(name, "1")).await.unwrap();
     }
     let all = || Filter::all(kind::<ConfigMap>(), NAMESPACE);
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let first = gateway
         .registry
         .list(&context, &params(all(), 2, ""))
@@ -85,7 +85,7 @@ async fn a_page_of_a_compacted_revision_can_be_continued_at_the_newest() {
         let params = params(some.clone(), 1, token);
         gateway
             .registry
-            .list(&RequestContext::default(), &params)
+            .list(&RequestContext::of_server(), &params)
             .await
     };
     let first = list("").await.unwrap();
@@ -128,7 +128,7 @@ async fn pages_with_a_selector_have_all_selected_objects() {
     loop {
         let list = gateway
             .registry
-            .list(&RequestContext::default(), &params(some(), 2, &token))
+            .list(&RequestContext::of_server(), &params(some(), 2, &token))
             .await
             .unwrap();
         found.extend(names(&list).into_iter().map(str::to_owned));
@@ -146,7 +146,7 @@ async fn an_invalid_token_is_a_bad_request() {
     let all = Filter::all(kind::<ConfigMap>(), "");
     let error = gateway
         .registry
-        .list(&RequestContext::default(), &params(all, 2, "x"))
+        .list(&RequestContext::of_server(), &params(all, 2, "x"))
         .await
         .unwrap_err();
     assert_eq!(error.reason, Reason::BadRequest);
@@ -162,7 +162,7 @@ async fn a_consistent_list_has_every_acknowledged_write() {
         let all = Filter::all(kind::<ConfigMap>(), "");
         let list = gateway
             .registry
-            .list(&RequestContext::default(), &params(all.clone(), 0, ""))
+            .list(&RequestContext::of_server(), &params(all.clone(), 0, ""))
             .await
             .unwrap();
         assert_eq!(names(&list), [name.as_str()]);
@@ -172,7 +172,7 @@ async fn a_consistent_list_has_every_acknowledged_write() {
             .unwrap();
         let list = gateway
             .registry
-            .list(&RequestContext::default(), &params(all, 0, ""))
+            .list(&RequestContext::of_server(), &params(all, 0, ""))
             .await
             .unwrap();
         assert!(names(&list).is_empty());
@@ -187,7 +187,7 @@ async fn delete_collection_deletes_the_selected_objects() {
     }
     let labels = Selector::parse("value=yes").unwrap();
     let some = Filter::new(kind::<ConfigMap>(), NAMESPACE, labels, &Fields::default()).unwrap();
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let options = DeleteOptions::default();
     let deleted = gateway
         .registry
@@ -211,7 +211,7 @@ async fn an_old_token_expires_and_can_be_continued_at_the_newest_revision() {
         gateway.create(&config_map(name, "1")).await.unwrap();
     }
     let all = || Filter::all(kind::<ConfigMap>(), NAMESPACE);
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let list = async |token: &str| {
         let params = params(all(), 1, token);
         gateway.registry.list(&context, &params).await

@@ -152,7 +152,7 @@ async fn the_service_kubernetes_is_restored() {
     gateway
         .registry
         .delete(
-            &RequestContext::default(),
+            &RequestContext::of_server(),
             &target,
             &DeleteOptions::default(),
         )

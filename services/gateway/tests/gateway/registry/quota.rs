@@ -106,7 +106,7 @@ async fn a_write_that_is_not_made_is_not_charged() {
     gateway.create(&config_map("a", "1")).await.unwrap();
     let error = gateway.create(&config_map("a", "1")).await.unwrap_err();
     assert_eq!(error.reason, Reason::AlreadyExists);
-    let dry = setpoint_gateway::registry::RequestContext::default().dry(true);
+    let dry = setpoint_gateway::registry::RequestContext::of_server().dry(true);
     gateway
         .create_as(&dry, &config_map("b", "1"))
         .await
@@ -427,7 +427,7 @@ async fn a_watch_that_resumes_after_a_charge_of_two_quotas_gets_both() {
             start,
             bookmarks: false,
         };
-        let context = RequestContext::default();
+        let context = RequestContext::of_server();
         gateway.registry.watch(&context, spec).await.unwrap()
     };
     let mut events = after(Start::Now).await;

@@ -16,7 +16,7 @@ async fn scale(gateway: &TestGateway) -> Scale {
     let target = target::<Deployment>("web", "scale");
     let response = gateway
         .registry
-        .get(&RequestContext::default(), &target, AtLeast::Newest)
+        .get(&RequestContext::of_server(), &target, AtLeast::Newest)
         .await
         .unwrap();
     typed(response).unwrap()
@@ -37,7 +37,7 @@ async fn patch(
     typed(
         gateway
             .registry
-            .patch(&RequestContext::default(), &target, &patch)
+            .patch(&RequestContext::of_server(), &target, &patch)
             .await?,
     )
 }
@@ -60,7 +60,7 @@ async fn a_scale_is_read_updated_and_patched() {
     let target = target::<Deployment>("web", "scale");
     let response = gateway
         .registry
-        .update(&RequestContext::default(), &target, Box::new(read))
+        .update(&RequestContext::of_server(), &target, Box::new(read))
         .await
         .unwrap();
     assert_eq!(typed::<Scale>(response).unwrap().spec.replicas, 5);
@@ -87,7 +87,7 @@ async fn a_stale_or_negative_scale_is_refused() {
         .unwrap();
     old.spec.replicas = 7;
     let target = target::<Deployment>("web", "scale");
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let update = |scale| gateway.registry.update(&context, &target, Box::new(scale));
     assert_eq!(
         update(old.clone()).await.unwrap_err().reason,

@@ -238,7 +238,7 @@ async fn requests_cannot_be_updated_or_patched() {
                 check: |_, _| Ok(Vec::new()),
             };
             let target = target::<Pod>("web", part);
-            let context = RequestContext::default();
+            let context = RequestContext::of_server();
             let refused = gateway.registry.patch(&context, &target, &patch).await;
             assert_eq!(refused.unwrap_err().reason, Reason::MethodNotAllowed);
         }

@@ -66,7 +66,7 @@ async fn an_update_after_a_conflict_records_the_managers_of_the_newest_version()
     // The cache does not have `b` yet, but the stored object has it.
     let mut map = config_map("a", "2");
     map.data.insert("b".into(), "1".into());
-    let context = RequestContext::default().by("two");
+    let context = RequestContext::of_server().by("two");
     let target = target::<ConfigMap>("a", "");
     let updated = gateway.registry.update(&context, &target, Box::new(map));
     let updated: ConfigMap = typed(updated.await.unwrap()).unwrap();
@@ -210,14 +210,14 @@ async fn created_by_update<T: Resource + Object>(object: T) {
         let object = Box::new(object.clone());
         gateway.registry.update(context, &target, object).await
     };
-    let dry = RequestContext::default().dry(true);
+    let dry = RequestContext::of_server().dry(true);
     assert!(update(&dry, &object).await.unwrap().created);
     let missing = gateway.get::<T>("web").await.unwrap_err();
     assert_eq!(missing.reason, Reason::NotFound);
 
     let mut former = object.clone();
     Resource::meta_mut(&mut former).uid = "5be0".into();
-    let refused = update(&RequestContext::default(), &former).await;
+    let refused = update(&RequestContext::of_server(), &former).await;
     let error = refused.unwrap_err();
     assert_eq!(error.reason, Reason::Conflict);
     let expected = "Precondition failed: UID in precondition: 5be0, UID in object meta: ";
@@ -225,10 +225,12 @@ async fn created_by_update<T: Resource + Object>(object: T) {
 
     // As upstream, the resourceVersion of an object that does not exist is not compared.
     Resource::meta_mut(&mut object).resource_version = "7".into();
-    let created = update(&RequestContext::default(), &object).await.unwrap();
+    let created = update(&RequestContext::of_server(), &object).await.unwrap();
     assert!(created.created);
     let created: T = typed(created).unwrap();
-    let again = update(&RequestContext::default(), &created).await.unwrap();
+    let again = update(&RequestContext::of_server(), &created)
+        .await
+        .unwrap();
     assert!(!again.created);
 }
 
@@ -288,7 +290,7 @@ async fn a_dry_run_changes_nothing() {
     let gateway = TestGateway::start().await;
     let mut web = gateway.create(&deployment("web")).await.unwrap();
     web.spec.replicas = Some(9);
-    let dry = RequestContext::default().dry(true);
+    let dry = RequestContext::of_server().dry(true);
     let response = gateway
         .registry
         .update(&dry, &target::<Deployment>("web", ""), Box::new(web))

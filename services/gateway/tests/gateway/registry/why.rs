@@ -70,7 +70,7 @@ async fn announce(gateway: &TestGateway, service: &str, reconcile: Reconcile) {
     lease.spec.lease_duration_seconds = Some(15);
     lease.spec.renew_time = Some(jiff::Timestamp::now().into());
     let target = Target::new(kind::<Lease>(), REPLICAS, "", "").unwrap();
-    let context = RequestContext::default();
+    let context = RequestContext::of_server();
     let created = gateway.registry.create(&context, &target, Box::new(lease));
     created.await.unwrap();
 }

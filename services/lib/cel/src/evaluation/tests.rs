@@ -146,6 +146,11 @@ fn an_authorizer_answers_questions() {
             Ok(true),
         ),
         (
+            "authorizer.group('').resource('pods').fieldSelector('a=b').labelSelector('c=d').check('x').reason() \
+            .contains('field_selector: \"a=b\", label_selector: \"c=d\"')",
+            Ok(true),
+        ),
+        (
             "authorizer.requestResource.namespace('a').name('b').check('get').allowed()",
             Ok(false),
         ),

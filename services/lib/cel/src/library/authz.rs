@@ -31,6 +31,8 @@ pub struct Question {
     pub subresource: String,
     pub namespace: String,
     pub name: String,
+    pub field_selector: String,
+    pub label_selector: String,
     pub verb: String,
 }
 
@@ -124,14 +126,26 @@ pub(super) const ENTRIES: &[Entry] = &[
             })
         },
     ),
-    // Selectors narrow a question; a decision that ignores them is about more than was asked, never about less.
+    // Selectors narrow a question. One that cannot be parsed does not, so that the question is about more.
     (
-        &[
-            "resourceCheck::fieldSelector(string) resourceCheck",
-            "resourceCheck::labelSelector(string) resourceCheck",
-        ],
+        &["resourceCheck::fieldSelector(string) resourceCheck"],
         Cost::Selector,
-        |args, _| ask(args, RESOURCE_CHECK, |_, _| Ok(())),
+        |args, _| {
+            ask(args, RESOURCE_CHECK, |question, selector| {
+                question.field_selector = selector.to_owned();
+                Ok(())
+            })
+        },
+    ),
+    (
+        &["resourceCheck::labelSelector(string) resourceCheck"],
+        Cost::Selector,
+        |args, _| {
+            ask(args, RESOURCE_CHECK, |question, selector| {
+                question.label_selector = selector.to_owned();
+                Ok(())
+            })
+        },
     ),
     (
         &[

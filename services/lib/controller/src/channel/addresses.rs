@@ -34,16 +34,16 @@ struct Server {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     pub address: SocketAddr,
-    /// The name that the gateway's certificate must have, which is the host of the URI; `None` for a connection without
-    /// TLS.
+    /// The name that the gateway's certificate must have; `None` for a connection without TLS.
     pub name: Option<ServerName<'static>>,
 }
 
 impl Addresses {
-    /// Reads one URI, or several with commas between them.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    /// Reads one URI, or several with commas between them. The certificates of the gateways must have this name; empty
+    /// for the host of the URI.
+    pub fn parse(text: &str, server_name: &str) -> Result<Self, Error> {
         let uris: Vec<_> = text.split(',').map(|uri| uri.trim().to_owned()).collect();
-        let servers = uris.iter().map(|uri| Server::parse(uri));
+        let servers = uris.iter().map(|uri| Server::parse(uri, server_name));
         let servers = servers.collect::<Result<_, _>>()?;
         Ok(Self { uris, servers })
     }
@@ -69,7 +69,7 @@ impl Addresses {
 }
 
 impl Server {
-    fn parse(uri: &str) -> Result<Self, Error> {
+    fn parse(uri: &str, server_name: &str) -> Result<Self, Error> {
         let nowhere = || Error::Nowhere {
             address: uri.to_owned(),
         };
@@ -82,11 +82,19 @@ impl Server {
             _ => return Err(nowhere()),
         };
         let port = endpoint.uri().port_u16().unwrap_or(default_port);
-        let bare = host.trim_matches(['[', ']']).to_owned();
-        let name = is_secure.then(|| ServerName::try_from(bare)).transpose();
+        let name = match server_name {
+            "" => ServerName::try_from(host.trim_matches(['[', ']']).to_owned()),
+            name => ServerName::try_from(name.to_owned()),
+        };
+        let name = name.map_err(|_| match server_name {
+            "" => nowhere(),
+            name => Error::ServerName {
+                name: name.to_owned(),
+            },
+        });
         Ok(Self {
             authority: format!("{host}:{port}"),
-            name: name.map_err(|_| nowhere())?,
+            name: is_secure.then_some(name).transpose()?,
         })
     }
 
@@ -109,7 +117,7 @@ mod tests {
     use super::*;
 
     async fn resolved(text: &str) -> Vec<String> {
-        let all = Addresses::parse(text).unwrap().resolve().await;
+        let all = Addresses::parse(text, "").unwrap().resolve().await;
         let mut all: Vec<_> = all.iter().map(|one| one.address.to_string()).collect();
         all.sort_unstable();
         all
@@ -118,7 +126,7 @@ mod tests {
     #[tokio::test]
     async fn a_list_stands_for_all_of_its_addresses() {
         let text = "http://127.0.0.1:1, http://127.0.0.2:2,http://[::1]:3,http://127.0.0.1:1";
-        let addresses = Addresses::parse(text).unwrap();
+        let addresses = Addresses::parse(text, "").unwrap();
         assert_eq!(addresses.first(), "http://127.0.0.1:1");
         assert_eq!(
             resolved(text).await,
@@ -133,14 +141,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_certificate_of_a_gateway_must_have_the_host_of_its_uri() {
+    async fn the_certificate_of_a_gateway_must_have_the_given_name_or_the_host_of_its_uri() {
         for (uri, name) in [
             ("https://127.0.0.1:1", Some("127.0.0.1")),
             ("https://[::1]", Some("::1")),
             ("https://localhost:1", Some("localhost")),
             ("http://127.0.0.1:1", None),
         ] {
-            let addresses = Addresses::parse(uri).unwrap();
+            let given = Addresses::parse(uri, "gateway").unwrap().resolve().await;
+            let gateway = name.map(|_| ServerName::try_from("gateway").unwrap());
+            assert!(given.iter().all(|one| one.name == gateway), "{uri}");
+            let addresses = Addresses::parse(uri, "").unwrap();
             assert_eq!(addresses.need_tls(), name.is_some(), "{uri}");
             let expected = name.map(|name| ServerName::try_from(name).unwrap());
             let resolved = addresses.resolve().await;
@@ -152,7 +163,7 @@ mod tests {
     #[test]
     fn an_address_without_a_host_is_refused_by_name() {
         for address in ["127.0.0.1:6443", "http://a:1,", "/registry", "http://a:1,b"] {
-            let error = Addresses::parse(address).unwrap_err().to_string();
+            let error = Addresses::parse(address, "").unwrap_err().to_string();
             assert!(error.contains("not a URI"), "{address}: {error}");
         }
     }

@@ -159,7 +159,7 @@ mod tests {
 
     fn connector(addresses: &[SocketAddr]) -> Connector {
         let uris: Vec<_> = addresses.iter().map(|a| format!("http://{a}")).collect();
-        Connector::new(Addresses::parse(&uris.join(",")).unwrap(), None)
+        Connector::new(Addresses::parse(&uris.join(","), "").unwrap(), None)
     }
 
     fn peer(connector: &Connector) -> Option<SocketAddr> {

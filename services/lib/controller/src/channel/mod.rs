@@ -38,7 +38,7 @@ pub(crate) fn open(
     tasks: &Tasks,
     stop: &CancellationToken,
 ) -> Result<Channel, Error> {
-    let addresses = Addresses::parse(&settings.address)?;
+    let addresses = Addresses::parse(&settings.address, &settings.tls_server_name)?;
     if addresses.need_tls() && credentials.is_none() {
         return Err(Error::NoCredentials {
             address: settings.address.clone(),
@@ -58,13 +58,13 @@ pub(crate) fn open(
 }
 
 /// Checks that the addresses are URIs with a host.
-pub(crate) fn validate(address: &str) -> Result<(), Error> {
-    Addresses::parse(address).map(drop)
+pub(crate) fn validate(settings: &Settings) -> Result<(), Error> {
+    Addresses::parse(&settings.address, &settings.tls_server_name).map(drop)
 }
 
 /// Returns the settings of a connection, for callers with a transport of their own.
 pub(crate) fn endpoint(address: &str) -> Result<Endpoint, Error> {
-    let addresses = Addresses::parse(address)?;
+    let addresses = Addresses::parse(address, "")?;
     let endpoint = with_keepalive(endpoint_of(addresses.first())?);
     Ok(endpoint.connect_timeout(CONNECT_WITHIN))
 }

@@ -14,6 +14,11 @@ pub struct Settings {
     ///
     /// A host name may resolve to several addresses.
     pub address: String,
+    /// Name that the certificates of the gateways must have; empty for the host of the address.
+    ///
+    /// Each process of a cluster has a certificate with the addresses of its machine, but gateways alone have this
+    /// name.
+    pub tls_server_name: String,
     /// Timeout of calls to the gateway; not applied to watches.
     #[serde(with = "DurationText")]
     pub timeout: Duration,
@@ -23,6 +28,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             address: "http://127.0.0.1:6443".to_owned(),
+            tls_server_name: "gateway".to_owned(),
             timeout: Duration::from_secs(10),
         }
     }
@@ -49,7 +55,7 @@ impl Settings {
     /// # Errors
     /// The first invalid value.
     pub fn validate(&self) -> Result<(), Error> {
-        crate::channel::validate(&self.address)?;
+        crate::channel::validate(self)?;
         match self.timeout.is_zero() {
             true => Err(Error::Timeout),
             false => Ok(()),
@@ -80,6 +86,12 @@ pub enum Error {
         /// The configured value.
         address: String,
     },
+    /// The name is neither a DNS name nor an IP address.
+    #[error("tls_server_name {name:?} of the gateway is neither a DNS name nor an IP address")]
+    ServerName {
+        /// The configured value.
+        name: String,
+    },
     /// The timeout is zero.
     #[error("the gateway's timeout must be longer than zero")]
     Timeout,
@@ -91,7 +103,11 @@ mod tests {
 
     #[test]
     fn durations_are_read_from_text_such_as_300ms() {
-        let json = serde_json::json!({"address": "http://[::1]:1", "timeout": "300ms"});
+        let json = serde_json::json!({
+            "address": "http://[::1]:1",
+            "tls_server_name": "",
+            "timeout": "300ms",
+        });
         let settings: Settings = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(settings.timeout, Duration::from_millis(300));
         assert_eq!(serde_json::to_value(&settings).unwrap(), json);

@@ -27,8 +27,13 @@ struct Gateway {
 }
 
 impl Gateway {
-    /// Starts a gateway whose certificate has this host.
+    /// Starts a gateway whose certificate has this name.
     async fn start(authority: &Authority, host: &str) -> Self {
+        Self::start_as(authority, "system:setpoint:gateway", &[host]).await
+    }
+
+    /// Starts what answers as a gateway, with the certificate of this user with these names.
+    async fn start_as(authority: &Authority, user: &str, hosts: &[&str]) -> Self {
         let registry = in_process::registry(Arc::new(Memory::default()), Settings::default()).await;
         let users = Arc::<Mutex<Vec<String>>>::default();
         let seen = Arc::clone(&users);
@@ -39,7 +44,7 @@ impl Gateway {
             next.run(request)
         };
         let router = in_process::router(registry).layer(from_fn(record));
-        let credentials = credentials(authority, "system:setpoint:gateway", &[host]);
+        let credentials = credentials(authority, user, hosts);
         let listener = bind(([127, 0, 0, 1], 0).into()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let stop = CancellationToken::new();
@@ -92,7 +97,7 @@ fn namespace() -> Namespace {
 #[tokio::test]
 async fn a_gateway_knows_its_client_by_the_certificate_of_the_client() {
     let authority = Authority::create("ca").unwrap();
-    let gateway = Gateway::start(&authority, "127.0.0.1").await;
+    let gateway = Gateway::start(&authority, "gateway").await;
     let client = client(&authority, &[&gateway]);
     client.create(&namespace()).await.unwrap();
     let users = gateway.users.lock();
@@ -100,16 +105,19 @@ async fn a_gateway_knows_its_client_by_the_certificate_of_the_client() {
     assert!(users.iter().all(|user| user == "system:setpoint:scheduler"));
 }
 
+/// Checks V20: a process of the cluster that takes the port of a gateway does not pass for it, although its certificate
+/// has the address.
 #[tokio::test]
-async fn a_client_passes_over_what_has_no_certificate_of_its_ca_with_the_host_of_the_address() {
+async fn a_client_passes_over_what_has_no_certificate_of_its_ca_with_the_name_of_a_gateway() {
     let [authority, other] = ["ca", "other"].map(|name| Authority::create(name).unwrap());
-    let impostor = Gateway::start(&other, "127.0.0.1").await;
-    let elsewhere = Gateway::start(&authority, "127.0.0.2").await;
+    let impostor = Gateway::start(&other, "gateway").await;
+    let own = ["scheduler", "scheduler-0", "localhost", "127.0.0.1", "::1"];
+    let elsewhere = Gateway::start_as(&authority, "system:setpoint:scheduler", &own).await;
     for wrong in [&impostor, &elsewhere] {
         let refused = client(&authority, &[wrong]).create(&namespace()).await;
         assert_eq!(refused.unwrap_err().reason, Reason::ServiceUnavailable);
     }
-    let genuine = Gateway::start(&authority, "127.0.0.1").await;
+    let genuine = Gateway::start(&authority, "gateway").await;
     let client = client(&authority, &[&impostor, &elsewhere, &genuine]);
     client.create(&namespace()).await.unwrap();
     assert!(!genuine.users.lock().is_empty());

@@ -10,7 +10,8 @@ mod template;
 mod tests;
 
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::iter;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,6 +44,18 @@ pub trait Settings: Serialize + DeserializeOwned + Default + JsonSchema + Send +
     fn validate(&self) -> Result<(), String> {
         Ok(())
     }
+
+    /// Returns the files of the process's identity, given those of the table `tls`, once they exist. A service that
+    /// knows only now who it is requests them here. Dropped when the process is to stop.
+    ///
+    /// # Errors
+    /// Why it cannot have them.
+    fn identity_files(
+        &mut self,
+        files: Files,
+    ) -> impl Future<Output = anyhow::Result<Files>> + Send {
+        async { Ok(files) }
+    }
 }
 
 /// No settings.
@@ -68,6 +81,9 @@ pub(crate) struct Common {
     pub instance: String,
     /// Address and port to listen on; port 0 picks a free port.
     pub listen: SocketAddr,
+    /// Further IPs to listen on, at the same port. This machine may get them later.
+    #[serde(default)]
+    pub listen_also: Vec<IpAddr>,
     /// Host or IP at which others reach this process; the listen address if empty.
     pub advertise: String,
     /// Log filter, for example `info` or `info,setpoint_controller=debug`.
@@ -91,6 +107,17 @@ pub(crate) struct Common {
     pub tls: Tls,
 }
 
+impl Common {
+    /// Returns the files of the identity; `None` if the process is to listen without TLS.
+    ///
+    /// # Errors
+    /// If some or all of them are missing, or an address that is not one of the loopback is listened on without TLS.
+    pub(crate) fn identity_files(&self) -> Result<Option<Files>, Error> {
+        let addresses = iter::once(self.listen.ip()).chain(self.listen_also.iter().copied());
+        self.tls.files(addresses)
+    }
+}
+
 /// The identity of the process.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Tls {
@@ -102,7 +129,7 @@ pub(crate) struct Tls {
     pub certificate_file: PathBuf,
     /// File with the private key of the certificate, in PEM.
     pub key_file: PathBuf,
-    /// Whether to listen without TLS if there are no files.
+    /// Whether to listen without TLS if there are no files, which a loopback address is needed for.
     ///
     /// Everything is then sent in clear text, and requests to the gateway without credentials are those of an
     /// administrator: only where nobody else reaches the port.
@@ -113,15 +140,19 @@ impl Tls {
     /// Returns the files of the identity; `None` if the process is to listen without TLS.
     ///
     /// # Errors
-    /// If some or all of them are missing.
-    pub(crate) fn files(&self) -> Result<Option<Files>, Error> {
+    /// If some or all of them are missing, or an address that is not one of the loopback is listened on without TLS.
+    fn files(&self, listen: impl IntoIterator<Item = IpAddr>) -> Result<Option<Files>, Error> {
         let files = Files {
             ca_file: self.ca_file.clone(),
             certificate_file: self.certificate_file.clone(),
             key_file: self.key_file.clone(),
         };
         if files.is_empty() && self.plaintext {
-            return Ok(None);
+            let mut listen = listen.into_iter();
+            return match listen.find(|ip| !ip.to_canonical().is_loopback()) {
+                None => Ok(None),
+                Some(ip) => Err(Error::Invalid(format!("{PLAINTEXT}, not {ip}"))),
+            };
         }
         let missing = files.is_empty() || files.validate().is_err();
         match missing {
@@ -133,6 +164,8 @@ impl Tls {
 
 const NO_TLS: &str = "tls.ca_file, tls.certificate_file and tls.key_file must be set, or tls.plaintext to listen \
                       without TLS";
+
+const PLAINTEXT: &str = "with tls.plaintext, listen must be a loopback address";
 
 /// The settings of traces; the export is configured by the `OTEL_*` variables.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -168,6 +201,7 @@ impl Common {
         Self {
             instance: format!("{service}-{}", hostname()),
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            listen_also: Vec::new(),
             advertise: String::new(),
             log: "info".to_owned(),
             drain: Duration::from_secs(10),

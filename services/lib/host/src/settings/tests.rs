@@ -316,7 +316,10 @@ fn the_template_is_a_settings_file_with_every_default_as_a_comment() {
 
 #[test]
 fn a_process_has_an_identity_or_is_said_to_have_none() {
-    let files = |args: &[&str]| load_demo(args, &[]).unwrap().0.tls.files();
+    let files = |args: &[&str]| {
+        let common = load_demo(args, &[]).unwrap().0;
+        common.identity_files()
+    };
     let all = [
         "--tls-ca-file=a",
         "--tls-certificate-file=b",
@@ -324,7 +327,22 @@ fn a_process_has_an_identity_or_is_said_to_have_none() {
     ];
     let found = files(&all).unwrap().unwrap();
     assert_eq!(found.key_file, PathBuf::from("c"));
-    assert!(files(&["--tls-plaintext"]).unwrap().is_none());
+    for own in ["127.0.0.1:0", "127.9.8.7:1", "[::1]:0"] {
+        let plain = files(&["--tls-plaintext", "--listen", own]);
+        assert!(plain.unwrap().is_none());
+    }
+    for (setting, others, ip) in [
+        ("--listen", "0.0.0.0:0", "0.0.0.0"),
+        ("--listen", "10.0.0.1:1", "10.0.0.1"),
+        ("--listen", "[::]:0", "::"),
+        ("--listen-also", "169.254.0.1", "169.254.0.1"),
+    ] {
+        let refused = files(&["--tls-plaintext", setting, others]).unwrap_err();
+        let why = "with tls.plaintext, listen must be a loopback address, not";
+        assert_eq!(refused.to_string(), format!("invalid settings: {why} {ip}"));
+        let with_files = [&all[..], &["--tls-plaintext", setting, others]].concat();
+        assert!(files(&with_files).unwrap().is_some());
+    }
     for missing in [&[][..], &all[..2], &["--tls-plaintext", all[0]]] {
         let error = files(missing).unwrap_err().to_string();
         assert!(

@@ -15,8 +15,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use setpoint_host::http_client::{self, Answer};
 use setpoint_host::unverified_tls;
-use setpoint_tls::Files;
 use setpoint_tls::authority::{Authority, Leaf, Usage, write_certificates};
+use setpoint_tls::{Credentials, Files};
 use tokio::runtime::Runtime;
 
 /// Returns the example, which Cargo builds with the tests.
@@ -273,7 +273,7 @@ fn an_unreachable_collector_delays_no_exit_and_is_logged_once() {
 fn identity(directory: &Path) -> Vec<String> {
     let leaf = Leaf {
         name: "echo".to_owned(),
-        groups: Vec::new(),
+        groups: vec!["system:monitoring".to_owned()],
         hosts: vec!["127.0.0.1".to_owned()],
         usage: Usage::ServerAndClient,
         lifetime: Duration::from_secs(3_600),
@@ -314,7 +314,7 @@ fn a_process_with_an_identity_speaks_tls_and_its_health_is_known() {
         assert!(Instant::now() < deadline, "{output:?}");
     }
     let runtime = Runtime::new().unwrap();
-    let metrics = runtime.block_on(async {
+    let anonymous = runtime.block_on(async {
         let stream = tokio::net::TcpStream::connect(process.address)
             .await
             .unwrap();
@@ -324,10 +324,19 @@ fn a_process_with_an_identity_speaks_tls_and_its_health_is_known() {
         http_client::send_on(stream, request, 1 << 20)
             .await
             .unwrap()
-            .body
+    });
+    assert_eq!(anonymous.status, 403, "{}", anonymous.body);
+    let metrics = runtime.block_on(async {
+        let credentials = Credentials::load(&Files::in_directory(directory.path())).unwrap();
+        let request = Request::get(format!("https://{}/metrics", process.address));
+        let request = request.body(Body::empty()).unwrap();
+        let answer = http_client::send_as(Some(&credentials), request, 1 << 20).await;
+        answer.unwrap().body
     });
     let mut lines = metrics.lines();
-    let left = lines.find_map(|line| line.strip_prefix("setpoint_tls_certificate_ttl_seconds "));
+    let left = lines.find_map(|line| {
+        line.strip_prefix("setpoint_tls_certificate_ttl_seconds{certificate=\"tls\"} ")
+    });
     let left: f64 = left.expect("the metric is there").parse().unwrap();
     assert!((3_500.0..=3_600.0).contains(&left), "{left}");
 }
@@ -352,6 +361,11 @@ fn a_process_without_an_identity_must_be_told_so() {
         text.contains("cannot read") && text.contains("tls.key"),
         "{text}"
     );
+
+    let (output, text) = finished(&["--listen=0.0.0.0:0"]);
+    assert_eq!(output.status.code(), Some(64));
+    let why = "echo: invalid settings: with tls.plaintext, listen must be a loopback address";
+    assert!(text.starts_with(why), "{text}");
 
     let mut plain = Process::start(&[], &[]);
     assert!(plain.line().contains("listening without TLS"));

@@ -88,7 +88,7 @@ impl Base {
         }
         target.name.clone_from(&meta.name);
         rules.fill_defaults(&mut *object);
-        rules.set_requester(&mut *object, &Identity::default());
+        rules.set_requester(&mut *object, &Identity::server());
         create::prepare(&target, &mut *object);
         create::validate(&target, &mut *object)?;
         Ok(stored(&*object))

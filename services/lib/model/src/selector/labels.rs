@@ -146,6 +146,14 @@ impl Selector {
             .all(|requirement| requirement.holds(labels))
     }
 
+    /// Returns whether it selects only objects in which a label has a value.
+    pub fn requires(&self, key: &str, value: &str) -> bool {
+        self.requirements.iter().any(|one| {
+            let is_equal = matches!(one.operator, Operator::Equals | Operator::In);
+            is_equal && one.key == key && one.values.iter().eq([value])
+        })
+    }
+
     /// Returns whether it selects all objects.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -298,6 +306,25 @@ mod tests {
         let error = Selector::parse("a>1").unwrap().to_label_selector();
         let expected = r#""gt" isn't supported in label selectors"#;
         assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn a_label_is_required_by_one_value() {
+        for (selector, expected) in [
+            ("a=b", true),
+            ("c,a in (b)", true),
+            ("a=b,a!=c", true),
+            ("", false),
+            ("a", false),
+            ("a!=b", false),
+            ("a in (b,c)", false),
+            ("a notin (b)", false),
+            ("a=c", false),
+            ("b=b", false),
+        ] {
+            let parsed = Selector::parse(selector).unwrap();
+            assert_eq!(parsed.requires("a", "b"), expected, "{selector}");
+        }
     }
 
     #[test]

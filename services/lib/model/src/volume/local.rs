@@ -8,14 +8,19 @@ pub const LOCAL_PATH: &str = "setpoint.dev/local-path";
 /// On volumes of this provisioner: the name of the node.
 pub const NODE: &str = "setpoint.dev/node";
 
+/// The label of nodes with the runtime of their containers.
+pub const RUNTIME: &str = "setpoint.dev/runtime";
+/// The runtime of nodes that run nothing.
+pub const SIMULATED: &str = "simulated";
+
 /// The folder of simulated nodes, where nothing is made or removed.
 const SIMULATED_FOLDER: &str = "/var/lib/setpoint/local-path";
 
 /// Returns the folder of a node for local volumes, and whether the agent of the node has to remove what it contains;
 /// `None` if the node has no such folder.
 pub fn local_folder(node: &Meta) -> Option<(&str, bool)> {
-    let runtime = node.labels.get("setpoint.dev/runtime");
-    if runtime.is_some_and(|runtime| runtime == "simulated") {
+    let runtime = node.labels.get(RUNTIME);
+    if runtime.is_some_and(|runtime| runtime == SIMULATED) {
         return Some((SIMULATED_FOLDER, false));
     }
     let folder = node.annotation(LOCAL_PATH)?;

@@ -10,7 +10,7 @@ mod matching;
 mod persistent;
 
 pub use claim::Claim;
-pub use local::{LOCAL_PATH, NODE, local_folder};
+pub use local::{LOCAL_PATH, NODE, RUNTIME, SIMULATED, local_folder};
 pub use matching::{Site, best, satisfies};
 pub use persistent::{ClaimRef, Volume, reserved_for};
 

@@ -12,27 +12,17 @@ pub fn cluster_roles() -> Vec<ClusterRole> {
 }
 
 pub fn cluster_role_bindings() -> Vec<ClusterRoleBinding> {
-    vec![
-        cluster_role_binding("system:setpoint:node-agent", vec![group("system:nodes")]),
-        cluster_role_binding(
-            "system:setpoint:simulated-nodes",
-            vec![group("system:setpoint:simulated-nodes")],
-        ),
-    ]
+    vec![cluster_role_binding(
+        "system:setpoint:simulated-nodes",
+        vec![group("system:setpoint:simulated-nodes")],
+    )]
 }
 
 fn table() -> Table {
     table! {
-        // Removes the directories of its volumes that are being deleted, if their claims do not need them any more.
-        // NodeRestriction narrows the update to the finalizer of a volume of the node.
-        "system:setpoint:node-agent" {
-            "get watch update"  "core"  "persistentvolumes";
-            "get"               "core"  "persistentvolumeclaims";
-        }
-
         // One process for many nodes watches their objects once, and acts as each node for everything else.
         "system:setpoint:simulated-nodes" {
-            "watch"             "core"  "nodes persistentvolumes pods";
+            "watch"             "core"  "nodes pods";
         }
     }
 }

@@ -4,7 +4,7 @@ use setpoint_rbac::bootstrap::{cluster_role_bindings, cluster_roles, role_bindin
 use setpoint_rbac::{Index, Request, Resource, Target, User};
 
 /// Returns an index of the roles of every cluster.
-fn index() -> Index {
+pub fn index() -> Index {
     let mut index = Index::default();
     cluster_roles()
         .into_iter()

@@ -12,7 +12,7 @@ use bollard::models::{
 use super::engine::Engine;
 use super::identity::{Identity, Labels};
 use super::{carrier, resize, termination, volume};
-use crate::{ContainerConfig, HostPath, Hosts, Limits, LogLimits, SandboxConfig, Security, Volume};
+use crate::{ContainerConfig, HostPath, Limits, LogLimits, SandboxConfig, Security, Volume};
 
 /// Minimum memory limit that the engine accepts.
 const MIN_MEMORY: i64 = 6 << 20;
@@ -61,7 +61,6 @@ pub fn pause(
             security_opt: Some(vec![NO_NEW_PRIVILEGES.to_owned()]),
             network_mode: Some(engine.network.clone()),
             ipc_mode: Some("shareable".to_owned()),
-            extra_hosts: Some(extra_hosts(&sandbox.hosts)),
             mounts: Some(mounts.collect()),
             cpu_shares: Some(2),
             sysctls: Some(sandbox.sysctls.clone().into_iter().collect()),
@@ -146,14 +145,6 @@ pub fn container(
 
 fn some(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-/// Returns the entries of /etc/hosts in the engine's format: one line for each address, with all of its names. The
-/// engine writes what is before the colon as it is.
-fn extra_hosts(hosts: &Hosts) -> Vec<String> {
-    let pairs = hosts.aliases.iter();
-    let lines = pairs.map(|(ip, names)| format!("{}:{ip}", names.join("\t")));
-    lines.collect()
 }
 
 /// Returns `user:group` in the engine's format; empty for the image's user.
@@ -266,10 +257,7 @@ fn host_mount(host: &HostPath, path: &str, read_only: bool) -> Mount {
 }
 
 fn hostname(sandbox: &SandboxConfig) -> String {
-    let name = match sandbox.hostname.as_str() {
-        "" => &sandbox.name,
-        named => named,
-    };
+    let name = sandbox.hostname();
     let end = name.len().min(MAX_HOSTNAME);
     name.get(..end)
         .unwrap_or(name)

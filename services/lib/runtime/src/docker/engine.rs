@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::models::{ContainerInspectResponse, Network, NetworkCreateRequest, NetworkInspect};
-use bollard::query_parameters::ListNetworksOptionsBuilder;
+use bollard::query_parameters::{ListContainersOptionsBuilder, ListNetworksOptionsBuilder};
 use bollard::{API_DEFAULT_VERSION, Docker};
 use jiff::Timestamp;
 use tokio::time::{sleep, timeout};
@@ -29,6 +29,8 @@ const PODS_NETWORK: &str = "pods";
 /// Labels that Compose sets on its networks.
 const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 const COMPOSE_NETWORK: &str = "com.docker.compose.network";
+/// Label that Compose sets on the containers of a service.
+const COMPOSE_SERVICE: &str = "com.docker.compose.service";
 
 /// A connected engine.
 #[derive(Clone, Debug)]
@@ -127,6 +129,32 @@ impl Engine {
             helper: Some(program.into()),
             ..self
         }
+    }
+
+    /// Returns whether the agent is in a container that does not reach the network of Pods.
+    pub const fn is_isolated(&self) -> bool {
+        self.helper.is_some()
+    }
+
+    /// Returns the addresses that the containers of a Compose service have in the network of Pods.
+    ///
+    /// # Errors
+    /// If the engine does not list its containers.
+    pub async fn addresses_of(&self, service: &str) -> Result<Vec<Ipv4Addr>, Error> {
+        let mut filters = filter(&[(COMPOSE_SERVICE, service)]);
+        filters.insert("network".to_owned(), vec![self.network.clone()]);
+        let options = ListContainersOptionsBuilder::default()
+            .filters(&filters)
+            .build();
+        let found = self.client.list_containers(Some(options)).await?;
+        let networks = found.into_iter().filter_map(|container| {
+            let networks = container.network_settings?.networks?;
+            networks
+                .into_values()
+                .find(|network| network.network_id.as_ref() == Some(&self.network))
+        });
+        let addresses = networks.filter_map(|network| network.ip_address?.parse().ok());
+        Ok(addresses.collect())
     }
 
     /// Returns whether the engine confines containers by `name`: `seccomp` or `apparmor`.

@@ -22,9 +22,9 @@ use tokio_util::io::StreamReader;
 
 use super::exec::Attached;
 use super::identity::{CLUSTER, Labels, NODE};
-use super::{Shared, create, engine_error, volume};
+use super::{Shared, create, engine_error};
 use crate::streams::{CHUNK, Unconnected};
-use crate::{Connection, Error, File, Streams, Volume, layout};
+use crate::{Connection, Error, File, MAX_FILE, Streams, Volume, hosts, layout};
 
 /// Directory of the binary in pause containers.
 const FOLDER: &str = "/.setpoint";
@@ -33,8 +33,10 @@ const BINARY: &str = "/.setpoint/node-agent";
 const CONNECTED: u8 = b'+';
 /// Timeout of a connection, and of the engine to begin it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time to publish a new version of a volume.
-const PUBLISH_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum time to write to a volume.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum size of a file that is overwritten.
+const MAX_CONTENT: u64 = MAX_FILE as u64;
 /// The time for which a connection is kept without data after its client has ended its half, or is gone.
 const LINGER: Duration = Duration::from_secs(60);
 
@@ -183,15 +185,15 @@ impl Shared {
         Ok(String::from_utf8_lossy(&said.concat()).into_owned())
     }
 
-    /// Publishes a new version of a volume's files in a container that ends with that, because the pause container only
-    /// reads them.
-    pub(super) async fn publish_within(
+    /// Runs the binary with this input in a container that writes to a volume and ends with that, because the pause
+    /// container only reads it.
+    pub(super) async fn write_within(
         &self,
         program: &Path,
         uid: &str,
         volume: &Volume,
-        version: &str,
-        archive: &[u8],
+        arguments: &[&str],
+        input: &[u8],
     ) -> Result<(), Error> {
         self.ensure_helper(program).await?;
         let failed = |error| {
@@ -204,12 +206,12 @@ impl Shared {
             self.mount_helper(true),
             create::volume_mount(uid, volume, false),
         ];
-        let command = [BINARY, "publish", &volume::mount_path(volume), version];
+        let command = [&[BINARY], arguments].concat();
         let body = create::writer(&self.pause_image, self.labels_of_pod(uid), mounts, &command);
         let name = format!("k8s_write_{uid}_{}", volume.name);
         let made = self.create_named(&name, body, |_| false).await;
         let writer = made.map_err(failed)?.runtime_id;
-        let ended = timeout(PUBLISH_TIMEOUT, self.run_writer(&writer, archive)).await;
+        let ended = timeout(WRITE_TIMEOUT, self.run_writer(&writer, input)).await;
         self.destroy(&writer).await?;
         let failed_to_write = |message: String| Error::State {
             what: format!("volume {:?} of Pod {uid}", volume.name),
@@ -295,6 +297,16 @@ fn forward(stream: &TcpStream) -> io::Result<()> {
 pub fn publish(folder: &str, version: &str) -> ExitCode {
     let published = layout::publish(Path::new(folder), version, io::stdin().lock());
     exit_code(published.map(|_| ()))
+}
+
+/// Gives a file the content of stdin: the subcommand `overwrite <file>`.
+pub fn overwrite(file: &Path) -> ExitCode {
+    let mut content = Vec::new();
+    let read = io::stdin()
+        .lock()
+        .take(MAX_CONTENT)
+        .read_to_end(&mut content);
+    exit_code(read.and_then(|_| hosts::overwrite(file, &content)))
 }
 
 fn exit_code(result: io::Result<()>) -> ExitCode {

@@ -72,6 +72,9 @@ impl Shared {
             self.verify_cgroup(&uid, &runtime_id);
         }
         self.fill_volumes(&uid, &volumes, &labels).await?;
+        let ip = address(&inspected).unwrap_or(config.ip);
+        let hosts = config.hosts.file(config.hostname(), ip, None);
+        self.make_hosts(&uid, hosts).await?;
         {
             let (mut table, resources) = (self.table.lock(), config.resources);
             table.add(config);
@@ -149,7 +152,8 @@ impl Shared {
         Ok((inspected, origin))
     }
 
-    /// Makes the files that only this container has: that of its termination message, and its resolver configuration.
+    /// Returns the mounts of the files that the agent makes for a container: that of its termination message, its
+    /// resolver configuration, and the hosts file of its Pod.
     async fn own_files(
         &self,
         identity: &Identity,
@@ -170,7 +174,9 @@ impl Shared {
         let resolver = resolver.transpose();
         let resolver =
             resolver.map_err(|error| failed("write the resolver configuration", error))?;
-        Ok(file.into_iter().chain(resolver))
+        let hosts = self.hosts_mount(config, pause).await;
+        let hosts = hosts.map_err(|error| failed("find the hosts file", error))?;
+        Ok(file.into_iter().chain(resolver).chain(hosts))
     }
 
     /// Returns the container of the engine whose processes a container shares; `None` if it has its own.

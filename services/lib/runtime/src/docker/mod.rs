@@ -16,6 +16,7 @@ pub(super) mod disk;
 mod engine;
 mod exec;
 pub(super) mod helper;
+mod hosts;
 mod identity;
 mod image;
 mod image_files;
@@ -58,9 +59,9 @@ use self::image_volume::ImageVolumes;
 use super::streams::dial;
 use super::table::Table;
 use super::{
-    Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, ImageOrigin, Inputs,
-    Log, LogOptions, Outputs, PodResources, Reading, Runtime, Sandbox, SandboxConfig, State,
-    Streams, Volume, Wake,
+    Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, Hosts, ImageOrigin,
+    Inputs, Log, LogOptions, Outputs, PodResources, Reading, Runtime, Sandbox, SandboxConfig,
+    State, Streams, Volume, Wake,
 };
 
 pub use self::engine::{ConnectError, Engine};
@@ -193,6 +194,10 @@ impl Runtime for Docker {
 
     async fn update_volumes(&self, uid: &str, volumes: Vec<Volume>) -> Result<(), Error> {
         self.shared.update_volumes(uid, volumes).await
+    }
+
+    async fn update_hosts(&self, uid: &str, hostname: &str, hosts: &Hosts) -> Result<(), Error> {
+        self.shared.update_hosts(uid, hostname, hosts).await
     }
 
     async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {

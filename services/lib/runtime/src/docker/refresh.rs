@@ -33,8 +33,9 @@ impl Shared {
     async fn publish(&self, uid: &str, volume: &Volume, archive: Vec<u8>) -> Result<(), Error> {
         let version = layout::version(Timestamp::now());
         if let Some(program) = &self.engine.helper {
+            let arguments = ["publish", &volume::mount_path(volume), &version];
             return self
-                .publish_within(program, uid, volume, &version, &archive)
+                .write_within(program, uid, volume, &arguments, &archive)
                 .await;
         }
         let volume = &volume.name;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <state>/pods/<uid>/sandbox.json, boot.json           the Pod, and the boot of the machine that it was set up in
+//! <state>/pods/<uid>/etc-hosts                         the file /etc/hosts of containers with mounts
 //! <state>/pods/<uid>/.work/                            the working directory of containers that name none
 //! <state>/pods/<uid>/<container>/<attempt>/            config.json mounts.json shim.json started.json exit.json pid log log.1 …
 //! ```
@@ -15,6 +16,7 @@ mod exec;
 pub(super) mod exec_shim;
 mod folder;
 mod handover;
+mod hosts;
 mod log;
 mod mounts;
 mod process_handle;
@@ -53,9 +55,9 @@ use self::volumes::Volumes;
 use super::streams::dial;
 use super::table::Table;
 use super::{
-    Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, ImageOrigin, Inputs,
-    Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
-    Wake, pod_label,
+    Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, Hosts, ImageOrigin,
+    Inputs, Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams,
+    Volume, Wake, pod_label,
 };
 
 pub use self::sweep::sweep;
@@ -141,7 +143,8 @@ impl Processes {
         if config.line().is_empty() {
             return Ok(Vec::new());
         }
-        let binds = self.shared.volumes.binds(config);
+        let mut binds = self.shared.volumes.binds(config);
+        binds.extend(self.hosts_bind(config));
         let checked = |bind: &&Bind| bind.host.is_some() || !bind.sub_path.is_empty();
         for bind in binds.iter().filter(checked) {
             let opened = bind.open();
@@ -240,9 +243,11 @@ impl Runtime for Processes {
 
     async fn run_sandbox(&self, config: SandboxConfig) -> Result<(), Error> {
         let folder = self.sandbox_folder(&config.uid);
+        let hosts = || self.write_hosts(&config.uid, config.hostname(), config.ip, &config.hosts);
         private::create_dir_all(&folder)
             .and_then(|()| fs::create_dir_all(folder::work_dir(&folder)))
             .and_then(|()| self.shared.volumes.create(&config.uid, &config.volumes))
+            .and_then(|()| hosts())
             .and_then(|()| folder::write(&folder.join("boot.json"), &self.shared.boot_id))
             .and_then(|()| folder::write(&folder.join("sandbox.json"), &config))
             .map_err(|source| state_error(&config.uid, source))?;
@@ -261,6 +266,17 @@ impl Runtime for Processes {
             published.map_err(|source| state_error(what(), source))?;
         }
         Ok(())
+    }
+
+    async fn update_hosts(&self, uid: &str, hostname: &str, hosts: &Hosts) -> Result<(), Error> {
+        let ip = self.shared.table.lock().sandbox(uid)?.config.ip;
+        let written = self.write_hosts(uid, hostname, ip, hosts);
+        written.map_err(|source| state_error(format!("the hosts file of Pod {uid}"), source))
+    }
+
+    fn unmounted_folder(&self, uid: &str, volume: &str) -> Option<PathBuf> {
+        let folder = || self.shared.volumes.folder(uid, volume);
+        (!self.shared.mounts).then(folder).flatten()
     }
 
     async fn start(&self, config: ContainerConfig) -> Result<ImageOrigin, Error> {

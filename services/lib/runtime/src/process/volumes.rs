@@ -71,15 +71,21 @@ impl Volumes {
 
     /// Reads a regular file of a volume.
     pub fn read_file(&self, uid: &str, volume: &str, path: &str) -> io::Result<Vec<u8>> {
-        let folders = [&self.memory, &self.disk].map(|root| root.join(uid).join(volume));
-        let folder = folders.iter().find(|folder| folder.is_dir());
-        let folder = sub_path::open_volume(folder.ok_or(io::ErrorKind::NotFound)?)?;
+        let folder = self.folder(uid, volume).ok_or(io::ErrorKind::NotFound)?;
+        let folder = sub_path::open_volume(&folder)?;
         let opened = sub_path::open_existing(&folder, path.trim_start_matches('/'))?;
         let file = sub_path::open_regular(&opened)?;
         let mut content = Vec::new();
         let limit = u64::try_from(MAX_FILE).unwrap_or(u64::MAX);
         file.take(limit).read_to_end(&mut content)?;
         Ok(content)
+    }
+
+    /// Returns the directory of a volume of a Pod, if there is one.
+    pub fn folder(&self, uid: &str, volume: &str) -> Option<PathBuf> {
+        let folders = [&self.memory, &self.disk].into_iter();
+        let mut folders = folders.map(|root| root.join(uid).join(volume));
+        folders.find(|folder| folder.is_dir())
     }
 
     /// Returns the names and directories of the volumes of a Pod.

@@ -9,7 +9,7 @@ use yasna::models::ObjectIdentifier;
 
 use super::{Authority, Leaf, Usage};
 use crate::x509::{
-    self, ALTERNATIVE_NAMES, AUTHORITY_KEY, Content, EXTENDED_KEY_USAGE, Extension, KEY_USAGE,
+    self, ALTERNATIVE_NAMES, AUTHORITY_KEY, EXTENDED_KEY_USAGE, Extension, KEY_USAGE, SUBJECT_KEY,
 };
 use crate::{Error, Validity};
 
@@ -39,14 +39,38 @@ pub(super) fn certificate(
         is_critical: *oid == KEY_USAGE,
         value,
     });
-    let content = Content {
-        issuer: &authority.subject,
-        subject: &subject(leaf),
-        public_key: &key.subject_public_key_info(),
+    authority.sign(
+        &subject(leaf),
+        &key.subject_public_key_info(),
         validity,
-        extensions: &extensions.chain([x509::NO_CA]).collect::<Vec<_>>(),
+        &extensions.chain([x509::NO_CA]).collect::<Vec<_>>(),
+    )
+}
+
+/// Returns a certificate of an authority in PEM for the key of another one.
+///
+/// # Errors
+/// If the key of the authority is of an unknown kind.
+pub(super) fn cross_certificate(authority: &Authority, other: &Authority) -> Result<String, Error> {
+    // To sign certificates and lists of revoked ones: the bits 5 and 6.
+    let usage = construct_der(|writer| writer.write_bitvec_bytes(&[0x06], 7));
+    let id = |id: &[u8]| construct_der(|writer| writer.write_bytes(id));
+    let own_id = other.key_id().map(id);
+    let authority_id = authority
+        .key_id()
+        .map(|id| x509::tagged(&[(0, id.to_owned())]));
+    let extension = |oid, is_critical, value| Extension {
+        oid,
+        is_critical,
+        value,
     };
-    Ok(content.sign(&authority.key)?)
+    let mut extensions = vec![x509::CA, extension(KEY_USAGE, true, usage.as_slice())];
+    let ids = [(SUBJECT_KEY, &own_id), (AUTHORITY_KEY, &authority_id)];
+    for (oid, value) in ids {
+        extensions.extend(value.as_deref().map(|value| extension(oid, false, value)));
+    }
+    let key = other.key.subject_public_key_info();
+    authority.sign(&other.subject, &key, other.validity, &extensions)
 }
 
 /// An object identifier, and a value in DER.
@@ -65,8 +89,8 @@ fn values(authority: &Authority, leaf: &Leaf) -> Result<Vec<Value>, Error> {
         (KEY_USAGE, signature),
         (EXTENDED_KEY_USAGE, x509::identifiers(purposes)),
     ];
-    if let Some(id) = &authority.key_id {
-        values.push((AUTHORITY_KEY, x509::tagged(&[(0, id.clone())])));
+    if let Some(id) = authority.key_id() {
+        values.push((AUTHORITY_KEY, x509::tagged(&[(0, id.to_owned())])));
     }
     let names: Result<Vec<_>, _> = leaf.hosts.iter().map(|name| alternative(name)).collect();
     let names = names?;

@@ -24,6 +24,7 @@ pub use leaf::{Issued, Leaf, Usage};
 pub use present::Present;
 
 use crate::files::Block;
+use crate::x509::{Content, Extension};
 use crate::{Error, Validity};
 
 /// The time for which an authority is valid.
@@ -52,15 +53,33 @@ impl Authority {
     /// # Errors
     /// If there is no randomness.
     pub fn create(name: &str) -> Result<Self, Error> {
-        let now = Timestamp::now();
+        Self::create_at(name, Timestamp::now())
+    }
+
+    /// Makes an authority like [`Self::create`] at another time.
+    ///
+    /// # Errors
+    /// If there is no randomness.
+    pub fn create_at(name: &str, now: Timestamp) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
         let epoch = date_time_ymd(1970, 1, 1);
-        params.not_before = epoch + since_epoch(early(now));
-        params.not_after = epoch + since_epoch(late(now, LIFETIME));
+        let at = |time: Timestamp| {
+            let distance = Duration::from_secs(time.as_second().unsigned_abs());
+            match time < Timestamp::UNIX_EPOCH {
+                true => epoch - distance,
+                false => epoch + distance,
+            }
+        };
+        params.not_before = at(early(now));
+        params.not_after = at(late(now, LIFETIME));
         let certificate = params.self_signed(&key)?;
         Self::parse(&Block::new("the CA", &certificate.pem()), key, "its key")
     }
@@ -70,14 +89,32 @@ impl Authority {
     /// # Errors
     /// If one cannot be read or is malformed, or the certificate is not one of a CA or not of this key.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, Error> {
-        let certificate = Block::read(certificate)?;
-        let Block { source, text } = Block::read(key)?;
-        let pair = KeyPair::from_pem(&String::from_utf8_lossy(&text));
+        Self::from_blocks(&Block::read(certificate)?, &Block::read(key)?)
+    }
+
+    fn from_blocks(certificate: &Block, key: &Block) -> Result<Self, Error> {
+        let Block { source, text } = key;
+        let pair = KeyPair::from_pem(&String::from_utf8_lossy(text));
         let pair = pair.map_err(|error| Error::Certificate {
             file: source.clone(),
             reason: error.to_string(),
         })?;
-        Self::parse(&certificate, pair, &source)
+        Self::parse(certificate, pair, source)
+    }
+
+    /// Returns the authority of two texts in PEM.
+    ///
+    /// # Errors
+    /// If one is malformed, or the certificate is not one of a CA or not of this key.
+    pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<Self, Error> {
+        let block = |source: &str, text: &[u8]| Block {
+            source: source.to_owned(),
+            text: text.to_owned(),
+        };
+        Self::from_blocks(
+            &block("the certificate of the CA", certificate),
+            &block("the key of the CA", key),
+        )
     }
 
     /// Reads the authority of two files, or makes it and writes them, if there is none.
@@ -89,15 +126,24 @@ impl Authority {
             return Self::load(certificate, key);
         }
         let authority = Self::create(name)?;
+        authority.write(certificate, key)?;
+        Ok(authority)
+    }
+
+    /// Writes the certificate and the key to two files in PEM.
+    ///
+    /// # Errors
+    /// If one cannot be written.
+    pub fn write(&self, certificate: &Path, key: &Path) -> Result<(), Error> {
         // The key first: a certificate alone is of no use.
-        write(key, &authority.key.serialize_pem(), PRIVATE)?;
-        write(certificate, &authority.certificate, PUBLIC)?;
+        write(key, &self.key.serialize_pem(), PRIVATE)?;
+        write(certificate, &self.certificate, PUBLIC)?;
         // Leaves are issued again after a crash, but the authority is for good.
         for path in [key, certificate] {
             let synced = File::open(path).and_then(|file| file.sync_all());
             synced.map_err(|source| unwritable(path, source))?;
         }
-        Ok(authority)
+        Ok(())
     }
 
     /// Returns the certificate in PEM.
@@ -108,6 +154,50 @@ impl Authority {
     /// Returns the private key in PEM (PKCS #8).
     pub fn key(&self) -> String {
         self.key.serialize_pem()
+    }
+
+    /// Returns the identifier of the key, if the authority has one.
+    pub fn key_id(&self) -> Option<&[u8]> {
+        self.key_id.as_deref()
+    }
+
+    /// Returns the certificate in PEM of another key, signed by this authority. It is valid as long as the authority at
+    /// most.
+    ///
+    /// # Errors
+    /// If the key of the authority is of an unknown kind, or cannot sign.
+    pub fn sign(
+        &self,
+        subject: &[u8],
+        public_key: &[u8],
+        validity: Validity,
+        extensions: &[Extension<'_>],
+    ) -> Result<String, Error> {
+        let content = Content {
+            issuer: &self.subject,
+            subject,
+            public_key,
+            validity: self.within(validity),
+            extensions,
+        };
+        Ok(content.sign(&self.key)?)
+    }
+
+    /// Returns the certificate in PEM of another authority, signed by this one: clients that trust this one alone then
+    /// accept servers of the other one that present it.
+    ///
+    /// # Errors
+    /// If the key of this authority is of an unknown kind, or cannot sign.
+    pub fn cross_sign(&self, other: &Self) -> Result<String, Error> {
+        encoding::cross_certificate(self, other)
+    }
+
+    /// Returns the part of a time in which the authority is valid.
+    fn within(&self, validity: Validity) -> Validity {
+        Validity {
+            not_before: validity.not_before.max(self.validity.not_before),
+            not_after: validity.not_after.min(self.validity.not_after),
+        }
     }
 
     /// Returns the time in which the authority is valid.
@@ -136,10 +226,7 @@ impl Authority {
     /// # Errors
     /// If a name is neither a DNS name nor an IP address, or there is no randomness.
     pub fn issue_for(&self, leaf: &Leaf, validity: Validity) -> Result<Issued, Error> {
-        let validity = Validity {
-            not_before: validity.not_before.max(self.validity.not_before),
-            not_after: validity.not_after.min(self.validity.not_after),
-        };
+        let validity = self.within(validity);
         let key = KeyPair::generate()?;
         Ok(Issued {
             ca: self.certificate.clone(),
@@ -191,10 +278,6 @@ fn early(now: Timestamp) -> Timestamp {
 
 fn late(now: Timestamp, lifetime: Duration) -> Timestamp {
     now.checked_add(lifetime).unwrap_or(Timestamp::MAX)
-}
-
-fn since_epoch(time: Timestamp) -> Duration {
-    Duration::from_secs(u64::try_from(time.as_second()).unwrap_or_default())
 }
 
 /// Writes certificates in PEM to one file, such as the CAs that are trusted. The file is replaced as a whole.

@@ -8,9 +8,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
+use x509_parser::extensions::ParsedExtension::AuthorityKeyIdentifier;
 use x509_parser::prelude::FromDer as _;
 
-use super::{CLOCK_SKEW, Leaf, Usage};
+use super::{Authority, CLOCK_SKEW, Leaf, Usage};
 use crate::files::Block;
 use crate::{Error, PeerIdentity, Validity};
 
@@ -21,6 +22,8 @@ pub struct Present {
     pub leaf: Leaf,
     /// The time in which it is valid.
     pub validity: Validity,
+    /// The identifier of the key of its CA, if the certificate has it.
+    authority_key: Option<Vec<u8>>,
 }
 
 impl Present {
@@ -34,6 +37,11 @@ impl Present {
             file: block.source,
             reason,
         })
+    }
+
+    /// Returns whether the certificate says that it is by this authority.
+    pub fn is_by(&self, authority: &Authority) -> bool {
+        self.authority_key.as_deref() == authority.key_id()
     }
 
     fn parse(pem: &[u8]) -> Result<Self, String> {
@@ -51,8 +59,20 @@ impl Present {
             usage: usage(&parsed).ok_or(malformed)?,
             lifetime: life.saturating_sub(CLOCK_SKEW),
         };
-        Ok(Self { leaf, validity })
+        Ok(Self {
+            leaf,
+            validity,
+            authority_key: authority_key(&parsed),
+        })
     }
+}
+
+fn authority_key(certificate: &X509Certificate<'_>) -> Option<Vec<u8>> {
+    let mut extensions = certificate.iter_extensions();
+    extensions.find_map(|extension| match extension.parsed_extension() {
+        AuthorityKeyIdentifier(id) => Some(id.key_identifier.as_ref()?.0.to_owned()),
+        _ => None,
+    })
 }
 
 fn hosts(certificate: &X509Certificate<'_>) -> Option<Vec<String>> {
@@ -85,7 +105,6 @@ fn usage(certificate: &X509Certificate<'_>) -> Option<Usage> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Authority;
     use super::*;
 
     #[test]
@@ -106,6 +125,8 @@ mod tests {
             let issued = authority.issue(&leaf).unwrap();
             let present = Present::parse(issued.certificate.as_bytes()).unwrap();
             assert_eq!(present.leaf, leaf);
+            assert!(present.is_by(&authority));
+            assert!(!present.is_by(&Authority::create("test").unwrap()));
         }
         let user = Leaf {
             hosts: Vec::new(),

@@ -12,9 +12,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use setpoint_controller::client::ListOptions;
 use setpoint_controller::{
     Client, Controller, Inputs, Plan, Reader, Receipt, Reconciler, Recorder, Replica, View,
 };
+use setpoint_model::volume::NODE;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::{PersistentVolume, Pod};
@@ -24,8 +26,6 @@ use crate::node::Pods;
 
 /// The finalizer of volumes whose directory a node removes.
 pub const FINALIZER: &str = "setpoint.dev/local-path";
-/// The annotation with the name of that node.
-const NODE: &str = "setpoint.dev/node";
 /// The finalizer of volumes that a claim may still use.
 const PROTECTION: &str = "kubernetes.io/pv-protection";
 /// The interval in which a volume is looked at that a Pod still uses.
@@ -93,13 +93,17 @@ pub enum Action {
     Remove,
 }
 
-/// Returns the controller that removes volumes below `folder`.
+/// Returns the controller that removes volumes of `node` below `folder`. The node may watch these alone.
 pub fn controller<R: Runtime>(
     replica: &Replica,
     pods: &Arc<Pods<R>>,
+    node: &str,
     folder: PathBuf,
 ) -> Controller<Volumes<R>> {
-    let volumes = replica.informer::<VolumeView>();
+    let volumes = replica.client.informer::<VolumeView>().only(ListOptions {
+        labels: format!("{NODE}={node}"),
+        ..ListOptions::default()
+    });
     let ours = Arc::clone(pods);
     let reconciler = Volumes {
         pods: Arc::clone(pods),

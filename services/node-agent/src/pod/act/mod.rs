@@ -17,6 +17,7 @@ use setpoint_runtime::{ContainerId, LogLimits, Runtime, Wake};
 
 pub use self::error::{Error, resize_error};
 use self::start::Attempt;
+use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
 use crate::pod::downward::Placement;
 use crate::pod::events::Events;
@@ -50,6 +51,8 @@ pub struct Executor<R> {
     pub local_path: Option<PathBuf>,
     /// Limits of container logs.
     pub log: LogLimits,
+    /// The API as Pods reach it.
+    pub api: ApiServer,
 }
 
 impl<R: Runtime> Executor<R> {
@@ -98,7 +101,10 @@ impl<R: Runtime> Executor<R> {
                 // Boxed, since a debug build keeps the future on the stack of each caller.
                 Box::pin(self.start(world, pod, attempt)).await?;
             }
-            Action::UpdateVolumes => self.update_volumes(world, pod).await,
+            Action::UpdateVolumes => {
+                self.update_hosts(pod).await;
+                self.update_volumes(world, pod).await;
+            }
             Action::Probe(id) => self.probe(world, pod, id),
             Action::Kill {
                 id,

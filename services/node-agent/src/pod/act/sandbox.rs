@@ -3,12 +3,13 @@
 use std::net::Ipv4Addr;
 
 use setpoint_proto::core::Pod;
-use setpoint_runtime::{self as runtime, Runtime, SandboxConfig};
+use setpoint_runtime::{self as runtime, Hosts, Runtime, SandboxConfig};
 
 use super::error::runtime_message;
 use super::{Error, Executor};
 use crate::pod::environment::hostname;
 use crate::pod::fields::{self, Column};
+use crate::pod::volumes::account;
 use crate::pod::world::{AssignedPod, WaitingReason, World};
 use crate::pod::{container_config, pod_resources, sysctls};
 
@@ -25,8 +26,37 @@ impl<R: Runtime> Executor<R> {
         if let (Some(column), None) = (Column::of(&self.runtime), world.sandbox()) {
             let ignored = fields::ignored(&pod.object.spec, column);
             self.events.unsupported(&pod.object, &ignored);
+            if column == Column::Process && account::has_files(&pod.object) {
+                self.events.account_folder(&pod.object);
+            }
         }
         Ok(())
+    }
+
+    /// Returns the entries of a Pod's hosts file; none if its containers have the file of the machine.
+    async fn hosts(&self, pod: &Pod) -> Hosts {
+        match self.runtime.mounts_volumes() {
+            true => container_config::hosts(pod, self.api.entries().await),
+            false => Hosts::default(),
+        }
+    }
+
+    /// Lets the hosts file of a Pod follow the addresses of the cluster. Where that fails, the file stays as it is.
+    pub(super) async fn update_hosts(&self, pod: &AssignedPod) {
+        let (pod, uid) = (&pod.object, &pod.object.metadata.uid);
+        let hosts = self.hosts(pod).await;
+        if !self.updates.has_other_hosts(uid, &hosts) {
+            return;
+        }
+        let updated = self.runtime.update_hosts(uid, hostname(pod), &hosts).await;
+        match updated {
+            Ok(()) => self.updates.record_hosts(uid, hosts),
+            Err(error) => {
+                let message = runtime_message(&error);
+                let message = format!("the hosts file could not be updated: {message}");
+                self.events.failed_mount(pod, &message);
+            }
+        }
     }
 
     async fn sandbox_config(
@@ -39,13 +69,15 @@ impl<R: Runtime> Executor<R> {
         let volumes = self.volumes(world, pod).await?;
         self.updates.record(&meta.uid, &volumes);
         self.updates.checked(meta, world.instant);
+        let hosts = self.hosts(&pod.object).await;
+        self.updates.record_hosts(&meta.uid, hosts.clone());
         Ok(SandboxConfig {
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
             uid: meta.uid.clone(),
             ip: pod.shared_ip().unwrap_or(ip),
             hostname: hostname(&pod.object).to_owned(),
-            hosts: container_config::hosts(&pod.object),
+            hosts,
             sysctls: sysctls::values(spec),
             resources: pod_resources::of(spec),
             volumes,

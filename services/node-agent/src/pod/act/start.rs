@@ -12,6 +12,7 @@ use super::error::runtime_message;
 use super::{Error, Executor, placement};
 use crate::pod::environment::{self, environment, expand_words};
 use crate::pod::fields::{self, Column};
+use crate::pod::volumes::account;
 use crate::pod::world::{AssignedPod, WaitingReason, World};
 use crate::pod::{container_config, ephemeral, hooks, probe};
 
@@ -118,8 +119,19 @@ impl<R: Runtime> Executor<R> {
         let (placement, path) = (placement(world, pod), !R::RUNS_IMAGES);
         let files = self.env_files(&pod.object.metadata.uid, container).await;
         let (gateway, object) = (self.client_of(&pod.object), &pod.object);
-        let env = environment(&gateway, object, container, &placement, &files, path).await;
+        let own = self.own_variables(&object.metadata.uid, container);
+        let env = environment(&gateway, object, container, &placement, own, &files, path).await;
         env.map_err(|error| self.container_error(pod, container, error))
+    }
+
+    /// Returns the variables that the node sets: those of the API, and that of the account's files where they are not
+    /// mounted.
+    fn own_variables(&self, uid: &str, container: &Container) -> Vec<(String, String)> {
+        let volume = account::volume_of(container);
+        let folder = volume.and_then(|volume| self.runtime.unmounted_folder(uid, volume));
+        let folder = folder.map(|folder| folder.display().to_string());
+        let account = folder.map(|folder| (account::VARIABLE.to_owned(), folder));
+        self.api.variables().into_iter().chain(account).collect()
     }
 
     /// Returns whose processes a container sees.

@@ -18,11 +18,16 @@ impl<R: Runtime> Executor<R> {
         world: &World,
         pod: &AssignedPod,
     ) -> Result<Vec<Volume>, Error> {
-        if !self.runtime.mounts_volumes() {
+        let mounts = self.runtime.mounts_volumes();
+        if !mounts && !R::RUNS_COMMANDS {
             return Ok(Vec::new());
         }
         let placement = placement(world, pod);
-        let volumes = self.sources(pod, &placement).volumes().await;
+        let sources = self.sources(pod, &placement);
+        let volumes = match mounts {
+            true => sources.volumes().await,
+            false => sources.account_files().await,
+        };
         volumes.map_err(|error| self.mount_error(&pod.object, error))
     }
 
@@ -58,7 +63,12 @@ impl<R: Runtime> Executor<R> {
     pub(super) async fn update_volumes(&self, world: &World, pod: &AssignedPod) {
         let placement = placement(world, pod);
         let uid = &pod.object.metadata.uid;
-        let updated = match self.sources(pod, &placement).files().await {
+        let sources = self.sources(pod, &placement);
+        let files = match self.runtime.mounts_volumes() {
+            true => sources.files().await,
+            false => sources.account_files().await,
+        };
+        let updated = match files {
             Ok(volumes) => {
                 let changed = self.updates.changed(uid, volumes);
                 let updated = self.runtime.update_volumes(uid, changed.clone()).await;
@@ -117,6 +127,7 @@ mod tests {
     use setpoint_proto::core::{Volume as Declared, VolumeMount};
 
     use super::*;
+    use crate::pod::api_server::{ApiServer, Place};
     use crate::pod::clients::NodeClients;
     use crate::pod::events::Events;
     use crate::pod::fake::Fake;
@@ -141,6 +152,10 @@ mod tests {
             host_paths: Vec::new(),
             local_path: None,
             log: LogLimits::default(),
+            api: ApiServer::new(
+                Place::parse("10.0.0.1:6443").unwrap(),
+                Arc::new(|_| unreachable!("it is an address")),
+            ),
         }
     }
 

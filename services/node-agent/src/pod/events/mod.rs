@@ -11,6 +11,7 @@ use crate::pod::ephemeral;
 use crate::pod::health::ProbeKind;
 use crate::pod::plan::KillReason;
 use crate::pod::status::{DEADLINE, REJECTED};
+use crate::pod::volumes::account;
 use crate::pod::world::WaitingReason;
 
 /// Maximum length of an Event's message in bytes.
@@ -61,6 +62,17 @@ impl Events {
             format!(
                 "Fields without effect on this node: {}{more}",
                 named.join(", ")
+            )
+        });
+    }
+
+    /// Records where the files of the Pod's account are on a node that mounts none.
+    pub fn account_folder(&self, pod: &Pod) {
+        self.warning(pod, None, "ServiceAccountNotMounted", || {
+            format!(
+                "This node mounts no volumes: token, ca.crt and namespace of the ServiceAccount are in the directory \
+                 that the variable {} of each container names",
+                account::VARIABLE
             )
         });
     }

@@ -40,8 +40,8 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::ignored("imagePullSecrets", |spec| {
         !spec.image_pull_secrets.is_empty()
     }),
-    Row::docker_only("subdomain", |spec| !spec.subdomain.is_empty()),
-    Row::docker_only("hostAliases", |spec| !spec.host_aliases.is_empty()),
+    Row::mounts_only("subdomain", |spec| !spec.subdomain.is_empty()),
+    Row::mounts_only("hostAliases", |spec| !spec.host_aliases.is_empty()),
     Row::supported("ephemeralContainers"),
     Row::ignored("setHostnameAsFQDN", |spec| {
         spec.set_hostname_as_fqdn == Some(true)

@@ -26,8 +26,10 @@ use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 use crate::pod::ephemeral;
 use crate::pod::health::{Health, PostStart, ProbeKind};
 use crate::pod::restart::{Ended, RestartPolicy, is_sidecar};
-use crate::pod::volumes::{INTERVAL, follows_objects};
-use crate::pod::world::{AssignedPod, AttemptHistory, LastAttempt, World, at_least_one_second};
+use crate::pod::volumes::{INTERVAL, account};
+use crate::pod::world::{
+    AssignedPod, AttemptHistory, LastAttempt, Runs, World, at_least_one_second,
+};
 
 /// Requeue delay of a Pod with a resize that does not fit, as in the kubelet. Pods that leave room wake it sooner.
 const RESIZE_RETRY: Duration = Duration::from_secs(180);
@@ -108,9 +110,11 @@ impl AssignedPod {
         }
     }
 
-    /// Lets the files of volumes follow the objects that they come from.
+    /// Lets the files of volumes follow the objects that they come from, and the hosts file the addresses of the
+    /// cluster.
     fn update_volumes(&self, world: &World, plan: &mut Plan<Action>) {
-        if !self.mounts || !follows_objects(&self.object) {
+        let has_account = self.runs == Runs::Commands && account::has_files(&self.object);
+        if !self.mounts && !has_account {
             return;
         }
         let age = |at| world.instant.saturating_duration_since(at);
@@ -118,7 +122,7 @@ impl AssignedPod {
         match INTERVAL.saturating_sub(age) {
             Duration::ZERO => plan.step(
                 Action::UpdateVolumes,
-                "the files of its volumes may be older than their objects",
+                "its files may be older than the objects that they come from",
             ),
             rest => plan.look_again(rest),
         }

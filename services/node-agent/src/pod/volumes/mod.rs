@@ -1,5 +1,6 @@
 //! Resolves the volumes and mounts of a Pod.
 
+pub mod account;
 mod claim;
 mod mount;
 mod projection;
@@ -185,11 +186,6 @@ fn allowed_root(allowed: &[String], path: &str) -> Option<String> {
         true => path.display().to_string(),
         false => root.clone(),
     })
-}
-
-/// Returns whether a Pod has volumes whose files follow objects.
-pub fn follows_objects(pod: &Pod) -> bool {
-    pod.spec.volumes.iter().any(is_files)
 }
 
 /// Returns the group that owns the files of a Pod's volumes.

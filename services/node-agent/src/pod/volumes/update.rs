@@ -1,4 +1,4 @@
-//! Remembers the files of volumes, so that only changes are written.
+//! Remembers the files of volumes and the entries of hosts files, so that only changes are written.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use setpoint_proto::meta::ObjectMeta;
-use setpoint_runtime::{Volume, VolumeKind};
+use setpoint_runtime::{Hosts, Volume, VolumeKind};
 
 /// The interval in which a Pod's volumes are compared with their objects, as in the kubelet.
 pub const INTERVAL: Duration = Duration::from_secs(60);
@@ -24,6 +24,8 @@ struct Checked {
     metadata: u64,
     /// Hashes of the files, by the name of their volume.
     files: HashMap<String, u64>,
+    /// The entries of the hosts file.
+    hosts: Option<Hosts>,
 }
 
 impl Updates {
@@ -57,6 +59,19 @@ impl Updates {
             .filter_map(|volume| Some((volume.name.clone(), hash(volume)?)));
         let mut pods = self.pods.lock();
         pods.entry(uid.to_owned()).or_default().files.extend(hashes);
+    }
+
+    /// Returns whether the hosts file of a Pod has other entries, as far as this process knows.
+    pub fn has_other_hosts(&self, uid: &str, hosts: &Hosts) -> bool {
+        let pods = self.pods.lock();
+        let known = pods.get(uid).and_then(|pod| pod.hosts.as_ref());
+        known != Some(hosts)
+    }
+
+    /// Records the entries of the hosts file of a Pod.
+    pub fn record_hosts(&self, uid: &str, hosts: Hosts) {
+        let mut pods = self.pods.lock();
+        pods.entry(uid.to_owned()).or_default().hosts = Some(hosts);
     }
 
     /// Records that the volumes of a Pod were compared with their objects.

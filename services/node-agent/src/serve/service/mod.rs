@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use setpoint_host::agent_auth::Guard;
+use setpoint_host::gateways_only;
 use setpoint_model::Key;
 use setpoint_proto::core::{ContainerStatus, Pod};
 use setpoint_proto::setpoint::node_server::{Node, NodeServer};
@@ -40,11 +40,10 @@ pub struct NodeService<R> {
 }
 
 impl<R: Runtime> NodeService<R> {
-    /// Returns the routes of the service, for the process's listener. `guard` decides who may call it.
+    /// Returns the routes of the service, for the process's listener. Gateways alone may call it.
     pub fn router(
         pods: Arc<Pods<R>>,
         meter: Arc<Meter<R>>,
-        guard: Guard,
         idle: Duration,
         shutdown: CancellationToken,
     ) -> Router {
@@ -54,7 +53,7 @@ impl<R: Runtime> NodeService<R> {
             idle,
             shutdown,
         });
-        guard.protect(Router::new().route_service("/setpoint.v1.Node/{method}", service))
+        gateways_only::calls(Router::new().route_service("/setpoint.v1.Node/{method}", service))
     }
 
     /// Returns a Pod of this agent and its sandbox.

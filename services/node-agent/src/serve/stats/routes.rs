@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde::Serialize;
-use setpoint_host::agent_auth::Guard;
+use setpoint_host::gateways_only;
 use setpoint_proto::{AGENT_PAGES, NODE_HEADER};
 use setpoint_runtime::Runtime;
 
@@ -28,8 +28,8 @@ pub struct Stats<R> {
 }
 
 impl<R: Runtime> Stats<R> {
-    /// Returns the routes, for the process's listener. `guard` decides who may call them.
-    pub fn router(pods: Arc<Pods<R>>, meter: Arc<Meter<R>>, guard: Guard) -> Router {
+    /// Returns the routes, for the process's listener. Gateways alone may call them.
+    pub fn router(pods: Arc<Pods<R>>, meter: Arc<Meter<R>>) -> Router {
         let stats = Arc::new(Self { pods, meter });
         let summary = get(Self::summary).post(Self::summary);
         let [summary_page, metrics_page] = AGENT_PAGES;
@@ -37,7 +37,7 @@ impl<R: Runtime> Stats<R> {
             .route(summary_page, summary)
             .route(metrics_page, get(Self::metrics))
             .with_state(stats);
-        guard.protect_pages(router)
+        gateways_only::pages(router)
     }
 
     async fn summary(State(stats): State<Arc<Self>>, headers: HeaderMap, uri: Uri) -> Response {

@@ -13,9 +13,9 @@ mod termination;
 use std::time::Duration;
 
 use setpoint_node_agent::{
-    Action, InsufficientResource, LastAttempt, Rejection, WaitingReason, plan,
+    Action, InsufficientResource, LastAttempt, Rejection, Runs, WaitingReason, plan,
 };
-use setpoint_proto::core::{ConfigMapVolumeSource, Volume};
+use setpoint_proto::core::{ConfigMapVolumeSource, Volume, VolumeMount};
 
 use crate::simulation::{IP, Simulation, pod};
 
@@ -319,12 +319,9 @@ impl Simulation {
 }
 
 #[test]
-fn volumes_that_follow_objects_are_compared_with_them_every_minute() {
-    let mut pod = pod("Always", &[], &["web"]);
-    let mut volume = Volume::default();
-    volume.volume_source.config_map = Some(ConfigMapVolumeSource::default());
-    pod.spec.volumes.push(volume);
-    let mut simulation = Simulation::of(pod);
+fn files_of_a_pod_are_compared_with_their_objects_every_minute() {
+    let mut simulation = Simulation::of(pod("Always", &[], &["web"]));
+    simulation.world.pod.as_mut().unwrap().mounts = true;
     let updates = |simulation: &Simulation| {
         let updates = simulation.done.iter();
         updates
@@ -338,4 +335,26 @@ fn volumes_that_follow_objects_are_compared_with_them_every_minute() {
     simulation.advance(15);
     simulation.converge();
     assert_eq!(updates(&simulation), 2);
+}
+
+/// The files of the account are no mounts there, but a directory.
+#[test]
+fn on_a_node_without_mounts_only_the_files_of_the_account_are_compared() {
+    let mut pod = pod("Always", &[], &["web"]);
+    let mut volume = Volume::default();
+    volume.volume_source.config_map = Some(ConfigMapVolumeSource::default());
+    pod.spec.volumes.push(volume);
+    pod.spec.containers[0].volume_mounts.push(VolumeMount {
+        mount_path: "/etc/words".into(),
+        ..VolumeMount::default()
+    });
+    let converge = |pod| {
+        let mut simulation = Simulation::of(pod);
+        simulation.world.pod.as_mut().unwrap().runs = Runs::Commands;
+        simulation.converge()
+    };
+    assert_eq!(converge(pod.clone()), None);
+    let mount = &mut pod.spec.containers[0].volume_mounts[0];
+    mount.mount_path = "/var/run/secrets/kubernetes.io/serviceaccount".into();
+    assert_eq!(converge(pod), Some(Duration::from_secs(60)));
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use setpoint_controller::{Outcome, View as _};
 use setpoint_model::Key;
 use setpoint_persistentvolume_controller::volume::{self, ClaimState, VolumeView};
-use setpoint_proto::core::CsiPersistentVolumeSource;
+use setpoint_proto::core::{CsiPersistentVolumeSource, PersistentVolume};
 
 use crate::decisions::fixture::{LOCAL_PATH, PROVISIONED_BY, Reserved, actions, disk};
 
@@ -113,6 +113,34 @@ fn a_volume_is_protected_unbound_let_go_or_deleted() {
         let expected: Vec<_> = expected.into_iter().collect();
         assert_eq!(actions(volume::plan(&case.world())), expected, "{case:?}");
     }
+}
+
+#[test]
+fn a_volume_of_a_node_has_a_label_with_its_name() {
+    let mut object = disk(Reserved::Own, "1Gi");
+    object.metadata.finalizers = vec![LOCAL_PATH.into()];
+    let planned = |object: &PersistentVolume| {
+        actions(volume::plan(&volume::World {
+            volume: Arc::new(VolumeView::of(object.clone())),
+            claim: ClaimState::Bound,
+            missing_node: None,
+        }))
+    };
+    let is_labelled = |object: &PersistentVolume| {
+        let label = volume::Action::Label { node: "one".into() };
+        !planned(object).contains(&label)
+    };
+    assert!(is_labelled(&object), "it has no folder of a node");
+    let node = ("setpoint.dev/node".to_owned(), "one".to_owned());
+    object.metadata.annotations.extend([node.clone()]);
+    assert!(!is_labelled(&object));
+    object.metadata.labels.extend([node]);
+    assert!(is_labelled(&object));
+    object
+        .metadata
+        .labels
+        .insert("setpoint.dev/node".into(), "two".into());
+    assert!(!is_labelled(&object));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Limits what nodes write to themselves and to the Pods that are bound to them (upstream: the plugin NodeRestriction
-//! of 1.36). It is on with the authorization mode `Node`, which decides what nodes may ask for at all.
+//! of 1.36). The authorization mode `Node` decides what nodes may ask for at all; without it, this holds nonetheless.
 //!
 //! | resource | what a node may do |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | ResourceSlices | those of its own devices |
 //! | CertificateSigningRequests | for a certificate of a node, one of itself |
 //!
-//! Setpoint's agents of nodes do two things more: they announce themselves by Leases in `setpoint-replicas`, and they
-//! release PersistentVolumes whose directories they have removed.
+//! Setpoint's agents of nodes do two things more: they announce themselves by Leases in `setpoint-replicas` (see the
+//! plugin ReplicaAnnouncement), and they release PersistentVolumes whose directories they have removed.
 
 mod node;
 mod objects;

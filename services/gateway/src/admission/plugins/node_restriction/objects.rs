@@ -3,14 +3,11 @@
 use setpoint_kinds::certificatesigningrequest::subject;
 use setpoint_model::replicas;
 use setpoint_proto::certificates::CertificateSigningRequest;
-use setpoint_proto::coordination::Lease;
 use setpoint_proto::resource::ResourceSlice;
 
 use super::{Outcome, Write, forbidden};
 use crate::admission::Operation;
 
-/// The namespace of the Leases by which nodes say that they are alive.
-const LEASES: &str = "kube-node-lease";
 /// The signers of the certificates of nodes.
 const SIGNERS: [&str; 2] = [
     "kubernetes.io/kubelet-serving",
@@ -20,32 +17,13 @@ const SIGNERS: [&str; 2] = [
 impl Write<'_> {
     pub(super) fn check_lease(&self) -> Outcome {
         match self.request.target.namespace.as_str() {
-            LEASES if self.is_of_own_name() => Ok(()),
-            LEASES => {
+            replicas::NODE_LEASES if self.is_of_own_name() => Ok(()),
+            replicas::NODE_LEASES => {
                 forbidden("can only access node lease with the same name as the requesting node")
             }
-            replicas::NAMESPACE => self.check_announcement(),
+            // The plugin ReplicaAnnouncement checks these.
+            replicas::NAMESPACE => Ok(()),
             _ => forbidden("can only access leases in the \"kube-node-lease\" system namespace"),
-        }
-    }
-
-    /// Allows Leases that announce agents of nodes, which no other service's may become.
-    fn check_announcement(&self) -> Outcome {
-        let old = match self.request.operation {
-            Operation::Create => None,
-            _ => Some(self.old::<Lease>()?),
-        };
-        let is_agent = |lease: &Lease| {
-            let service = lease.metadata.labels.get(replicas::SERVICE);
-            service.is_some_and(|service| service == replicas::NODE_AGENT)
-        };
-        match is_agent(self.object::<Lease>()?) && old.is_none_or(is_agent) {
-            true => Ok(()),
-            false => forbidden(format!(
-                "node {:?} can only access leases of agents of nodes in the {:?} namespace",
-                self.node,
-                replicas::NAMESPACE
-            )),
         }
     }
 

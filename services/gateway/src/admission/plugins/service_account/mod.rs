@@ -76,14 +76,20 @@ async fn check_secrets(
 ) -> Result<(), ApiError> {
     let (kind, name) = (kind_of::<ServiceAccount>(), &pod.spec.service_account_name);
     let key = Key::new(&target.namespace, name);
-    let Some(cached) = reader.get(kind, &key, AtLeast::Any).await? else {
-        return Ok(());
+    let account = match reader.get(kind, &key, AtLeast::Any).await? {
+        // Few accounts do: the others need not be decoded.
+        Some(cached)
+            if memmem::find(&cached.raw, mountable_secrets::ANNOTATION.as_bytes()).is_none() =>
+        {
+            return Ok(());
+        }
+        Some(cached) => decode(&cached)?,
+        // One that was just created limits its first Pod, too.
+        None => match find(&key, reader).await? {
+            Some(account) => account,
+            None => return Ok(()),
+        },
     };
-    // Few accounts do: the others need not be decoded.
-    if memmem::find(&cached.raw, mountable_secrets::ANNOTATION.as_bytes()).is_none() {
-        return Ok(());
-    }
-    let account = decode(&cached)?;
     match mountable_secrets::are_enforced(&account) {
         true => check(&account, pod).map_err(|why| errors::forbidden(target, &why, None)),
         false => Ok(()),

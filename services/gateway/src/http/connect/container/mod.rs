@@ -8,10 +8,11 @@ use axum::response::Response;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::OpenContainer;
 use setpoint_proto::{ApiError, Reason};
+use tonic::transport::Channel;
 
 use super::upgrade::{self, Upgrade, upgrade};
 use super::{ConnectRequest, options, target};
-use crate::agents::{Agent, ContainerCall, Verb};
+use crate::agents::{ContainerCall, Verb};
 
 /// The streams that a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ pub(super) async fn connect(mut request: ConnectRequest) -> Result<Response, Api
 
 async fn over_websocket(
     request: &mut ConnectRequest,
-    agent: Agent,
+    agent: Channel,
     verb: Verb,
     open: OpenContainer,
 ) -> Result<Response, ApiError> {
@@ -81,7 +82,7 @@ async fn over_websocket(
 
 async fn over_spdy(
     request: &mut ConnectRequest,
-    agent: Agent,
+    agent: Channel,
     verb: Verb,
     open: OpenContainer,
 ) -> Result<Response, ApiError> {
@@ -108,7 +109,7 @@ async fn over_spdy(
 }
 
 /// Lets the agent connect the streams.
-async fn start(agent: Agent, verb: Verb, open: OpenContainer) -> Result<ContainerCall, ApiError> {
+async fn start(agent: Channel, verb: Verb, open: OpenContainer) -> Result<ContainerCall, ApiError> {
     let call = ContainerCall::open(agent, verb, open).await;
     call.map_err(|error| {
         let message = format!("unable to upgrade connection: {}", error.message);

@@ -7,11 +7,12 @@ use axum::response::Response;
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Pod;
 use setpoint_proto::setpoint::OpenPort;
+use tonic::transport::Channel;
 
 use super::upgrade::{self, Upgrade, upgrade};
 use super::websocket::{handshake, socket, subprotocols};
 use super::{ConnectRequest, options, target, tunnel};
-use crate::agents::{Agent, PortCall, Sink, Source, forward};
+use crate::agents::{PortCall, Sink, Source, forward};
 
 /// The protocol of port forwarding within SPDY.
 const PROTOCOL: &str = "portforward.k8s.io";
@@ -21,7 +22,7 @@ const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
 /// A Pod whose ports are forwarded.
 #[derive(Clone)]
 struct Forwarder {
-    agent: Agent,
+    agent: Channel,
     namespace: String,
     pod: String,
     uid: String,

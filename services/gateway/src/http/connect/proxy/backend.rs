@@ -36,7 +36,7 @@ pub(super) struct Backend {
     pub connection: Box<dyn Connection>,
     /// Its name in links of its pages.
     pub host: String,
-    /// The agent that it is, which has yet to prove itself.
+    /// The agent that it is.
     pub agent: Option<AgentAddress>,
 }
 
@@ -177,7 +177,7 @@ impl Search<'_> {
         let node: Node = target::read(registry, self.context, "", &name.name).await?;
         let policy = registry.dial_policy();
         let unreachable = |error: ApiError| unreachable(&error.message);
-        let agent = AgentAddress::of(policy, &node).map_err(unreachable)?;
+        let agent = AgentAddress::of(&node).map_err(unreachable)?;
         let address = agent.socket();
         if !name.port.is_empty() && number(&name.port)? != address.port() {
             let why = format!("port {} is not that of the node's agent", name.port);

@@ -3,18 +3,17 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, HOST, LOCATION};
-use http::{HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, NODE_HEADER, Reason};
 
 use super::super::super::forwarding;
 use super::super::ConnectRequest;
 use super::backend::{Backend, unreachable};
 use super::{links, location};
-use crate::agents;
 
 /// The policy of pages: scripts do not run, and their origin is none.
 const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox");
@@ -48,8 +47,11 @@ pub(super) async fn exchange(
         }
     });
     if let Some(agent) = &backend.agent {
-        let proven = agents::prove(agent, &mut sender, &mut outgoing).await;
-        proven.map_err(|error| unreachable(&error))?;
+        // One agent may serve many nodes.
+        let node = HeaderValue::try_from(agent.node());
+        let node = node.map_err(|error| unreachable(&error.to_string()))?;
+        let headers = outgoing.headers_mut();
+        headers.insert(HeaderName::from_static(NODE_HEADER), node);
     }
     let response = sender.send_request(outgoing).await.map_err(broken)?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {

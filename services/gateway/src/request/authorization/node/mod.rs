@@ -60,7 +60,7 @@ impl Nodes {
     /// Returns whether a user may do something as a node, as far as the cache knows.
     pub(super) fn allows(&self, user: &Identity, attributes: &Attributes) -> bool {
         let Some(node) = node_of(user) else {
-            return simulated::may(user, attributes);
+            return simulated::may(user, attributes, &self.cache);
         };
         match rules::of(node, attributes) {
             Rule::Allowed => true,

@@ -3,6 +3,7 @@
 //! ```text
 //! Secret, ConfigMap, ServiceAccount, ResourceClaim ─▶ Pod ─▶ Node
 //! Secret ─▶ PersistentVolume ─▶ PersistentVolumeClaim ─▶ Pod ─▶ Node
+//! PersistentVolumeClaim ─▶ PersistentVolume ─▶ Node, if the volume is a directory of the node
 //! VolumeAttachment, ResourceSlice ─▶ Node
 //! ```
 //! A mirror Pod, which a node creates itself, gives it nothing.
@@ -17,6 +18,7 @@ use setpoint_kinds::pod::references;
 use setpoint_kinds::validation::podspec::MIRROR;
 use setpoint_model::Key;
 use setpoint_model::selector::{Comparison, FieldRequirement, Fields, Selector};
+use setpoint_model::volume::NODE;
 use setpoint_proto::Resource;
 use setpoint_proto::core::{ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod};
 use setpoint_proto::resource::ResourceSlice;
@@ -33,6 +35,8 @@ pub(super) enum Related {
     Claim,
     /// A PersistentVolume.
     Volume,
+    /// A PersistentVolume that is a directory of the node, which removes that.
+    Directory,
     ServiceAccount,
     ResourceClaim,
     /// A VolumeAttachment.
@@ -77,11 +81,14 @@ impl<'a> Relations<'a> {
                 self.is_named(&key, |pod| references::secrets(pod).any(|one| one == name))
                     || self.is_of_volume(&key)
             }
-            Related::Claim => self.uses_claim(&key),
-            Related::Volume => self
+            Related::Claim => self.uses_claim(&key) || self.has_directory_for(&key),
+            Related::Volume => self.get::<PersistentVolume>(&key).is_some_and(|volume| {
+                let claim = volume.spec.claim_ref.as_ref().map(key_of);
+                self.is_directory(&volume) || claim.is_some_and(|claim| self.uses_claim(&claim))
+            }),
+            Related::Directory => self
                 .get::<PersistentVolume>(&key)
-                .and_then(|volume| volume.spec.claim_ref)
-                .is_some_and(|claim| self.uses_claim(&key_of(&claim))),
+                .is_some_and(|volume| self.is_directory(&volume)),
         }
     }
 
@@ -97,6 +104,27 @@ impl<'a> Relations<'a> {
     fn uses_claim(&self, key: &Key) -> bool {
         let pods = self.pods(&key.namespace).into_iter();
         decoded(pods).any(|pod| references::claims(&pod).any(|claim| claim == key.name))
+    }
+
+    /// Returns whether a volume is a directory of the node, as its annotation says, which no node writes.
+    fn is_directory(&self, volume: &PersistentVolume) -> bool {
+        let node = volume.metadata.annotations.get(NODE);
+        node.is_some_and(|node| node == self.node)
+    }
+
+    /// Returns whether a directory of the node is a volume for a claim, which may be gone: the node reads that before
+    /// it removes the directory.
+    fn has_directory_for(&self, claim: &Key) -> bool {
+        let all = Filter::all(kind_of::<PersistentVolume>(), "");
+        let finder = memmem::Finder::new(&claim.name);
+        let volumes = self.cache.peek_all(&all).into_iter();
+        let candidates = volumes.filter(|volume| finder.find(&volume.raw).is_some());
+        let mut volumes =
+            candidates.filter_map(|one| PersistentVolume::decode(one.raw.as_ref()).ok());
+        volumes.any(|volume| {
+            let reserved = volume.spec.claim_ref.as_ref().map(key_of);
+            reserved.as_ref() == Some(claim) && self.is_directory(&volume)
+        })
     }
 
     /// Returns whether the node mounts a volume by a Secret.

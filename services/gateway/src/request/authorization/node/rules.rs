@@ -3,11 +3,11 @@
 
 use std::borrow::Cow;
 
+use setpoint_model::replicas::NODE_LEASES;
+use setpoint_model::volume::NODE;
+
 use super::relations::Related;
 use super::{Attributes, Resource};
-
-/// The namespace of the Leases by which nodes say that they are alive.
-const LEASES: &str = "kube-node-lease";
 
 /// Whether a node may do something.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) fn of(node: &str, attributes: &Attributes) -> Rule {
             request.update_status(Related::Claim)
         }
         ("", "persistentvolumeclaims") => request.get(Related::Claim),
-        ("", "persistentvolumes") => request.get(Related::Volume),
+        ("", "persistentvolumes") => request.of_volume(),
         ("resource.k8s.io", "resourceclaims") => request.get(Related::ResourceClaim),
         ("storage.k8s.io", "volumeattachments") => request.get(Related::Attachment),
         ("", "serviceaccounts") => request.of_account(),
@@ -103,6 +103,17 @@ impl Request<'_> {
         }
     }
 
+    /// Beyond upstream's rule, a node watches and releases the volumes that are directories of its own.
+    fn of_volume(&self) -> Rule {
+        match (self.resource.subresource.as_str(), self.verb) {
+            ("", "list" | "watch") if self.attributes.labels.requires(NODE, self.node) => {
+                Rule::Allowed
+            }
+            ("", "update" | "patch") => self.related(Related::Directory),
+            _ => self.get(Related::Volume),
+        }
+    }
+
     fn related(&self, related: Related) -> Rule {
         match self.resource.name.as_str() {
             "" => denied("No Object name found"),
@@ -132,7 +143,7 @@ impl Request<'_> {
                 return denied("can only get, create, update, patch, or delete a node lease");
             }
         }
-        if self.resource.namespace != LEASES {
+        if self.resource.namespace != NODE_LEASES {
             return denied("can only access leases in the \"kube-node-lease\" system namespace");
         }
         match self.verb == "create" || self.resource.name == self.node {

@@ -3,16 +3,25 @@
 //! The agent `system:setpoint:simulated-nodes:<prefix>` may impersonate the users `system:node:<prefix>-<number>` and
 //! the group of nodes, and nobody else. The rule is fixed, since no role can say it: a rule has names, but no patterns
 //! of them.
+//!
+//! A real node may have such a name, too. A Node that exists and is not labelled as a simulated one is none of the
+//! agent's: the label is the mark of its nodes, which it sets when it registers them, and a real node has another one.
 
+use setpoint_codec::kind_of;
 use setpoint_kinds::Identity;
+use setpoint_model::Key;
 use setpoint_model::users::{
     NODE_PREFIX, NODES, SIMULATED_NODES, SIMULATED_NODES_PREFIX, is_simulated_node,
 };
 
+use setpoint_model::volume::{RUNTIME, SIMULATED};
+use setpoint_proto::core::Node;
+use setpoint_store::cache::Cache;
+
 use super::Attributes;
 
-/// Returns whether an agent may act as a user or with a group.
-pub(super) fn may(user: &Identity, attributes: &Attributes) -> bool {
+/// Returns whether an agent may act as a user or with a group, as far as the cache knows the Nodes.
+pub(super) fn may(user: &Identity, attributes: &Attributes, cache: &Cache) -> bool {
     if attributes.verb != "impersonate" {
         return false;
     }
@@ -22,7 +31,10 @@ pub(super) fn may(user: &Identity, attributes: &Attributes) -> bool {
     let is_core = resource.group.is_empty() && resource.subresource.is_empty();
     is_core
         && match resource.resource.as_str() {
-            "users" => is_node_of(prefix, &resource.name),
+            "users" => {
+                let node = node_of(prefix, &resource.name);
+                node.is_some_and(|node| !is_real(node, cache))
+            }
             "groups" => resource.name == NODES,
             _ => false,
         }
@@ -35,15 +47,29 @@ fn prefix_of(user: &Identity) -> Option<&str> {
     (is_agent && !prefix.is_empty()).then_some(prefix)
 }
 
-/// Returns whether a user is a node of the agent with a prefix.
-fn is_node_of(prefix: &str, user: &str) -> bool {
-    let node = user.strip_prefix(NODE_PREFIX);
-    node.is_some_and(|node| is_simulated_node(prefix, node))
+/// Returns the node of the agent with a prefix that a user is.
+fn node_of<'u>(prefix: &str, user: &'u str) -> Option<&'u str> {
+    let node = user.strip_prefix(NODE_PREFIX)?;
+    is_simulated_node(prefix, node).then_some(node)
+}
+
+/// Returns whether there is a Node of this name that is not simulated.
+fn is_real(node: &str, cache: &Cache) -> bool {
+    let found = cache.peek(kind_of::<Node>(), &Key::new("", node));
+    found.is_some_and(|found| {
+        let runtime = found.labels().get(RUNTIME);
+        runtime.is_none_or(|runtime| runtime != SIMULATED)
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
+    use setpoint_store::Memory;
+    use setpoint_store::cache::Settings;
+
+    use super::{Attributes, Cache, Identity, SIMULATED_NODES};
     use crate::request::Resource;
 
     fn agent(name: &str, group: &str) -> Identity {
@@ -66,9 +92,14 @@ mod tests {
         )
     }
 
+    fn may(user: &Identity, attributes: &Attributes) -> bool {
+        let cache = Cache::start(Arc::new(Memory::default()), Settings::default());
+        super::may(user, attributes, &cache)
+    }
+
     /// Checks V13.
-    #[test]
-    fn an_agent_acts_as_its_own_nodes_only() {
+    #[tokio::test]
+    async fn an_agent_acts_as_its_own_nodes_only() {
         let own = agent("system:setpoint:simulated-nodes:sim", SIMULATED_NODES);
         for (resource, name, expected) in [
             ("users", "system:node:sim-0", true),
@@ -101,8 +132,8 @@ mod tests {
         assert!(!may(&own, &uid));
     }
 
-    #[test]
-    fn an_agent_has_name_and_group() {
+    #[tokio::test]
+    async fn an_agent_has_name_and_group() {
         let node = act_as("users", "system:node:sim-0");
         let without_group = agent("system:setpoint:simulated-nodes:sim", "system:nodes");
         assert!(!may(&without_group, &node));

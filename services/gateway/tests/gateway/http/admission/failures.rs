@@ -1,5 +1,9 @@
 //! Webhooks that cannot be asked.
 
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::{Answer, FAILED, Plane, denial};
@@ -18,6 +22,78 @@ async fn the_failure_policy_decides_what_follows_from_a_failed_call() {
             assert_eq!(denial(&plane.create().await), expected);
             assert_eq!(plane.server.paths(), ["a"]);
         }
+    }
+}
+
+/// Checks V6.
+#[tokio::test]
+async fn a_redirect_of_a_webhook_is_not_followed() {
+    let plane = Plane::validating(Answer::Allow, json!({})).await;
+    plane.server.answer("other", Answer::Allow);
+    for code in [301, 302, 303, 307, 308] {
+        plane.server.answer("a", Answer::Moved(code, "/other"));
+        let refused = plane.create().await.refused(500, "InternalError");
+        let error = format!(
+            "failed to call webhook: the server responded with the status code {code} but did not return more \
+            information"
+        );
+        assert_eq!(refused, format!("{FAILED}{error}"));
+        assert_eq!(plane.server.paths(), ["a"]);
+    }
+}
+
+/// Checks V6: the log, which others than the client read, has nothing of what a webhook answers.
+#[tokio::test]
+async fn the_response_of_a_webhook_is_not_logged() {
+    let log = Log::default();
+    let written = log.clone();
+    let writer = move || written.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter("info,setpoint_gateway=trace")
+        .with_writer(writer)
+        .finish();
+    let _subscriber = tracing::subscriber::set_default(subscriber);
+    let review: fn(&Value) -> Value = |review| {
+        let uid = &review["request"]["uid"];
+        json!({ "kind": "AdmissionReview", "apiVersion": "hunter2", "response": { "uid": uid, "allowed": true } })
+    };
+    for answer in [
+        Answer::Status(500, "hunter2"),
+        Answer::Status(200, "hunter2"),
+        Answer::Status(200, "{\"hunter2\":"),
+        Answer::Review(review),
+    ] {
+        for policy in ["Ignore", "Fail"] {
+            let fields = json!({ "failurePolicy": policy });
+            Plane::validating(answer, fields.clone())
+                .await
+                .create()
+                .await;
+            Plane::mutating(answer, fields).await.create().await;
+        }
+    }
+    let log = log.text();
+    assert!(log.contains("a webhook failed, which is ignored"), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+}
+
+/// What was logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock()).into_owned()
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use http::header::LOCATION;
 use http::{StatusCode, Uri};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ pub enum Answer {
     Review(fn(&Value) -> Value),
     /// An HTTP status and a body.
     Status(u16, &'static str),
+    /// A redirect to another path.
+    Moved(u16, &'static str),
     /// Nothing, ever.
     Nothing,
 }
@@ -126,6 +129,10 @@ async fn respond(state: &State, call: Call) -> Response {
         Answer::Status(code, body) => {
             let code = StatusCode::from_u16(code).unwrap();
             return (code, body).into_response();
+        }
+        Answer::Moved(code, to) => {
+            let code = StatusCode::from_u16(code).unwrap();
+            return (code, [(LOCATION, to)]).into_response();
         }
         Answer::Nothing => return std::future::pending().await,
     };

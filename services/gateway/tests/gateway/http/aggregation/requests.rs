@@ -1,7 +1,7 @@
 //! Requests that are forwarded.
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, UPGRADE};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, LOCATION, UPGRADE};
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use serde_json::json;
@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use super::server::Extension;
 use super::{AUTHENTICATION, Discovery, FLUNDERS, Plane, SERVICE};
+use crate::http::streams::failed_upgrade::refused_upgrade;
 
 #[tokio::test]
 async fn a_request_has_the_user_of_the_client_and_the_certificate_of_the_front_proxy() {
@@ -157,6 +158,47 @@ async fn a_bundle_without_a_certificate_is_an_error_of_the_gateway() {
     );
 }
 
+/// Checks V7: a client would follow it with its credentials for the gateway.
+#[tokio::test]
+async fn a_redirect_of_a_server_is_not_passed_on() {
+    let plane = Plane::start(Discovery::List).await;
+    for code in [301, 302, 303, 307, 308] {
+        for upgrade in [false, true] {
+            let request = Request::get(format!("{FLUNDERS}/moved/{code}"));
+            let request = match upgrade {
+                true => request
+                    .header(CONNECTION, "Upgrade")
+                    .header(UPGRADE, "echo"),
+                false => request,
+            };
+            let moved = plane.api.send(request, "").await;
+            assert_eq!(moved.code, 502, "{code}");
+            assert!(!moved.headers.contains_key(LOCATION), "{code}");
+            assert_eq!(
+                moved.body,
+                "the backend attempted to redirect this request, which is not permitted\n"
+            );
+        }
+    }
+}
+
+/// Checks V2: the server does not see as a request of the front proxy what a client sends after a failed upgrade.
+#[tokio::test]
+async fn no_byte_passes_to_a_server_after_a_failed_upgrade() {
+    let plane = Plane::start(Discovery::List).await;
+    let gateway = plane.api.listen().await;
+    let smuggled = format!("{FLUNDERS}/smuggled");
+    let next = format!(
+        "GET {smuggled} HTTP/1.1\r\nhost: localhost\r\nx-remote-user: root\r\nconnection: close\r\n\r\n"
+    );
+    let path = format!("{FLUNDERS}/none");
+    let answers = refused_upgrade(gateway.address, &path, &next).await;
+    assert!(answers.starts_with("HTTP/1.1 404 "), "{answers}");
+    // It is one of the gateway's, which authenticates it and says who the user is.
+    let user = plane.extension.headers(&smuggled)["x-remote-user"].clone();
+    assert_eq!(user, "system:admin");
+}
+
 #[tokio::test]
 async fn nothing_waits_for_a_server_that_does_not_answer() {
     let plane = Plane::start(Discovery::List).await;
@@ -167,12 +209,6 @@ async fn nothing_waits_for_a_server_that_does_not_answer() {
     assert_eq!(
         late.refused(504, "Timeout"),
         "request did not complete within the allotted timeout"
-    );
-    let moved = plane.api.get(&format!("{FLUNDERS}/moved")).await;
-    assert_eq!(moved.code, 502);
-    assert_eq!(
-        moved.body,
-        "the backend attempted to redirect this request, which is not permitted\n"
     );
     assert_eq!(plane.api.get(&format!("{FLUNDERS}/none")).await.code, 404);
     // Nobody listens at this port, whether or not the gateway has noticed.

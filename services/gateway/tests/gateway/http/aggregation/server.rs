@@ -124,11 +124,18 @@ async fn respond(state: &State, mut request: Request) -> Response {
             (StatusCode::CREATED, request.into_body()).into_response()
         }
         "" => "{\"kind\":\"FlunderList\",\"items\":[]}".into_response(),
-        "/moved" => (StatusCode::FOUND, [(LOCATION, "https://localhost:1/")]).into_response(),
+        path if path.starts_with("/moved/") => moved(path),
         "/never" => std::future::pending().await,
         "/a/proxy" => upgrade(&mut request),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
+}
+
+/// Returns the redirect whose code a path ends with.
+fn moved(path: &str) -> Response {
+    let (_, code) = path.rsplit_once('/').unwrap();
+    let code = StatusCode::from_bytes(code.as_bytes()).unwrap();
+    (code, [(LOCATION, "https://localhost:1/")]).into_response()
 }
 
 fn etag(documents: &[String]) -> String {

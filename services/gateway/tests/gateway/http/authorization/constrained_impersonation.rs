@@ -5,9 +5,14 @@ use http::Request;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Builder;
 use serde_json::{Value, json};
+use setpoint_proto::setpoint::objects_client::ObjectsClient;
+use setpoint_proto::setpoint::{GetRequest, ListRequest};
+use setpoint_proto::{ApiError, Reason};
+use tonic::transport::Channel;
 
 use super::super::api::{Api, Reply};
 use super::super::authentication::{WHOAMI, peer};
+use super::matrix::of_user;
 use super::rule;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
@@ -298,4 +303,102 @@ async fn attributes_without_a_name_are_a_bad_request() {
         "requested &user.DefaultInfo{Name:\"\", UID:\"\", Groups:[]string{\"dev\"}, \
         Extra:map[string][]string(nil)} without impersonating a user name"
     );
+}
+
+/// As over HTTP, although the call says in its message what it asks for.
+#[tokio::test]
+async fn a_call_of_grpc_acts_as_another_by_the_same_verbs() {
+    let api = Api::with_rbac().await;
+    let tester = "system:serviceaccount:default:default";
+    api.grant("jane", json!([rule("list get", "core", "pods")]))
+        .await;
+    let rules = json!([
+        named("user-info", "users", "jane"),
+        rule("impersonate-on:user-info:list", "core", "pods"),
+        rule("get", "core", "bindings"),
+    ]);
+    api.grant(tester, rules).await;
+    let account = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let token = api.post(account, json!({})).await.ok();
+    let token = format!("Bearer {}", token["status"]["token"].as_str().unwrap());
+    let server = api.listen().await;
+    let channel = Channel::from_shared(server.url.clone()).unwrap();
+    let mut client = ObjectsClient::new(channel.connect().await.unwrap());
+    let list = ListRequest {
+        resource: "pods".into(),
+        namespace: "default".into(),
+        ..Default::default()
+    };
+    let get = GetRequest {
+        resource: "pods".into(),
+        namespace: "default".into(),
+        name: "a".into(),
+        ..Default::default()
+    };
+    macro_rules! as_user {
+        ($message:expr, $user:expr) => {{
+            let mut request = of_user($message.clone(), $user, &[]);
+            let metadata = request.metadata_mut();
+            metadata.insert("authorization", token.parse().unwrap());
+            request
+        }};
+    }
+    client.list(as_user!(list, "jane")).await.unwrap();
+    let forbidden = |status: tonic::Status| {
+        let error = ApiError::from(status);
+        assert_eq!(error.reason, Reason::Forbidden);
+        error.message
+    };
+    let message = forbidden(client.get(as_user!(get, "jane")).await.unwrap_err());
+    assert!(
+        message.contains("cannot impersonate-on:user-info:get resource \"pods\""),
+        "{message}"
+    );
+    let message = forbidden(client.list(as_user!(list, "root")).await.unwrap_err());
+    assert!(
+        message.contains("cannot impersonate:user-info resource \"users\""),
+        "{message}"
+    );
+    // By itself, the account may not list.
+    let mut own = tonic::Request::new(list);
+    own.metadata_mut()
+        .insert("authorization", token.parse().unwrap());
+    let message = forbidden(client.list(own).await.unwrap_err());
+    assert!(
+        message.contains(&format!("User {tester:?} cannot list")),
+        "{message}"
+    );
+}
+
+/// A service that acts as others by the oldest mode is refused the others, which are tried before.
+#[tokio::test]
+async fn a_mode_that_is_tried_in_vain_is_not_counted_as_a_refusal() {
+    let api = Api::with_rbac().await;
+    let service = "system:setpoint:controller-manager";
+    api.grant("jane", json!([rule("list", "core", "pods")]))
+        .await;
+    api.grant(service, json!([rule("impersonate", "core", "users")]))
+        .await;
+    let refused = || {
+        let families = prometheus::gather();
+        let name = "setpoint_refused_service_requests_total";
+        let family = families.iter().find(|family| family.name() == name);
+        let metrics = family.into_iter().flat_map(|family| family.get_metric());
+        let counts = metrics.map(|metric| metric.get_counter().get_value());
+        counts.sum::<f64>()
+    };
+    let client = Ok(Some(peer(service, &["system:setpoint"])));
+    let list = async |user: &str| {
+        let request = Request::get(PODS).header("impersonate-user", user);
+        api.send_over_tls(&client, request, "").await
+    };
+    list("jane").await.ok();
+    assert_eq!(refused(), 0.0);
+    // Two modes apply to this user, and the service may act in neither: that is one refusal.
+    let request = Request::get(PODS)
+        .header("impersonate-user", "jane")
+        .header("impersonate-group", "dev");
+    let reply = api.send_over_tls(&client, request, "").await;
+    reply.refused(403, "Forbidden");
+    assert_eq!(refused(), 1.0);
 }

@@ -160,6 +160,7 @@ fn forbidden(user: &str, asked: &Asked) -> String {
     )
 }
 
+/// Checks DG19: each verb by its own name.
 #[tokio::test]
 async fn roles_decide_about_each_verb_over_http() {
     let api = Api::with_rbac().await;

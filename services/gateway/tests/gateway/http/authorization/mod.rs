@@ -1,11 +1,12 @@
 //! Access control by roles and bindings.
 
+mod announcements;
 mod background;
 mod certificates;
 mod constrained_impersonation;
 mod escalation;
 mod impersonation;
-mod matrix;
+pub mod matrix;
 mod methods;
 mod nodes;
 mod owners;

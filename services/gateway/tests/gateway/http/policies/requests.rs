@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{bind, denial, rule, spec, with};
 use crate::http::api::{Api, CONFIGMAPS, DEPLOYMENTS, configmap, deployment};
+use crate::http::custom::CRONTABS;
 
 /// A policy for some resources that denies every request, and says what it is.
 fn reporting(resources: &[&str], expression: &str) -> Value {
@@ -45,6 +46,147 @@ async fn updates_patches_and_deletions_are_judged_with_the_old_object() {
         assert_eq!(denial(&reply).as_deref(), Some(expected));
     }
     assert_eq!(api.get(&path).await.ok()["data"]["a"], "b");
+}
+
+const RESIZED: &str =
+    r#"{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"2"}}}]}}"#;
+const DEBUGGED: &str = r#"{"spec":{"ephemeralContainers":[{"name":"d","image":"i"}]}}"#;
+/// Subresources, each with a change of it.
+type Parts = &'static [(&'static str, &'static str)];
+
+/// Returns objects, each with the path of its collection, and with its subresources.
+fn parts() -> Vec<(&'static str, Value, Parts)> {
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "spec": { "containers": [{ "name": "c", "image": "i", "resources": { "requests": { "cpu": "1" } } }] },
+    });
+    vec![
+        (
+            "/api/v1/nodes",
+            json!({ "apiVersion": "v1", "kind": "Node" }),
+            &[
+                ("", r#"{"spec":{"unschedulable":true}}"#),
+                ("status", r#"{"status":{"phase":"Running"}}"#),
+            ],
+        ),
+        (
+            "/api/v1/namespaces/default/pods",
+            pod,
+            &[
+                ("", r#"{"metadata":{"annotations":{"a":"b"}}}"#),
+                ("status", r#"{"status":{"phase":"Running"}}"#),
+                ("ephemeralcontainers", DEBUGGED),
+                ("resize", RESIZED),
+            ],
+        ),
+        (
+            DEPLOYMENTS,
+            deployment("x"),
+            &[
+                ("", r#"{"spec":{"replicas":7}}"#),
+                ("status", r#"{"status":{"replicas":7}}"#),
+            ],
+        ),
+        (
+            "/api/v1/namespaces",
+            json!({ "apiVersion": "v1", "kind": "Namespace" }),
+            &[
+                ("", r#"{"metadata":{"annotations":{"a":"b"}}}"#),
+                (
+                    "status",
+                    r#"{"status":{"conditions":[{"type":"X","status":"True"}]}}"#,
+                ),
+            ],
+        ),
+        (
+            CRONTABS,
+            json!({ "apiVersion": "stable.example.com/v1", "kind": "CronTab", "spec": {} }),
+            &[
+                ("", r#"{"spec":{"replicas":7}}"#),
+                ("status", r#"{"status":{"replicas":7}}"#),
+            ],
+        ),
+    ]
+}
+
+/// Checks V11 (CVE-2021-25735): whatever a request says of the object as it is, the old object is that of the store.
+#[tokio::test]
+async fn the_old_object_is_that_of_the_store_for_every_patch_and_subresource() {
+    let api = Api::with_crontabs().await;
+    let mut stored = Vec::new();
+    for (collection, mut object, parts) in parts() {
+        object["metadata"] = json!({ "name": "x", "labels": { "mark": "stored" } });
+        let object = api.post(collection, object).await.ok();
+        stored.push((format!("{collection}/x"), object, parts));
+    }
+    let expression = "request.operation + ' ' + request.subResource + ' ' + oldObject.metadata.labels.mark + ' ' + oldObject.metadata.resourceVersion";
+    bind(&api, reporting(&["*/*"], expression), json!({})).await;
+    for (path, object, parts) in &stored {
+        let version = object["metadata"]["resourceVersion"].as_str().unwrap();
+        for (part, change) in *parts {
+            let at = format!("{path}/{part}");
+            let at = at.trim_end_matches('/');
+            let expected = format!("UPDATE {part} stored {version}");
+            for (of, body) in bodies(object, &serde_json::from_str(change).unwrap()) {
+                let method = match of {
+                    "json" => "PUT",
+                    _ => "PATCH",
+                };
+                let at = match of {
+                    "apply-patch+yaml" => format!("{at}?fieldManager=test&force=true"),
+                    _ => at.to_owned(),
+                };
+                let request = Request::builder().method(method).uri(&at);
+                let request = request.header(CONTENT_TYPE, format!("application/{of}"));
+                let reply = api.send(request, body.to_string()).await;
+                let is_unsupported = reply.code == 415 && of.starts_with("strategic");
+                if !is_unsupported || !path.contains("crontabs") {
+                    assert_eq!(denial(&reply), Some(expected.clone()), "{of} {at}");
+                }
+            }
+        }
+        assert_eq!(api.get(path).await.ok(), *object);
+    }
+}
+
+/// Returns the bodies of an update and of each type of patch that change an object, and that call it another one than
+/// it is.
+fn bodies(object: &Value, change: &Value) -> Vec<(&'static str, Value)> {
+    let mut patch = change.clone();
+    patch["metadata"]["labels"] = json!({ "mark": "forged" });
+    let mut updated = object.clone();
+    merge(&mut updated, &patch);
+    let mut applied = patch.clone();
+    for field in ["apiVersion", "kind"] {
+        applied[field] = object[field].clone();
+    }
+    applied["metadata"]["name"] = "x".into();
+    let fields = patch.as_object().unwrap().keys();
+    let operations = fields
+        .map(|field| json!({ "op": "add", "path": format!("/{field}"), "value": updated[field] }));
+    vec![
+        ("json", updated.clone()),
+        ("merge-patch+json", patch.clone()),
+        ("strategic-merge-patch+json", patch.clone()),
+        ("json-patch+json", operations.collect()),
+        ("apply-patch+yaml", applied),
+    ]
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    match (into, patch) {
+        (Value::Object(into), Value::Object(patch)) => {
+            for (field, value) in patch {
+                merge(into.entry(field).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(into), Value::Array(patch)) if !into.is_empty() => {
+            for (into, patch) in into.iter_mut().zip(patch) {
+                merge(into, patch);
+            }
+        }
+        (into, patch) => *into = patch.clone(),
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod agent;
 mod container;
+pub mod failed_upgrade;
 mod port_forward;
 mod proxy;
 mod refused;
@@ -18,9 +19,7 @@ use serde_json::json;
 use setpoint_gateway::DialPolicy;
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_gateway::registry::Registry;
-use setpoint_host::agent_auth::Key;
 use setpoint_store::{Memory, cache};
-use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -38,9 +37,6 @@ pub struct Plane {
     pub api: Api,
     pub server: InProcess,
     pub agent: Agent,
-    /// The key of agents.
-    pub key: Key,
-    _folder: TempDir,
 }
 
 impl Plane {
@@ -69,17 +65,13 @@ impl Plane {
         with: impl FnOnce(Registry) -> Registry,
     ) -> Self {
         let (own, agents) = identities.map(|two| (two.gateway, two.agent)).unzip();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("secret");
-        let key = Key::read_or_create(&path).unwrap();
-        let policy = DialPolicy::default();
-        let policy = policy.with_agent_secret(path).with_credentials(own);
+        let policy = DialPolicy::default().with_credentials(own);
         let (store, settings) = (Arc::new(Memory::default()), cache::Settings::default());
         let with = |registry: Registry| with(registry.with_dial_policy(policy));
         let registry = in_process::registry_with(store, settings, with).await;
         let api = Api::over(registry).await;
-        let agent = Agent::start(agents, &key, pages).await;
-        let node = agent::node(&key, "n", agent.address);
+        let agent = Agent::start(agents, pages).await;
+        let node = agent::node("n", agent.address);
         api.post("/api/v1/nodes", node).await.ok();
         let container =
             |name: &str| json!({ "name": name, "image": "i", "ports": [{ "containerPort": 80 }] });
@@ -96,13 +88,7 @@ impl Plane {
             api.post(pods, pod).await.ok();
         }
         let server = api.listen().await;
-        Self {
-            api,
-            server,
-            agent,
-            key,
-            _folder: folder,
-        }
+        Self { api, server, agent }
     }
 
     /// Opens a WebSocket.

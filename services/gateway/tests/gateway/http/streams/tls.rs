@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use futures::FutureExt as _;
 use http::StatusCode;
 use setpoint_tls::Credentials;
 use setpoint_tls::authority::{Authority, Leaf, Usage};
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::agent::node;
 use super::{POD, Plane};
 
 /// The identities of a gateway and of the agent that it connects to.
@@ -82,4 +88,52 @@ async fn a_gateway_does_not_speak_to_what_has_no_certificate_of_the_nodes_agent(
         assert!(plane.agent.opened().is_empty());
         assert_ne!(plane.api.get(PAGE).await.code, StatusCode::OK);
     }
+}
+
+/// Checks V4, DG5 and DG6: a Node may declare any address, also one of the loopback, and what listens there without the
+/// certificate of the node's agent gets a handshake and nothing more.
+#[tokio::test]
+async fn an_impostor_at_the_address_of_an_agent_gets_neither_the_key_nor_a_request() {
+    let authority = Authority::create("ca").unwrap();
+    let own = ["system:node:n", "system:nodes", "node-agent"];
+    let plane = Plane::secured(Identities::new(&authority, own), page()).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = AbortOnDropHandle::new(tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut sent = vec![0; 8192];
+        let read = stream.read(&mut sent).await.unwrap();
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+            .await;
+        let more = stream.read(&mut sent[read..]).await.unwrap_or_default();
+        sent.truncate(read + more);
+        (sent, listener)
+    }));
+    plane
+        .api
+        .post("/api/v1/nodes", node("m", address))
+        .await
+        .ok();
+    let refused = plane
+        .api
+        .get("/api/v1/nodes/m/proxy/stats/summary?mine")
+        .await;
+    refused.refused(503, "ServiceUnavailable");
+    let (sent, listener) = serving.await.unwrap();
+    // A record of a handshake, with the names of the client's protocols, and perhaps an alert.
+    assert_eq!(sent.first(), Some(&0x16));
+    let text = String::from_utf8_lossy(&sent).to_lowercase();
+    for part in ["authorization", "summary", "mine", "get /"] {
+        assert!(!text.contains(part), "{text}");
+    }
+    // Nor is another node's agent one of this node, at the address where the other one is.
+    plane
+        .api
+        .post("/api/v1/nodes", node("o", plane.agent.address))
+        .await
+        .ok();
+    let other = plane.api.get("/api/v1/nodes/o/proxy/stats/summary").await;
+    other.refused(503, "ServiceUnavailable");
+    assert!(listener.accept().now_or_never().is_none());
 }

@@ -78,7 +78,7 @@ impl Base {
         sent: &Value,
     ) -> Result<Value, ApiError> {
         let name = self.object["metadata"]["name"].as_str().unwrap();
-        let (context, target) = (RequestContext::default(), self.target(name, part));
+        let (context, target) = (RequestContext::of_server(), self.target(name, part));
         let text = |field: &str| sent[field].as_str().unwrap();
         let kind = kinds().by_kind(text("apiVersion"), text("kind")).unwrap();
         let object = kind.from_json(sent.to_string().as_bytes())?;
@@ -95,7 +95,7 @@ impl Base {
         object: &Value,
         dry: bool,
     ) -> Result<Value, ApiError> {
-        let (context, target) = (RequestContext::default().dry(dry), self.target("", ""));
+        let (context, target) = (RequestContext::of_server().dry(dry), self.target("", ""));
         let object = decoded(&target, object)?;
         encoded(gateway.registry.create(&context, &target, object).await?)
     }
@@ -108,7 +108,10 @@ impl Base {
         dry: bool,
     ) -> Result<Value, ApiError> {
         let name = self.object["metadata"]["name"].as_str().unwrap();
-        let (context, target) = (RequestContext::default().dry(dry), self.target(name, part));
+        let (context, target) = (
+            RequestContext::of_server().dry(dry),
+            self.target(name, part),
+        );
         let object = decoded(&target, object)?;
         encoded(gateway.registry.update(&context, &target, object).await?)
     }

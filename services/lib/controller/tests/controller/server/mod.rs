@@ -66,6 +66,7 @@ impl Server {
         let settings = client::Settings {
             address: "http://server".into(),
             timeout: Duration::from_secs(10),
+            ..client::Settings::default()
         };
         let endpoint = Client::endpoint(&settings).unwrap();
         let channel = endpoint.connect_with_connector_lazy(self.wires.connector());

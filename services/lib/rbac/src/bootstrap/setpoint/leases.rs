@@ -8,8 +8,6 @@ use super::services::{CONTROLLER_MANAGER, INFORMERS};
 use crate::bootstrap::object::{group, role, role_binding, user};
 use crate::bootstrap::rule::{Table, resource_rule, table};
 
-/// The namespace of the Leases of nodes.
-const NODES_NAMESPACE: &str = "kube-node-lease";
 /// The role of the announcements, in their namespace.
 const REPLICAS: &str = "replicas";
 /// The groups of the processes that announce themselves: services, agents of one node, agents of simulated nodes.
@@ -43,7 +41,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<PolicyRule>)> {
     };
     of(replicas::SYSTEM_NAMESPACE, in_system_namespace())
         .chain(of(replicas::NAMESPACE, announcements()))
-        .chain(of(NODES_NAMESPACE, of_nodes()))
+        .chain(of(replicas::NODE_LEASES, of_nodes()))
         .collect()
 }
 
@@ -94,6 +92,7 @@ fn announcements() -> Table {
     table! {
         "replicas" {
             "get create update delete"  "coordination.k8s.io"  "leases";
+            "create patch"              "core"                 "events";
         }
     }
 }

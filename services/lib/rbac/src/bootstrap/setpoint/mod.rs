@@ -8,6 +8,8 @@
 //!   single controller whose own role has no verb `watch` needs a binding to it, too.
 //! * `system:setpoint:replicas` is for the announcements of all processes.
 //!
+//! `tests/removal/rules.txt` names for each permission the test that needs it.
+//!
 //! The gateway has no role: it writes to its own store, and calls other processes, which know it by its certificate.
 //!
 //! # Decisions

@@ -9,8 +9,8 @@ use setpoint_runtime::contract::{
     ALL_OUTPUT, IMAGE, TIMEOUT, container, id, resources, sandbox, sandbox_with, uid,
 };
 use setpoint_runtime::{
-    Console, ContainerConfig, Dns, Error, Hosts, Input, LogOptions, Output, Processes,
-    Runtime as _, SandboxConfig, Security, Streams, TerminationMessage, VolumeKind,
+    Console, ContainerConfig, Dns, Error, Input, LogOptions, Output, Processes, Runtime as _,
+    SandboxConfig, Security, Streams, TerminationMessage, VolumeKind,
 };
 
 use super::fixture::{client, fixture};
@@ -266,34 +266,6 @@ async fn a_container_is_stopped_with_the_stop_signal_of_its_image() {
         .await
         .unwrap();
     assert_eq!(fixture.exited(0).await.code, 9);
-}
-
-#[tokio::test]
-async fn the_hosts_file_has_the_aliases_and_the_domain_of_the_pod() {
-    let Some(fixture) = fixture().await else {
-        return;
-    };
-    let named = SandboxConfig {
-        hosts: Hosts {
-            domain: "sub.default.svc.cluster.local".into(),
-            aliases: vec![("10.9.8.7".into(), vec!["db".into(), "db.local".into()])],
-        },
-        ..sandbox()
-    };
-    fixture.runtime.run_sandbox(named).await.unwrap();
-    let config = container(0, &["cat", "/etc/hosts"]);
-    fixture.runtime.start(config).await.unwrap();
-    fixture.exited(0).await;
-    let log = fixture.log(0, LogOptions::default()).await;
-    let lines: Vec<Vec<_>> = log
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
-    assert!(log.contains("10.9.8.7\tdb\tdb.local\n"), "{log}");
-    let own = lines
-        .iter()
-        .any(|line| line[1..] == ["web.sub.default.svc.cluster.local", "web"]);
-    assert!(own, "{log}");
 }
 
 /// The file is outside of the container's file system, of which nothing is kept below /dev.

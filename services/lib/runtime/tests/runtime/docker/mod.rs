@@ -3,6 +3,7 @@
 pub mod answers;
 mod config;
 pub mod fixture;
+mod hosts;
 mod image_volumes;
 mod images;
 mod pod_resources;

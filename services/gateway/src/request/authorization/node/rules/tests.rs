@@ -77,6 +77,27 @@ fn a_node_may_do_what_upstreams_may() {
         ),
         (
             "GET",
+            "/api/v1/persistentvolumes?watch=1&labelSelector=setpoint.dev%2Fnode%3Da",
+            "allowed",
+        ),
+        (
+            "GET",
+            "/api/v1/persistentvolumes?labelSelector=setpoint.dev%2Fnode%3Db",
+            "can only get individual",
+        ),
+        ("PATCH", "/api/v1/persistentvolumes/x", "Directory"),
+        (
+            "PUT",
+            "/api/v1/persistentvolumes/x/status",
+            "can only get individual",
+        ),
+        (
+            "DELETE",
+            "/api/v1/persistentvolumes?labelSelector=setpoint.dev%2Fnode%3Da",
+            "can only get individual",
+        ),
+        (
+            "GET",
             "/apis/storage.k8s.io/v1/volumeattachments/x",
             "Attachment",
         ),

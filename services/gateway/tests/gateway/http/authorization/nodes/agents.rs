@@ -20,6 +20,19 @@ async fn an_agent_may_act_as_its_own_nodes_and_nobody_else() {
         review["status"]["allowed"] == true
     };
     assert!(ask("users", "system:node:sim-7").await);
+    // A Node is the agent's if it is marked as simulated, and a real one's otherwise.
+    for (name, runtime, expected) in [("sim-8", "simulated", true), ("sim-9", "process", false)] {
+        let labels = json!({ "setpoint.dev/runtime": runtime });
+        let node = json!({ "metadata": { "name": name, "labels": labels } });
+        api.post("/api/v1/nodes", node).await.ok();
+        api.get(&format!("/api/v1/nodes/{name}")).await.ok();
+        let may = ask("users", &format!("system:node:{name}")).await;
+        assert_eq!(may, expected, "{name}");
+    }
+    let bare = json!({ "metadata": { "name": "sim-10" } });
+    api.post("/api/v1/nodes", bare).await.ok();
+    api.get("/api/v1/nodes/sim-10").await.ok();
+    assert!(!ask("users", "system:node:sim-10").await);
     assert!(ask("groups", "system:nodes").await);
     for (resource, name) in [
         ("users", "system:node:a"),

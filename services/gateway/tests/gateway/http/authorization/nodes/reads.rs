@@ -129,6 +129,52 @@ async fn a_node_reads_the_claims_of_its_pods_with_their_volumes_and_the_secrets_
     }
 }
 
+/// As its agent removes the directories of volumes that are being deleted, unless a claim needs them again.
+#[tokio::test]
+async fn a_node_reads_the_volumes_whose_directories_it_has_and_their_claims() {
+    let api = Api::with_nodes().await;
+    let volumes = "/api/v1/persistentvolumes";
+    for (name, node) in [("of-a", "a"), ("of-b", "b")] {
+        let mark = json!({ "setpoint.dev/node": node });
+        let volume = json!({
+            "metadata": { "name": name, "annotations": mark, "labels": mark },
+            "spec": {
+                "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"],
+                "hostPath": { "path": "/data" },
+                "claimRef": { "namespace": "default", "name": format!("claim-{node}") },
+            },
+        });
+        api.post(volumes, volume).await.ok();
+    }
+    read_by_a_only(&api, &format!("{volumes}/of-a")).await;
+    let a = api.node_a();
+    let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+    // The node learns that the claim is gone.
+    a.get(&format!("{claims}/claim-a"))
+        .await
+        .refused(404, "NotFound");
+    a.get(&format!("{claims}/claim-b"))
+        .await
+        .refused(403, "Forbidden");
+    let listed = a
+        .get(&format!("{volumes}?labelSelector=setpoint.dev%2Fnode%3Da"))
+        .await
+        .ok();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    for selector in [
+        "",
+        "?labelSelector=setpoint.dev%2Fnode%3Db",
+        "?labelSelector=setpoint.dev%2Fnode",
+        "?labelSelector=setpoint.dev%2Fnode+in+(a,b)",
+        "?watch=true&labelSelector=x%3Da",
+    ] {
+        let refused = a.get(&format!("{volumes}{selector}")).await;
+        let refused = refused.refused(403, "Forbidden");
+        let reason = "can only get individual resources of this type";
+        assert!(refused.ends_with(reason), "{refused}");
+    }
+}
+
 #[tokio::test]
 async fn a_node_reads_its_own_pods_and_itself() {
     let api = Api::with_nodes().await;
@@ -189,6 +235,27 @@ async fn a_review_answers_as_the_node_authorizer_decides() {
         json!({ "verb": "list", "resource": "pods", "fieldSelector": { "requirements": [requirement] } })
     };
     assert_eq!(review(selector("In", json!(["a"]))).await["allowed"], true);
+    let volumes = |label_selector: Value| json!({ "verb": "watch", "resource": "persistentvolumes", "labelSelector": label_selector });
+    let of = |operator: &str, values: Value| {
+        let requirement =
+            json!({ "key": "setpoint.dev/node", "operator": operator, "values": values });
+        volumes(json!({ "requirements": [requirement] }))
+    };
+    for (asked, expected) in [
+        (of("In", json!(["a"])), true),
+        (of("In", json!(["b"])), false),
+        (of("Exists", json!([])), false),
+        (
+            volumes(json!({ "rawSelector": "setpoint.dev/node=a" })),
+            true,
+        ),
+        (
+            volumes(json!({ "rawSelector": "setpoint.dev/node=" })),
+            false,
+        ),
+    ] {
+        assert_eq!(review(asked.clone()).await["allowed"], expected, "{asked}");
+    }
     let raw = json!({ "rawSelector": "spec.nodeName=a" });
     let raw = json!({ "verb": "watch", "resource": "pods", "fieldSelector": raw });
     assert_eq!(review(raw).await["allowed"], true);

@@ -1,0 +1,52 @@
+//! The address of the API for Pods, as the settings and the network of Pods have it.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use futures::FutureExt as _;
+use setpoint_runtime::docker::Engine;
+use tokio::net::lookup_host;
+
+use crate::pod::api_server::{ApiServer, Lookup};
+use crate::settings::Settings;
+
+/// Returns the API as Pods reach it.
+///
+/// # Errors
+/// If the settings have no address.
+pub fn of(settings: &Settings, engine: Option<&Engine>) -> anyhow::Result<ApiServer> {
+    let machine = engine.map(|engine| engine.address);
+    let place = settings.pod_api_server(machine);
+    let place = place.context("the setting gateway.address has no host")?;
+    let lookup = match engine.filter(|engine| engine.is_isolated()) {
+        Some(engine) => of_service(engine.clone()),
+        None => of_machine(),
+    };
+    Ok(ApiServer::new(place, lookup))
+}
+
+/// Looks names up as this machine does.
+fn of_machine() -> Lookup {
+    Arc::new(|name| {
+        async move {
+            let found = lookup_host((name.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        }
+        .boxed()
+    })
+}
+
+/// Looks names up as those of services of Compose, whose containers may have other addresses in the network of Pods
+/// than in that of the agent.
+fn of_service(engine: Engine) -> Lookup {
+    Arc::new(move |name| {
+        let engine = engine.clone();
+        async move {
+            let found = engine.addresses_of(&name).await.map_err(io::Error::other)?;
+            Ok(found.into_iter().map(IpAddr::from).collect())
+        }
+        .boxed()
+    })
+}
