@@ -15,7 +15,7 @@ use super::table::Row;
 const REFUSED: &str = "a request of a service is not allowed";
 const BINARY: &str = "setpoint-tests::e2e";
 
-/// What happened to a test without a permission.
+/// The outcome of a test without a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It failed because a request was refused, as it should.

@@ -15,7 +15,7 @@ pub const NAMESPACE: &str = "team";
 /// These ClusterRoles, and the users who hold them.
 pub const BOUND: [&str; 3] = ["admin", "edit", "view"];
 
-/// Who asks.
+/// A user that asks, and its groups.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// The name in the table.

@@ -1,5 +1,5 @@
-//! Who may do what on a running gateway: every verb on every resource, by each service and controller, a node, agents
-//! and users, over TLS with a certificate of each, compared with the table `permissions.txt`.
+//! The permissions of users on a running gateway: every verb on every resource, by each service and controller, a node,
+//! agents and users, over TLS with a certificate of each, compared with the table `permissions.txt`.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod identities;
@@ -24,7 +24,7 @@ use table::{Question, Table};
 
 /// The number of requests at a time.
 const CONCURRENT: usize = 32;
-/// What the aggregated roles allow.
+/// Permissions of aggregated roles.
 const LAST: [(&str, &str, &str); 4] = [
     ("view", "list", "pods"),
     ("edit", "list", "secrets"),

@@ -25,7 +25,7 @@ const VERBS: [&str; 8] = [
 /// The verbs of subresources, and of objects by their names.
 const OF_PARTS: [&str; 5] = ["get", "create", "update", "patch", "delete"];
 const OF_NAMES: [&str; 6] = ["get", "list", "watch", "update", "patch", "delete"];
-/// What is asked about in further namespaces, too.
+/// The resources that are asked about in further namespaces, too.
 const ELSEWHERE: [&str; 4] = [
     "configmaps",
     "leases.coordination.k8s.io",

@@ -77,7 +77,7 @@ async fn the_response_of_a_webhook_is_not_logged() {
     assert!(!log.contains("hunter2"), "{log}");
 }
 
-/// What was logged.
+/// A log in memory.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 
 use super::{POD, Plane};
 
-/// What follows the failed upgrade on the connection: for the gateway, it is a request of its own.
+/// The bytes after the failed upgrade on the connection: for the gateway, they are a request of its own.
 const NEXT: &str = "GET /stats/summary HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 /// Asks for an upgrade at a path, and sends [`NEXT`] behind it. Returns the responses, until the gateway closes the
