@@ -66,6 +66,7 @@ kind: PersistentVolume
 metadata:
   name: pv-data
   annotations: {{setpoint.dev/node: node-0}}
+  labels: {{setpoint.dev/node: node-0}}
   finalizers: [setpoint.dev/local-path]
 spec:
   accessModes: [ReadWriteOnce]

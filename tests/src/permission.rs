@@ -73,7 +73,7 @@ impl Permission {
             ("resources", &resource),
         ];
         for (field, value) in rest {
-            match rules[at][field].as_array_mut() {
+            match rules[at].get_mut(field).and_then(Value::as_array_mut) {
                 Some(values) if values.len() > 1 => return values.retain(|one| *one != value),
                 _ => {}
             }
