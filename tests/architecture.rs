@@ -64,9 +64,12 @@ const ARROWS: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
+    // Bodies are objects of kinds; the registration of metrics is in telemetry.
+    ("audit", &["codec", "model", "proto", "telemetry"]),
     (
         "gateway",
         &[
+            "audit",
             "cel",
             "codec",
             "host",
