@@ -37,6 +37,7 @@
 mod admission;
 mod agents;
 mod aggregation;
+mod audit;
 mod background;
 mod computed;
 mod converter;

@@ -13,6 +13,7 @@ use setpoint_tls::{Credentials, Files};
 
 use crate::admission::Selection as AdmissionPlugins;
 use crate::aggregation::FrontProxy;
+use crate::audit::Settings as Audit;
 use crate::prometheus_adapter;
 use crate::request::authentication::{Options as AuthenticationOptions, StaticTokens};
 use crate::request::authorization::Mode;
@@ -39,6 +40,8 @@ pub struct Settings {
     max_requests_inflight: usize,
     /// Writes executed concurrently; others wait.
     max_mutating_requests_inflight: usize,
+    /// Records of requests.
+    audit: Audit,
     /// Credentials of users.
     authentication: Authentication,
     /// Permissions of users.
@@ -150,6 +153,7 @@ impl Default for Settings {
             front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            audit: Audit::default(),
             authentication: Authentication {
                 anonymous: true,
                 bootstrap_tokens: true,
@@ -215,6 +219,7 @@ impl host::Settings for Settings {
         files.validate().map_err(|error| format!("etcd: {error}"))?;
         Mode::parse_all(&self.authorization.modes)?;
         self.admission_plugins()?;
+        self.audit.validate()?;
         self.metrics.validate()
     }
 }
@@ -293,6 +298,11 @@ impl Settings {
             true => Ok(FrontProxy::default()),
             false => FrontProxy::read(&files.ca, &files.certificate, &files.key),
         }
+    }
+
+    /// Returns the settings of audit.
+    pub(crate) const fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// Returns the window of flap detection; `None` if it is turned off.

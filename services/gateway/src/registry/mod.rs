@@ -12,6 +12,7 @@ pub(crate) mod target;
 use std::sync::Arc;
 use std::time::Duration;
 
+use setpoint_audit::Auditor;
 use setpoint_codec::Object;
 use setpoint_kinds::versions;
 use setpoint_proto::{ApiError, Reason};
@@ -51,6 +52,7 @@ pub struct Registry {
     authenticator: Authenticator,
     impersonation: Impersonation,
     authorizer: Arc<Authorizer>,
+    auditor: Option<Arc<Auditor>>,
 }
 
 impl Registry {
@@ -70,6 +72,7 @@ impl Registry {
             adapter: None,
             aggregator: Aggregator::default(),
             authorizer: Arc::default(),
+            auditor: None,
         }
     }
 
@@ -164,6 +167,18 @@ impl Registry {
     /// Returns what decides as whom a request acts.
     pub(crate) fn impersonation(&self) -> &Impersonation {
         &self.impersonation
+    }
+
+    /// Sets what records requests. Without, nothing does.
+    #[must_use]
+    pub fn with_auditor(mut self, auditor: Option<Arc<Auditor>>) -> Self {
+        self.auditor = auditor;
+        self
+    }
+
+    /// Returns what records requests.
+    pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
+        self.auditor.as_ref()
     }
 
     /// Sets the modes of authorization. Without, everything is allowed.

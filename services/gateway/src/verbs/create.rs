@@ -1,7 +1,7 @@
 //! The verb `create`.
 
 use setpoint_codec::Object;
-use setpoint_model::Revision;
+use setpoint_model::{Revision, Verb};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Binding;
 
@@ -9,6 +9,7 @@ use crate::admission::pipeline;
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
+use crate::request::audit::{Own, Sent, own, own_auditor};
 use crate::reviews::{self, Question};
 use crate::write::body::Body;
 use crate::write::create::{Create, Owner};
@@ -24,8 +25,22 @@ impl Registry {
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        self.create_by(context, target, object, Owner::Creator)
-            .await
+        match own_auditor(self.auditor()) {
+            None => {
+                self.create_by(context, target, object, Owner::Creator)
+                    .await
+            }
+            Some(auditor) => {
+                let write = Own {
+                    user: &context.user,
+                    verb: Verb::Create,
+                    target,
+                    sent: Sent::Object(object.clone_box()),
+                };
+                let work = self.create_by(context, target, object, Owner::Creator);
+                Box::pin(own(auditor, write, work)).await
+            }
+        }
     }
 
     /// Like [`Self::create`], with a given owner of the fields.

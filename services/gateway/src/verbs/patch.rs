@@ -5,11 +5,13 @@ mod unfit;
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
 use setpoint_kinds::{self as kinds, update, versions};
+use setpoint_model::Verb;
 use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::request::audit::{Own, Sent, own, own_auditor};
 use crate::verbs::update::Precondition;
 use crate::write::change::Change;
 use crate::write::current::Current;
@@ -41,6 +43,27 @@ impl Registry {
     /// # Errors
     /// `Conflict` when the patch has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
     pub async fn patch(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        patch: &Patch,
+    ) -> Result<ObjectResponse, ApiError> {
+        match own_auditor(self.auditor()) {
+            None => self.patch_part(context, target, patch).await,
+            Some(auditor) => {
+                let write = Own {
+                    user: &context.user,
+                    verb: Verb::Patch,
+                    target,
+                    sent: Sent::Patch(&patch.body, patch.bytes),
+                };
+                let work = self.patch_part(context, target, patch);
+                Box::pin(own(auditor, write, work)).await
+            }
+        }
+    }
+
+    async fn patch_part(
         &self,
         context: &RequestContext,
         target: &Target,
