@@ -6,7 +6,9 @@
 //! webhooks are called at the same time. Hooks select requests by [`constraints`] and match [`conditions`]. Expressions
 //! are compiled once for each version of a policy or configuration ([`hooks`]); without any, a write costs one look
 //! into the cache. Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again.
-//! There is no audit log.
+//!
+//! Annotations of the audit events have upstream's keys: what webhooks and policies add, webhooks that failed and are
+//! ignored, and which webhooks have changed the object.
 
 mod attributes;
 mod authorizer;

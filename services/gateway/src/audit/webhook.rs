@@ -121,3 +121,67 @@ impl Token {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use axum::Router;
+    use axum::body::Bytes as Received;
+    use axum::http::{HeaderMap, StatusCode};
+    use axum::routing::post;
+    use parking_lot::Mutex;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// The credentials and the bodies of the requests to a server.
+    type Requests = Arc<Mutex<Vec<(String, Received)>>>;
+
+    async fn server_answering(code: u16) -> (Server, Requests, tempfile::TempDir) {
+        let requests = Requests::default();
+        let seen = requests.clone();
+        let answer = move |headers: HeaderMap, body: Received| {
+            let credentials = headers[AUTHORIZATION].to_str().unwrap().to_owned();
+            seen.lock().push((credentials, body));
+            async move { StatusCode::from_u16(code).unwrap() }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stop = tokio_util::sync::CancellationToken::new();
+        let router = Router::new().route("/events", post(answer));
+        let limits = setpoint_host::serve::Limits::default();
+        tokio::spawn(setpoint_host::serve::serve(listener, router, limits, stop));
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("webhook.yaml");
+        fs::write(directory.path().join("token"), "of-a-file\n").unwrap();
+        let text = format!(
+            "current-context: c
+contexts: [{{name: c, context: {{cluster: a, user: u}}}}]
+clusters: [{{name: a, cluster: {{server: 'http://{address}/events'}}}}]
+users: [{{name: u, user: {{tokenFile: token}}}}]
+"
+        );
+        fs::write(&file, text).unwrap();
+        (Server::read(&file).unwrap(), requests, directory)
+    }
+
+    #[tokio::test]
+    async fn a_list_is_posted_with_the_credentials() {
+        let (server, requests, _directory) = server_answering(200).await;
+        assert_eq!(server.post("{}".into()).await, Ok(()));
+        let found = requests.lock().clone();
+        assert_eq!(
+            found,
+            [("Bearer of-a-file".to_owned(), Received::from("{}"))]
+        );
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_no_success_is_an_error() {
+        let (server, _requests, _directory) = server_answering(503).await;
+        let error = server.post("{}".into()).await.unwrap_err();
+        assert_eq!(error, "the server has answered 503 Service Unavailable");
+    }
+}

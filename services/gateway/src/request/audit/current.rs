@@ -176,6 +176,12 @@ pub(crate) fn is_recording() -> bool {
         .unwrap_or_default()
 }
 
+/// Returns whether the body of the request is recorded.
+pub(crate) fn has_requests() -> bool {
+    let of = |current: &Arc<Current>| current.record().is_some_and(|record| record.has_requests());
+    CURRENT.try_with(of).unwrap_or_default()
+}
+
 /// Adds an annotation; the first value of a key stays.
 pub(crate) fn annotate(key: impl Into<Cow<'static, str>>, value: impl FnOnce() -> String) {
     with(|record| record.annotate(key, value()));

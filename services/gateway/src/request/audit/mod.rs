@@ -22,8 +22,8 @@ mod source;
 pub(crate) use setpoint_audit::Body;
 
 pub(crate) use current::{
-    annotate, begin, begin_late, current, decided, fail, impersonated, is_recording, refuse,
-    request, request_object, response, trace,
+    annotate, begin, begin_late, current, decided, fail, has_requests, impersonated, is_recording,
+    refuse, request, request_object, response, trace,
 };
 pub(crate) use observe::{observe, observe_call};
 pub(crate) use own::{Own, Sent, own, own_auditor};

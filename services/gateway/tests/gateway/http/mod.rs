@@ -6,6 +6,7 @@ mod admission;
 mod aggregation;
 mod api;
 mod apply;
+mod audit;
 mod authentication;
 mod authorization;
 mod body;
