@@ -38,18 +38,18 @@ pub(crate) async fn observe_call<F: Future<Output = Response> + Send>(
 
 async fn run<F: Future<Output = Response> + Send>(
     auditor: Option<&Arc<Auditor>>,
-    request: Request,
+    mut request: Request,
     next: impl FnOnce(Request) -> F + Send,
     code: fn(&Response) -> u16,
 ) -> Response {
     let id = audit_id(request.headers());
+    // Overwrites one that was not accepted.
+    request.headers_mut().insert(AUDIT_ID, id.clone());
     let mut response = match auditor {
         None => next(request).await,
         Some(auditor) => {
-            let (mut parts, body) = request.into_parts();
+            let (parts, body) = request.into_parts();
             let source = Source::of(&parts, &id);
-            // Overwrites one that was not accepted.
-            parts.headers.insert(AUDIT_ID, id.clone());
             let next = next(Request::from_parts(parts, body));
             scope(auditor, source, async { end(next.await, code) }).await
         }

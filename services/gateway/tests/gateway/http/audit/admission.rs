@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Audit;
 use crate::http::admission::webhook::{Answer, Webhook};
-use crate::http::api::Api;
+use crate::http::api::{Api, CONFIGMAPS};
 use crate::http::policies;
 
 /// Returns the annotations of the create of a ConfigMap.
@@ -94,11 +94,9 @@ async fn webhooks_annotate_and_those_that_fail_are_named() {
         .unwrap();
     let patch: Value = serde_json::from_str(patch).unwrap();
     assert_eq!(patch["patch"][0]["path"], "/data/b");
-    api.delete(&format!("{}/a", crate::http::api::CONFIGMAPS))
-        .await
-        .ok();
     webhook.answer("validate", Answer::Status(500, "it broke"));
     webhook.answer("mutate", Answer::Status(500, "it broke"));
+    api.delete(&format!("{CONFIGMAPS}/a")).await.ok();
     let found = annotations(&audit, &api).await;
     for key in ["validating", "mutation"] {
         let key = format!("failed-open.{key}.webhook.admission.k8s.io/round_0_index_0");

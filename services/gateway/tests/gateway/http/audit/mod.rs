@@ -1,6 +1,7 @@
 //! Audit: the events of requests, in the order of their stages.
 
 mod admission;
+mod back_ends;
 mod bodies;
 mod calls;
 mod stages;
