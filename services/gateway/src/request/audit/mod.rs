@@ -6,13 +6,14 @@
 //!    │            └ refused: ResponseStarted                        bodies, errors
 //!    └────────────────────────────────────────────────────── response ─▶ ResponseStarted ─▶ its end: ResponseComplete
 //! ```
-//! The steps find the record of the request that they are part of as that of their task ([`current`]), as spans do: of
+//! The steps find the record of the request that they are part of as that of their task (`current`), as spans do: of
 //! those that annotate, many know neither the request nor its transport. Without a policy there is none, and each step
 //! costs one look.
 //!
 //! A call of gRPC is audited as the request over HTTP that does the same, once its message has been read; its
-//! `requestURI` is the path of the call. Writes of the gateway's own loops are requests of `system:apiserver` without an
-//! address ([`own`]); their reads, which are of the cache, are not recorded, and neither is the expiry of Events.
+//! `requestURI` is the path of the call. Writes of the gateway's own loops are requests of `system:apiserver` without
+//! an address ([`own`]); their reads, which are of the cache, are not recorded, and neither is the expiry of Events. A
+//! request that the listener cuts off, as after its timeout, ends as one whose client has left.
 
 mod current;
 mod observe;

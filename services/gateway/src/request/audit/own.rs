@@ -93,15 +93,15 @@ pub(crate) async fn own<T>(
 fn path(target: &Target) -> String {
     let kind = target.served;
     let mut path = path_of(&kind.group, &kind.version);
-    let mut add = |segments: &[&str]| {
-        for segment in segments.iter().filter(|segment| !segment.is_empty()) {
-            path.push('/');
-            path.push_str(segment);
-        }
-    };
     if !target.namespace.is_empty() {
-        add(&["namespaces", &target.namespace]);
+        path += "/namespaces/";
+        path += &target.namespace;
     }
-    add(&[&kind.plural, &target.name, target.subresource.name()]);
+    let part = target.subresource.name();
+    let segments = [kind.plural.as_str(), &target.name, part];
+    for segment in segments.into_iter().filter(|segment| !segment.is_empty()) {
+        path.push('/');
+        path.push_str(segment);
+    }
     path
 }

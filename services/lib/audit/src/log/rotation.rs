@@ -45,7 +45,7 @@ impl RotatedFile {
         let max = self.options.max_size;
         let is_full = max > 0 && self.size > 0 && self.size.saturating_add(added) > max;
         if self.is_regular && is_full {
-            self.rotate()?;
+            self.rotate_or_go_on();
         }
         let written = self.file.write_all(lines);
         match &written {
@@ -54,6 +54,15 @@ impl RotatedFile {
             Err(_) => self.size = self.file.metadata().map_or(self.size, |found| found.len()),
         }
         written
+    }
+
+    /// Begins another file. If that fails, the lines go where they can, and it is tried again when as much was added.
+    fn rotate_or_go_on(&mut self) {
+        if let Err(error) = self.rotate() {
+            let path = self.options.path.display();
+            tracing::error!(%error, %path, "the audit log was not rotated");
+            self.size = 0;
+        }
     }
 
     fn rotate(&mut self) -> io::Result<()> {

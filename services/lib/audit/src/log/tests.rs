@@ -143,6 +143,20 @@ async fn a_full_disk_is_counted() {
 }
 
 #[test]
+fn what_cannot_be_rotated_is_written_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("audit.log");
+    let options = LogOptions {
+        max_size: 1,
+        ..options(path)
+    };
+    let mut file = RotatedFile::open(options).unwrap();
+    file.write(b"one\n").unwrap();
+    fs::remove_dir_all(directory.path()).unwrap();
+    file.write(b"two\n").unwrap();
+}
+
+#[test]
 fn a_file_that_cannot_be_opened_is_an_error() {
     let started = Log::start(options("/nowhere/audit.log".into()), 1, Sink::default());
     assert!(started.is_err());
