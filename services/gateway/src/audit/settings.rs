@@ -1,6 +1,6 @@
 //! The settings of audit.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -130,8 +130,8 @@ impl Settings {
     }
 }
 
-fn named(path: &PathBuf) -> Option<PathBuf> {
-    (!path.as_os_str().is_empty()).then(|| path.clone())
+fn named(path: &Path) -> Option<PathBuf> {
+    (!path.as_os_str().is_empty()).then(|| path.to_owned())
 }
 
 #[cfg(test)]

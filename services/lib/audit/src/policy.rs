@@ -177,7 +177,7 @@ impl Policy {
             });
         }
         let text = std::fs::read(path).map_err(failed)?;
-        Self::read(&text).map_err(|error| error.from_file(path))
+        Self::read(&text).map_err(|error| error.in_file(path))
     }
 
     /// Decides about a request by the first rule that matches it; without any, nothing is recorded.

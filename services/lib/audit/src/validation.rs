@@ -65,7 +65,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn from_file(self, path: &Path) -> Self {
+    pub(crate) fn in_file(self, path: &Path) -> Self {
         Self::FromFile {
             path: path.to_owned(),
             error: Box::new(self),

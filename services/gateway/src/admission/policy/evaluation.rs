@@ -48,6 +48,24 @@ impl Opinion {
             annotations: Vec::new(),
         }
     }
+
+    /// Adds the audit annotations that have a value, and the errors of those that failed.
+    fn annotate(&mut self, expressions: &Expressions, inputs: &Inputs<'_>) -> Result<(), String> {
+        let inputs = inputs.of(inputs.namespace);
+        let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
+        let keys = expressions.annotation_keys.iter();
+        for (key, annotation) in keys.zip(&expressions.annotations) {
+            match eval(&mut evaluation, annotation)? {
+                Ok(Value::String(value)) if !value.trim().is_empty() => {
+                    let value = value.trim().to_owned();
+                    self.annotations.push((key.clone(), value));
+                }
+                Ok(_) => {}
+                Err(error) => self.objections.push(Objection::AnnotationFailed(error)),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Objection {
@@ -77,13 +95,12 @@ fn evaluate(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Opinion, S
     if !all_hold(&expressions.conditions, &expressions.variables, inputs)? {
         return Ok(Opinion::default());
     }
-    let mut objections = failed(expressions, inputs)?;
-    let (annotations, failed) = annotate(expressions, inputs)?;
-    objections.extend(failed.into_iter().map(Objection::AnnotationFailed));
-    Ok(Opinion {
-        objections,
-        annotations,
-    })
+    let mut opinion = Opinion {
+        objections: failed(expressions, inputs)?,
+        annotations: Vec::new(),
+    };
+    opinion.annotate(expressions, inputs)?;
+    Ok(opinion)
 }
 
 /// Evaluates the validations.
@@ -135,25 +152,4 @@ fn message_of(
         "" => format!("failed expression: {}", validation.expression.trim()),
         message => message.to_owned(),
     })
-}
-
-/// Evaluates the audit annotations. Returns those that have a value, and the errors of those that failed.
-fn annotate(
-    expressions: &Expressions,
-    inputs: &Inputs<'_>,
-) -> Result<(Vec<(String, String)>, Vec<String>), String> {
-    let inputs = inputs.of(inputs.namespace);
-    let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
-    let (mut made, mut failed) = (Vec::new(), Vec::new());
-    let keys = expressions.annotation_keys.iter();
-    for (key, annotation) in keys.zip(&expressions.annotations) {
-        match eval(&mut evaluation, annotation)? {
-            Ok(Value::String(value)) if !value.trim().is_empty() => {
-                made.push((key.clone(), value.trim().to_owned()));
-            }
-            Ok(_) => {}
-            Err(error) => failed.push(error),
-        }
-    }
-    Ok((made, failed))
 }

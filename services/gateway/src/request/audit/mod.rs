@@ -2,8 +2,8 @@
 //! response, if the policy says so.
 //!
 //! ```text
-//! observe ─▶ authenticate ─▶ begin: policy, RequestReceived ─▶ impersonate, flow control, authorize, handle: annotations,
-//!    │            └ refused: ResponseStarted                        bodies, errors
+//! observe ─▶ authenticate ─▶ begin: policy, RequestReceived ─▶ impersonate, flow control, authorize, handle
+//!    │            └ refused: ResponseStarted                        └ annotations, bodies, errors
 //!    └────────────────────────────────────────────────────── response ─▶ ResponseStarted ─▶ its end: ResponseComplete
 //! ```
 //! The steps find the record of the request that they are part of as that of their task (`current`), as spans do: of
