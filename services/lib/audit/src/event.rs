@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use jiff::{Timestamp, Unit};
@@ -132,7 +133,7 @@ impl Event {
             ("responseObject", &self.response),
         ] {
             let json = body.as_ref();
-            let json = json.and_then(|body| body.json(self.omit_managed_fields));
+            let json = json.and_then(|body| encoded(body, self.omit_managed_fields));
             if let Some(json) = json {
                 event.encoded(name, &json);
             }
@@ -144,6 +145,13 @@ impl Event {
         }
         event.finish()
     }
+}
+
+/// Returns a body in JSON; `None` if it cannot be decoded. A panic, which would be an error of a decoder, costs the body
+/// and neither the event nor the back end.
+fn encoded(body: &Body, omits_managed_fields: bool) -> Option<String> {
+    let encode = || body.json(omits_managed_fields);
+    catch_unwind(AssertUnwindSafe(encode)).ok().flatten()
 }
 
 fn user(user: &User) -> String {

@@ -1,12 +1,15 @@
 //! The webhook back end: events in lists, sent to a server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use crate::event::Event;
 use crate::metrics;
 use crate::sink::{Item, Queue, Queued, Sink};
 
@@ -94,7 +97,12 @@ impl<P: Post> Webhook<P> {
 
     /// Sends a list, a few times if need be. Then its events are lost.
     async fn send(&self, batch: &Batch) {
-        let list = batch.json();
+        let events = batch.events.iter().map(|queued| queued.event.clone());
+        let events: Vec<_> = events.collect();
+        // Bodies may be large: other tasks do not wait for them.
+        let Ok(list) = spawn_blocking(move || list_of(&events)).await else {
+            return metrics::errors(PLUGIN, batch.events.len());
+        };
         let mut backoff = self.batches.initial_backoff;
         for attempt in 1..=TRIES {
             let Err(error) = self.server.post(list.clone()).await else {
@@ -117,7 +125,7 @@ impl Batch {
     fn add(&mut self, item: Item) {
         match item {
             Item::Event(queued) => {
-                self.bytes += queued.event.json().len();
+                self.bytes += queued.event.size();
                 self.events.push(queued);
             }
             Item::Flush(done) => self.flushed.push(done),
@@ -127,21 +135,18 @@ impl Batch {
     fn is_full(&self, size: usize) -> bool {
         self.events.len() >= size || self.bytes >= BYTES || !self.flushed.is_empty()
     }
+}
 
-    /// Returns the events as an `EventList`.
-    fn json(&self) -> Bytes {
-        let items = self.events.iter().map(|queued| queued.event.json());
-        let items: Vec<_> = items.collect();
-        let items = items.join(",");
-        let head = r#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":["#;
-        format!("{head}{items}]}}\n").into()
-    }
+/// Returns events as an `EventList`.
+fn list_of(events: &[Arc<Event>]) -> Bytes {
+    let items: Vec<_> = events.iter().map(|event| event.json()).collect();
+    let items = items.join(",");
+    let head = r#"{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":["#;
+    format!("{head}{items}]}}\n").into()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use parking_lot::Mutex;
     use serde_json::Value;
 
