@@ -147,8 +147,8 @@ impl Event {
     }
 }
 
-/// Returns a body in JSON; `None` if it cannot be decoded. A panic, which would be an error of a decoder, costs the body
-/// and neither the event nor the back end.
+/// Returns a body in JSON; `None` if it cannot be decoded. A panic, which would be an error of a decoder, costs the
+/// body, and neither the event nor the back end.
 fn encoded(body: &Body, omits_managed_fields: bool) -> Option<String> {
     let encode = || body.json(omits_managed_fields);
     catch_unwind(AssertUnwindSafe(encode)).ok().flatten()
