@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
+use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 use setpoint_store::{cache, etcd};
 use setpoint_tls::{Credentials, Files};
 
-use crate::admission::Selection as AdmissionPlugins;
+use crate::admission::{Selection as AdmissionPlugins, pod_security_file};
 use crate::aggregation::FrontProxy;
 use crate::prometheus_adapter;
 use crate::request::authentication::{Options as AuthenticationOptions, StaticTokens};
@@ -49,6 +50,11 @@ pub struct Settings {
     /// Admission plugins that are off, by Kubernetes' names.
     #[serde(default)]
     disable_admission_plugins: Vec<String>,
+    /// File with a PodSecurityConfiguration (pod-security.admission.config.k8s.io/v1), read at start: the levels of
+    /// namespaces without labels, and users, namespaces and runtime classes that are exempt. Empty for none, and
+    /// privileged.
+    #[serde(default)]
+    pod_security_configuration_file: PathBuf,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -163,6 +169,7 @@ impl Default for Settings {
             },
             enable_admission_plugins: Vec::new(),
             disable_admission_plugins: Vec::new(),
+            pod_security_configuration_file: PathBuf::new(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -215,6 +222,7 @@ impl host::Settings for Settings {
         files.validate().map_err(|error| format!("etcd: {error}"))?;
         Mode::parse_all(&self.authorization.modes)?;
         self.admission_plugins()?;
+        self.pod_security()?;
         self.metrics.validate()
     }
 }
@@ -281,6 +289,15 @@ impl Settings {
             &self.enable_admission_plugins,
             &self.disable_admission_plugins,
         )
+    }
+
+    /// Returns the configuration of Pod security.
+    ///
+    /// # Errors
+    /// If its file cannot be read, or is wrong.
+    pub(crate) fn pod_security(&self) -> Result<PodSecurityConfiguration, String> {
+        let read = pod_security_file::read(&self.pod_security_configuration_file);
+        read.map_err(|error| format!("pod_security_configuration_file: {error}"))
     }
 
     /// Returns the identity by which the gateway calls other API servers.
@@ -387,6 +404,9 @@ mod tests {
         );
         settings = Settings::default();
         settings.enable_admission_plugins = vec!["Unknown".into()];
+        assert!(settings.validate().is_err());
+        settings = Settings::default();
+        settings.pod_security_configuration_file = "/none".into();
         assert!(settings.validate().is_err());
     }
 }

@@ -67,6 +67,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let authentication = authentication.map_err(anyhow::Error::msg)?;
     let plugins = settings.admission_plugins();
     let plugins = plugins.map_err(anyhow::Error::msg)?;
+    let pod_security = settings.pod_security();
+    let pod_security = pod_security.map_err(anyhow::Error::msg)?;
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
         .with_dial_policy(policy)
@@ -74,6 +76,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         .with_adapter(adapter)
         .with_authentication(authentication)
         .with_authorization(&modes)
+        .with_pod_security(pod_security)
         .with_admission_plugins(&plugins);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.

@@ -16,6 +16,7 @@ mod constraints;
 mod hooks;
 pub(crate) mod pipeline;
 mod plugins;
+pub(crate) mod pod_security_file;
 mod policy;
 mod reader;
 mod reinvocation;
@@ -38,6 +39,7 @@ use webhook::internal;
 
 use std::sync::Arc;
 
+use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
@@ -84,6 +86,13 @@ impl Admission {
     #[must_use]
     pub(crate) fn with_converter(self, converter: Arc<Converter>) -> Self {
         Self { converter, ..self }
+    }
+
+    /// Sets the configuration of Pod security.
+    #[must_use]
+    pub(crate) fn with_pod_security(mut self, configuration: PodSecurityConfiguration) -> Self {
+        self.plugins.set_pod_security(configuration);
+        self
     }
 
     /// Turns plugins on and off; those that ask an authorizer must be there already.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use setpoint_codec::Object;
 use setpoint_kinds::versions;
+use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
@@ -175,6 +176,13 @@ impl Registry {
         let authorizer = Arc::new(Authorizer::new(modes, &self.cache));
         self.admission = self.admission.with_authorizer(authorizer.clone());
         self.authorizer = authorizer;
+        self
+    }
+
+    /// Sets the configuration of Pod security. Without, every namespace is privileged unless its labels say otherwise.
+    #[must_use]
+    pub fn with_pod_security(mut self, configuration: PodSecurityConfiguration) -> Self {
+        self.admission = self.admission.with_pod_security(configuration);
         self
     }
 
