@@ -24,6 +24,7 @@ mod metrics;
 mod mutating_policies;
 mod openapi;
 mod patch;
+mod pod_security;
 mod policies;
 mod prometheus_adapter;
 mod read;
