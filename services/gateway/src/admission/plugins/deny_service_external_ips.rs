@@ -1,5 +1,5 @@
-//! Refuses external IPs of Services (upstream: the admission plugin DenyServiceExternalIPs). Whoever may write a Service
-//! could otherwise have the traffic to any address (CVE-2020-8554). Those that a Service has can stay.
+//! Refuses external IPs of Services (upstream: the admission plugin DenyServiceExternalIPs). Users who may write a
+//! Service could otherwise have the traffic to any address (CVE-2020-8554). Those that a Service has can stay.
 
 use setpoint_kinds::Subresource;
 use setpoint_proto::core::Service;
