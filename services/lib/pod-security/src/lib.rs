@@ -2,8 +2,8 @@
 //!
 //! A [`Policy`] says which [`Level`] of which [`Version`] the Pods of a namespace must keep to (`enforce`), of which
 //! violations are recorded (`audit`), and of which their users are warned (`warn`). It is read from the labels of the
-//! namespace, over the defaults of a [`Configuration`]. [`evaluate`] compares a Pod with a level of a version: each check
-//! of upstream is one of [`checks`], with its revisions, and sees the containers of all three lists.
+//! namespace, over the defaults of a [`Configuration`]. [`evaluate`] compares a Pod with a level of a version: each
+//! check of upstream is one of [`checks`], with its revisions, and sees the containers of all three lists.
 
 pub mod checks;
 mod configuration;
