@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kinds", &["cel", "codec", "model", "proto", "schema"]),
     // Decisions about requests, from the rules of roles.
     ("rbac", &["model", "proto"]),
+    ("pod-security", &["model", "proto"]),
     // Names and quantities are checked by the same rules.
     ("cel", &["model"]),
     ("schema", &["cel", "model"]),
@@ -64,15 +65,19 @@ const ARROWS: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
+    // Bodies are objects of kinds; the registration of metrics is in telemetry.
+    ("audit", &["codec", "model", "proto", "telemetry"]),
     (
         "gateway",
         &[
+            "audit",
             "cel",
             "codec",
             "host",
             "kinds",
             "model",
             "openapi",
+            "pod-security",
             "proto",
             "rbac",
             "schema",
@@ -205,6 +210,10 @@ const PURE: &[(&str, &[&str])] = &[
     ),
     ("model", &["tokio", "tonic", "axum", "hyper"]),
     ("rbac", &["tokio", "tonic", "axum", "hyper", "tracing"]),
+    (
+        "pod-security",
+        &["tokio", "tonic", "axum", "hyper", "tracing"],
+    ),
     ("cel", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("schema", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     ("openapi", &["tokio", "tonic", "axum", "hyper", "http"]),

@@ -7,7 +7,8 @@ use crate::workloads::MANAGER;
 const SERVICE: &str = "garbage-collector-controller";
 const BECAUSE: &str = "its owner waits for the deletion of its dependants";
 
-fn held(owner: &str) -> String {
+/// Returns a ConfigMap of the owner, and one whose owner is in another namespace.
+fn dependants(owner: &str, elsewhere: &str) -> String {
     format!(
         r#"
 apiVersion: v1
@@ -17,6 +18,13 @@ metadata:
   finalizers: [example.com/held]
   ownerReferences:
   - {{apiVersion: v1, kind: ConfigMap, name: owner, uid: {owner}, blockOwnerDeletion: true}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: stray
+  ownerReferences:
+  - {{apiVersion: v1, kind: ConfigMap, name: elsewhere, uid: {elsewhere}}}
 "#
     )
 }
@@ -32,9 +40,20 @@ fn kubectl_deletes_an_owner_in_the_foreground_although_the_leader_is_killed_befo
     cluster.service(MANAGER, 0, &[fast_election(), flags.into()].concat());
     let kubectl = cluster.kubectl();
     kubectl.ok("create configmap owner");
-    let uid = kubectl.ok("get configmap owner -o jsonpath={.metadata.uid}");
-    let created = kubectl.with("create", &held(&uid));
+    kubectl.ok("create configmap elsewhere -n kube-system");
+    let uid = |name: &str| {
+        kubectl.ok(&format!(
+            "get configmap {name} -o jsonpath={{.metadata.uid}}"
+        ))
+    };
+    let (owner, elsewhere) = (uid("owner"), uid("elsewhere -n kube-system"));
+    let created = kubectl.with("create", &dependants(&owner, &elsewhere));
     assert!(created.success, "{}", created.stderr);
+    eventually("the owner in another namespace is reported", || {
+        let events = kubectl.run("get events").stdout;
+        let is_reported = events.contains("OwnerRefInvalidNamespace");
+        is_reported.then_some(()).ok_or(events)
+    });
 
     kubectl.ok("delete configmap owner --cascade=foreground --wait=false");
     eventually("the reason of the deletion is known", || {

@@ -37,6 +37,7 @@
 mod admission;
 mod agents;
 mod aggregation;
+mod audit;
 mod background;
 mod computed;
 mod converter;
@@ -72,6 +73,7 @@ pub use request::authentication::{Options as AuthenticationOptions, StaticTokens
 pub use request::authorization::Mode as AuthorizationMode;
 pub use router::router;
 pub use server_info::ServerInfo;
+pub use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 pub use settings::Settings;
 pub use start::start;
 

@@ -8,11 +8,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
+use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 use setpoint_store::{cache, etcd};
 use setpoint_tls::{Credentials, Files};
 
-use crate::admission::Selection as AdmissionPlugins;
+use crate::admission::{Selection as AdmissionPlugins, pod_security_file};
 use crate::aggregation::FrontProxy;
+use crate::audit::Settings as Audit;
 use crate::prometheus_adapter;
 use crate::request::authentication::{Options as AuthenticationOptions, StaticTokens};
 use crate::request::authorization::Mode;
@@ -39,6 +41,8 @@ pub struct Settings {
     max_requests_inflight: usize,
     /// Writes executed concurrently; others wait.
     max_mutating_requests_inflight: usize,
+    /// Records of requests.
+    audit: Audit,
     /// Credentials of users.
     authentication: Authentication,
     /// Permissions of users.
@@ -49,6 +53,11 @@ pub struct Settings {
     /// Admission plugins that are off, by Kubernetes' names.
     #[serde(default)]
     disable_admission_plugins: Vec<String>,
+    /// File with a PodSecurityConfiguration (pod-security.admission.config.k8s.io/v1), read at start: the levels of
+    /// namespaces without labels, and users, namespaces and runtime classes that are exempt. Empty for none, and
+    /// privileged.
+    #[serde(default)]
+    pod_security_configuration_file: PathBuf,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -60,8 +69,8 @@ pub struct Settings {
 /// The credentials of users, beside client certificates and tokens of ServiceAccounts.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct Authentication {
-    /// Whether requests without credentials are those of system:anonymous; otherwise they are refused. On a connection
-    /// without TLS, they are those of the administrator.
+    /// Whether requests without credentials are those of system:anonymous; otherwise, and with the mode AlwaysAllow of
+    /// authorization, they are refused. On a connection without TLS, they are those of the administrator.
     anonymous: bool,
     /// Whether the tokens of Secrets `kube-system/bootstrap-token-<id>` are accepted.
     bootstrap_tokens: bool,
@@ -150,6 +159,7 @@ impl Default for Settings {
             front_proxy: FrontProxyFiles::default(),
             max_requests_inflight: 400,
             max_mutating_requests_inflight: 200,
+            audit: Audit::default(),
             authentication: Authentication {
                 anonymous: true,
                 bootstrap_tokens: true,
@@ -163,6 +173,7 @@ impl Default for Settings {
             },
             enable_admission_plugins: Vec::new(),
             disable_admission_plugins: Vec::new(),
+            pod_security_configuration_file: PathBuf::new(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -215,6 +226,8 @@ impl host::Settings for Settings {
         files.validate().map_err(|error| format!("etcd: {error}"))?;
         Mode::parse_all(&self.authorization.modes)?;
         self.admission_plugins()?;
+        self.audit.validate()?;
+        self.pod_security()?;
         self.metrics.validate()
     }
 }
@@ -246,11 +259,16 @@ impl Settings {
             false => StaticTokens::read(&settings.token_file)?,
         };
         Ok(AuthenticationOptions {
-            anonymous: settings.anonymous,
+            anonymous: settings.anonymous && !self.allows_everything()?,
             bootstrap_tokens: settings.bootstrap_tokens,
             static_tokens,
             token_key_lifetime: Some(lifetime).filter(|lifetime| !lifetime.is_zero()),
         })
+    }
+
+    /// Returns whether every authenticated user may do everything. Nobody may remain unknown then, as upstream.
+    fn allows_everything(&self) -> Result<bool, String> {
+        Ok(self.authorization_modes()?.contains(&Mode::AlwaysAllow))
     }
 
     /// Returns the file with the CAs of clients, if there is one of its own.
@@ -283,6 +301,15 @@ impl Settings {
         )
     }
 
+    /// Returns the configuration of Pod security.
+    ///
+    /// # Errors
+    /// If its file cannot be read, or is wrong.
+    pub(crate) fn pod_security(&self) -> Result<PodSecurityConfiguration, String> {
+        let read = pod_security_file::read(&self.pod_security_configuration_file);
+        read.map_err(|error| format!("pod_security_configuration_file: {error}"))
+    }
+
     /// Returns the identity by which the gateway calls other API servers.
     ///
     /// # Errors
@@ -293,6 +320,11 @@ impl Settings {
             true => Ok(FrontProxy::default()),
             false => FrontProxy::read(&files.ca, &files.certificate, &files.key),
         }
+    }
+
+    /// Returns the settings of audit.
+    pub(crate) const fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// Returns the window of flap detection; `None` if it is turned off.
@@ -356,6 +388,14 @@ mod tests {
 
     /// Checks F29.
     #[test]
+    fn nobody_is_anonymous_where_everything_is_allowed() {
+        let mut settings = Settings::default();
+        assert!(settings.authentication().unwrap().anonymous);
+        settings.authorization.modes = vec!["RBAC".to_owned(), "AlwaysAllow".to_owned()];
+        assert!(!settings.authentication().unwrap().anonymous);
+    }
+
+    #[test]
     fn the_ports_of_etcd_are_read_from_its_urls() {
         let mut settings = Settings::default();
         settings.etcd.endpoints = vec![
@@ -387,6 +427,9 @@ mod tests {
         );
         settings = Settings::default();
         settings.enable_admission_plugins = vec!["Unknown".into()];
+        assert!(settings.validate().is_err());
+        settings = Settings::default();
+        settings.pod_security_configuration_file = "/none".into();
         assert!(settings.validate().is_err());
     }
 }

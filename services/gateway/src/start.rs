@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::aggregation::Aggregator;
+use crate::audit::{self, Audit};
 use crate::dial_policy::DialPolicy;
 use crate::explain::flaps;
 use crate::http::Streams;
@@ -26,6 +27,9 @@ use crate::settings::Settings;
 
 /// The interval of log lines while etcd cannot be reached.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The time in which audit events are written at shutdown.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The health checks that follow the cache: its store, and kube-apiserver's names of what reads from it.
 const CACHE_CHECKS: [&str; 5] = [
@@ -67,13 +71,18 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let authentication = authentication.map_err(anyhow::Error::msg)?;
     let plugins = settings.admission_plugins();
     let plugins = plugins.map_err(anyhow::Error::msg)?;
+    let audit = audit::start(settings.audit())?;
+    let pod_security = settings.pod_security();
+    let pod_security = pod_security.map_err(anyhow::Error::msg)?;
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
         .with_dial_policy(policy)
         .with_aggregator(Aggregator::new(settings.front_proxy()?))
         .with_adapter(adapter)
+        .with_auditor(audit.as_ref().map(|audit| audit.auditor.clone()))
         .with_authentication(authentication)
         .with_authorization(&modes)
+        .with_pod_security(pod_security)
         .with_admission_plugins(&plugins);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
@@ -114,8 +123,26 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         supervise("certificates", health_report(&host, "certificates"), || {
             record_expiring(registry.clone(), host.clone())
         }),
+        supervise("audit-policy", health_report(&host, "audit-policy"), || {
+            follow_audit_policy(registry.clone(), audit.as_ref(), host.clone())
+        }),
     );
+    if let Some(audit) = &audit {
+        audit.auditor.sink().flush(FLUSH_TIMEOUT).await;
+    }
     Ok(())
+}
+
+/// Reads the audit policy again when its file changes, if there is one.
+async fn follow_audit_policy(registry: Arc<Registry>, audit: Option<&Audit>, host: Host) {
+    if let Some(Audit {
+        auditor,
+        policy_file,
+    }) = audit
+    {
+        let followed = registry.follow_audit_policy(auditor, policy_file.clone(), host.instance());
+        host.shutdown().run_until_cancelled(followed).await;
+    }
 }
 
 /// Knows clients by the CA of the signers, if these credentials are to.

@@ -3,9 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 
 use setpoint_tests::{Address, Cluster, Kubectl, Size, eventually, http};
+use tempfile::NamedTempFile;
 
 use super::exposition::{self, Family};
 use crate::web;
@@ -19,19 +21,32 @@ const SIZE: Size = Size {
 /// All processes except the gateways: both controllers, the scheduler, the housekeeping, and an agent per node.
 const REPLICAS: usize = 3 * SIZE.replicas + 1 + SIZE.process_nodes + SIZE.simulated_nodes;
 
+/// The policy of the gateways, whose events go to their logs.
+const AUDIT: &str =
+    "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, verbs: [patch]}]}";
+
 /// A running cluster with some history.
 pub struct Scene {
     pub cluster: Cluster,
     pub kubectl: Kubectl,
+    _policy: NamedTempFile,
 }
 
 impl Scene {
     /// Starts two gateways; performs a rollout, a scale, a fenced write, and conflicting writes of two managers.
     pub fn start() -> Self {
-        let cluster = Cluster::start(SIZE);
+        let policy = NamedTempFile::new().unwrap();
+        fs::write(policy.path(), AUDIT).unwrap();
+        let file = policy.path().to_str().unwrap();
+        let flags = ["--audit-policy-file", file, "--audit-log-path", "-"];
+        let cluster = Cluster::with_gateway_flags(SIZE, &flags);
         let kubectl = cluster.kubectl();
         web::apply(&kubectl);
-        let scene = Self { cluster, kubectl };
+        let scene = Self {
+            cluster,
+            kubectl,
+            _policy: policy,
+        };
         scene.scale();
         scene.send_fenced_write();
         scene

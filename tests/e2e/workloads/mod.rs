@@ -4,6 +4,7 @@ mod autoscaler;
 mod certificates;
 mod cronjob;
 mod daemonset;
+mod deployment;
 mod disruption;
 mod endpoints;
 mod job;

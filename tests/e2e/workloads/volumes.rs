@@ -126,6 +126,19 @@ fn a_stateful_set_with_claims_comes_up_and_finds_its_volumes_again() {
     until(&kubectl, "pv", ".items[*].metadata.name", "");
 }
 
+/// A volume whose folder nobody can remove, since its node is gone.
+const LEFT: &str = "apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: left
+  annotations: {setpoint.dev/node: gone}
+  finalizers: [setpoint.dev/local-path]
+spec:
+  accessModes: [ReadWriteOnce]
+  capacity: {storage: 1Gi}
+  hostPath: {path: /tmp/left}
+";
+
 #[test]
 fn a_static_volume_is_bound_and_a_claim_in_use_waits_for_its_pod() {
     let cluster = cluster(1);
@@ -148,8 +161,9 @@ fn a_static_volume_is_bound_and_a_claim_in_use_waits_for_its_pod() {
     ];
     assert_eq!(volume[..7], expected);
 
+    create(&kubectl, LEFT);
     kubectl.ok("delete pvc archive --wait=false");
-    kubectl.ok("delete pv disk --wait=false");
+    kubectl.ok("delete pv disk left --wait=false");
     until_some(&kubectl, "pvc/archive", ".metadata.deletionTimestamp");
     assert_eq!(rows(&kubectl, "pvc")[0][1], "Terminating");
     let finalizers = value(&kubectl, "pvc/archive", ".metadata.finalizers[*]");

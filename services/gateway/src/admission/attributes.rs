@@ -1,7 +1,7 @@
 //! The attributes of a request, by which plugins, policies and webhooks select and validate it.
 
 use setpoint_codec::{Kind, Object, kind_of, kinds};
-use setpoint_kinds::Target;
+use setpoint_kinds::{Subresource, Target};
 use setpoint_proto::Cause;
 use setpoint_proto::core::Namespace;
 use setpoint_proto::meta::DeleteOptions;
@@ -34,6 +34,8 @@ pub(crate) struct Attributes<'a> {
     pub context: &'a RequestContext,
     /// The object, with the subresource and the version of the request.
     pub target: &'a Target,
+    /// The subresource of the request: that of the target, but for `scale`, with which the whole object is written.
+    pub subresource: Subresource,
     pub operation: Operation,
     /// The new object, or the body of the subresource; `None` for a deletion.
     pub object: Option<&'a dyn Object>,
@@ -53,6 +55,7 @@ impl<'a> Attributes<'a> {
         Self {
             context,
             target,
+            subresource: target.subresource,
             operation: Operation::Create,
             object: None,
             old: None,

@@ -6,7 +6,9 @@
 //! webhooks are called at the same time. Hooks select requests by [`constraints`] and match [`conditions`]. Expressions
 //! are compiled once for each version of a policy or configuration ([`hooks`]); without any, a write costs one look
 //! into the cache. Parts of a request that was admitted, such as the deletion by an eviction, are not admitted again.
-//! There is no audit log.
+//!
+//! Annotations of the audit events have upstream's keys: what webhooks and policies add, webhooks that failed and are
+//! ignored, and which webhooks have changed the object.
 
 mod attributes;
 mod authorizer;
@@ -16,6 +18,7 @@ mod constraints;
 mod hooks;
 pub(crate) mod pipeline;
 mod plugins;
+pub(crate) mod pod_security_file;
 mod policy;
 mod reader;
 mod reinvocation;
@@ -38,6 +41,7 @@ use webhook::internal;
 
 use std::sync::Arc;
 
+use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
 
@@ -84,6 +88,13 @@ impl Admission {
     #[must_use]
     pub(crate) fn with_converter(self, converter: Arc<Converter>) -> Self {
         Self { converter, ..self }
+    }
+
+    /// Sets the configuration of Pod security.
+    #[must_use]
+    pub(crate) fn with_pod_security(mut self, configuration: PodSecurityConfiguration) -> Self {
+        self.plugins.set_pod_security(configuration);
+        self
     }
 
     /// Turns plugins on and off; those that ask an authorizer must be there already.

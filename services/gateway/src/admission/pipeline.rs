@@ -170,7 +170,7 @@ async fn admit<D: Draft>(
     draft.prepare()?;
     draft.validate().await?;
     let request = draft.request().with_object(Some(draft.object()));
-    plugins.check(request).await?;
+    plugins.check(request, &mut chain.warnings).await?;
     if !chain.is_empty() {
         draft.validate_by(chain).await?;
     }

@@ -24,6 +24,11 @@ impl Reinvocation {
         self.changed && !self.is_second
     }
 
+    /// Returns the number of the pass, from 0.
+    pub(in crate::admission) const fn round(&self) -> u8 {
+        self.is_second as u8
+    }
+
     /// Begins a pass. If the object is not as the first one left it, hooks that may be called again are.
     pub(in crate::admission) fn begin(&mut self, object: &Value) {
         let Some(output) = &self.output else {

@@ -8,6 +8,7 @@
 mod aggregation;
 mod api_services;
 mod attempts;
+mod audit_policy;
 mod bootstrap_roles;
 mod cache_differences;
 mod cluster_signer;

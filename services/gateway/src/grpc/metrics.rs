@@ -20,7 +20,7 @@ use crate::metrics::{Request as Counted, RequestLabels};
 use crate::prometheus_adapter::{CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
 use crate::registry::Registry;
 use crate::request::flow_control::{Flow, FlowControl};
-use crate::request::{Attributes, Resource};
+use crate::request::{Attributes, Resource, audit};
 
 /// The implementation over a registry.
 pub(super) struct Service {
@@ -120,6 +120,7 @@ async fn serve<T>(
         }
     };
     let outcome = span.in_scope(async {
+        audit::trace();
         let _seat = match extensions.get::<Arc<FlowControl>>() {
             Some(control) => {
                 let peer = extensions.get::<Peer>().map(|Peer(peer)| *peer);

@@ -28,8 +28,8 @@ use tonic::service::Routes;
 use tower::ServiceExt as _;
 
 use crate::registry::Registry;
-use crate::request::Attributes;
 use crate::request::impersonation::Actor;
+use crate::request::{Attributes, audit};
 use method::REFLECTION;
 use objects::Service;
 
@@ -97,20 +97,25 @@ const REFLECTION_PATH: &str = "/grpc.reflection.";
 
 /// Does what precedes every call: authenticates it, and authorizes it if it is one of reflection. What others ask for
 /// is in their messages. One middleware, since each clones those within it for every call.
-async fn prepare(
-    State(registry): State<Arc<Registry>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+async fn prepare(State(registry): State<Arc<Registry>>, request: Request, next: Next) -> Response {
+    let handle = |request| handle(&registry, request, next);
+    audit::observe_call(registry.auditor(), request, handle).await
+}
+
+async fn handle(registry: &Registry, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
     let prepared = async {
-        let is_reflection = request.uri().path().starts_with(REFLECTION_PATH);
+        let is_reflection = path.starts_with(REFLECTION_PATH);
         if !is_reflection {
             // Until the definitions of custom kinds have been read, a custom kind would be an unknown one.
             registry.cache().loaded().await?;
         }
-        let actor = actor_of(&registry, &mut request).await?;
+        let of_path = || Attributes::of_path(REFLECTION.permission, &path);
+        let actor = actor_of(registry, &mut request).await;
+        let actor = actor.inspect_err(|error| audit::refuse(error, of_path))?;
         if is_reflection {
-            let asked = Attributes::of_path(REFLECTION.permission, request.uri().path());
+            let asked = of_path();
+            audit::begin(actor.user(), slice::from_ref(&asked));
             let (impersonation, authorizer) = (registry.impersonation(), registry.authorizer());
             let user = impersonation.resolve(authorizer, actor.clone(), slice::from_ref(&asked));
             authorizer.authorize(&user.await?, &asked).await?;
@@ -119,8 +124,13 @@ async fn prepare(
     };
     match prepared.await {
         Ok(actor) => {
+            let user = registry.auditor().map(|_| actor.user().clone());
             request.extensions_mut().insert(actor);
-            next.run(request).await
+            let response = next.run(request).await;
+            // What a call asks for is not known if its message cannot be read.
+            let of_path = || Attributes::of_path(REFLECTION.permission, &path);
+            audit::begin_late(|| user.unwrap_or_default(), of_path);
+            response
         }
         Err(error) => Status::from(error).into_http(),
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use serde_json::Value;
 use setpoint_codec::{Kind, KindTable};
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::{
@@ -18,6 +19,7 @@ use super::telemetry::Call;
 use super::watch;
 use crate::offload::offload;
 use crate::registry::{ObjectResponse, Registry, Subresource, Target};
+use crate::request::audit;
 use crate::verbs::patch::Patch;
 use crate::verbs::read::{List, ListParams, RevisionMatch};
 
@@ -109,8 +111,10 @@ impl Service {
         let call = Call::new(method::CREATE, &target);
         let caller = call.identified(&self.registry, caller).await?;
         let given = request.object;
+        let bytes = given.as_ref().map_or(0, |given| given.value.len());
         let created = async {
             let object = object(self.kinds(), given).await?;
+            audit::request_object(&*object, bytes);
             self.registry.create(&caller.context, &target, object).await
         };
         call.serve(&self.registry, &caller, created.boxed()).await
@@ -127,8 +131,10 @@ impl Service {
         let caller = call.identified(&self.registry, caller).await?;
         let (registry, context) = (&self.registry, &caller.context);
         let given = request.object;
+        let bytes = given.as_ref().map_or(0, |given| given.value.len());
         let updated = async {
             let object = object(self.kinds(), given).await?;
+            audit::request_object(&*object, bytes);
             match target.subresource {
                 Subresource::Status => registry.report_status(context, &target, object).await,
                 _ => registry.update(context, &target, object).await,
@@ -191,10 +197,12 @@ async fn patch(request: &PatchRequest) -> Result<Patch, ApiError> {
         return Err(ApiError::new(Reason::Invalid, message));
     }
     let parse = || serde_json::from_slice(&request.patch);
-    let body = offload(request.patch.len(), parse).await;
+    let body: Result<Value, _> = offload(request.patch.len(), parse).await;
+    let body = body.map_err(|error| bad_request(error.to_string()))?;
+    audit::request(|| audit::Body::Value(body.clone(), request.patch.len()));
     Ok(Patch {
         r#type: request.r#type(),
-        body: body.map_err(|error| bad_request(error.to_string()))?,
+        body,
         bytes: request.patch.len(),
         force: request.force,
         check: |_, _| Ok(Vec::new()),
@@ -202,7 +210,9 @@ async fn patch(request: &PatchRequest) -> Result<Patch, ApiError> {
 }
 
 fn response(result: Result<ObjectResponse, ApiError>) -> Result<Response<Object>, Status> {
-    Ok(Response::new(result?.into_message()))
+    let response = result?;
+    audit::response(|| Some(audit::Body::Message(response.kind, response.raw.clone())));
+    Ok(Response::new(response.into_message()))
 }
 
 fn response_of(list: List, served: &'static Kind) -> Result<ListResponse, ApiError> {
@@ -210,8 +220,14 @@ fn response_of(list: List, served: &'static Kind) -> Result<ListResponse, ApiErr
         let item = ObjectResponse::from(item).served_as(served)?;
         Ok(item.into_message())
     });
+    let items = items.collect::<Result<Vec<Object>, ApiError>>()?;
+    audit::response(|| {
+        let values = items.iter().filter_map(|item| item.object.as_ref());
+        let values = values.map(|object| object.value.clone());
+        Some(audit::Body::Messages(served, values.collect()))
+    });
     Ok(ListResponse {
-        items: items.collect::<Result<_, ApiError>>()?,
+        items,
         revision: list.revision.to_string(),
         r#continue: list.continue_token,
         remaining: list.remaining,

@@ -8,8 +8,8 @@ use tonic::{Extensions, Request};
 
 use crate::offload::offload;
 use crate::registry::{AtLeast, Filter, Registry, RequestContext, Target, errors};
-use crate::request::Attributes;
 use crate::request::impersonation::Actor;
+use crate::request::{Attributes, audit};
 
 /// The caller of a method.
 pub(super) struct Caller {
@@ -45,6 +45,7 @@ impl Caller {
         asked: &[Attributes],
     ) -> Result<Self, ApiError> {
         if let Some(actor) = self.extensions.remove::<Actor>() {
+            audit::begin(actor.user(), asked);
             let (impersonation, authorizer) = (registry.impersonation(), registry.authorizer());
             self.context.user = impersonation.resolve(authorizer, actor, asked).await?;
         }

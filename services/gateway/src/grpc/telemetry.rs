@@ -15,8 +15,8 @@ use super::method::{Method, Scope};
 use super::request::Caller;
 use crate::metrics;
 use crate::registry::{Registry, RequestContext, Target};
-use crate::request::Attributes;
 use crate::request::flow_control::{Flow, FlowControl, Seat};
+use crate::request::{Attributes, audit};
 
 /// A call of a method.
 pub(super) struct Call<'a> {
@@ -67,6 +67,7 @@ impl<'a> Call<'a> {
         let counted = metrics::Request::begin(self.info());
         let span = self.span(context);
         let outcome = span.in_scope(async {
+            audit::trace();
             let _seat = self.seat(extensions).await?;
             self.authorize(registry, context).await?;
             work.await

@@ -17,6 +17,7 @@ use setpoint_proto::{ApiError, Reason};
 
 use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
 use crate::registry::Registry;
+use crate::request::audit;
 use crate::request::impersonation::Actor;
 use crate::request::service_account::ISSUER;
 use crate::request::{Query, RequestInfo};
@@ -47,10 +48,14 @@ async fn user_of(
 ) -> Result<Identity, ApiError> {
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let (headers, authorizer) = (request.headers_mut(), registry.authorizer());
+    let asked = &*info.attributes;
     let user = registry
         .authenticator()
         .authenticate(connection.as_ref(), headers);
-    let (actor, asked) = (Actor::of(user.await?, headers)?, &*info.attributes);
+    let user = user.await;
+    let user = user.inspect_err(|error| audit::refuse(error, || asked.clone()))?;
+    audit::begin(&user, slice::from_ref(asked));
+    let actor = Actor::of(user, headers)?;
     let user = registry.impersonation();
     let user = user
         .resolve(authorizer, actor, slice::from_ref(asked))

@@ -16,7 +16,7 @@ use super::response::ApiResponse;
 use super::write_options::{self, FieldValidation};
 use crate::offload::offload;
 use crate::registry::{ObjectResponse, RequestContext};
-use crate::request::Query;
+use crate::request::{Query, audit};
 use crate::verbs::delete::Deleted;
 
 /// The kind of the options in error messages.
@@ -121,6 +121,7 @@ async fn decode_options(
                 .by_kind("v1", "DeleteOptions")
                 .ok_or_else(unknown_options)?;
             let decoded = DecodedBody::decode(kind, headers, &body, FieldValidation::Ignore)?;
+            audit::request_object(&*decoded.object, body.len());
             let decoded = decoded.object.into_any().downcast::<DeleteOptions>();
             *decoded.map_err(|_| unknown_options())?
         }

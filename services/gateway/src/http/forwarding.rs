@@ -15,6 +15,7 @@ use setpoint_host::serve::Peer;
 use tokio::io::copy_bidirectional;
 
 use super::connect::Streams;
+use crate::request::audit;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
@@ -86,7 +87,9 @@ pub(super) fn switch(
     let server = hyper::upgrade::on(&mut response);
     let client = client?;
     let stop = streams.stop.clone();
+    let record = audit::current();
     streams.spawn(async move {
+        let _record = record;
         let _held = held;
         let copying = async {
             let (client, server) = tokio::try_join!(client, server)?;

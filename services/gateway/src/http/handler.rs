@@ -10,7 +10,8 @@ use futures::future::BoxFuture;
 use http::HeaderMap;
 use http::header::WARNING;
 use hyper::upgrade::OnUpgrade;
-use setpoint_codec::rest::is_connect;
+use setpoint_codec::Kind;
+use setpoint_codec::rest::{is_connect, subresource_kind};
 use setpoint_kinds::Identity;
 use setpoint_model::Verb;
 use setpoint_proto::ApiError;
@@ -19,7 +20,7 @@ use super::connect::{ConnectRequest, Streams, connect};
 use super::response::{ApiResponse, ErrorFormat, ErrorResponse};
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
 use crate::registry::Registry;
-use crate::request::{Query, RequestInfo, Route};
+use crate::request::{Query, RequestInfo, Route, audit};
 
 /// A request for an object or a collection.
 pub(super) struct ObjectRequest {
@@ -86,21 +87,26 @@ pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Reques
 /// Calls the module of the verb. Each has a boxed future of its own, since it is moved several times, and one for all
 /// verbs would be as large as the largest.
 fn respond(verb: Verb, request: ObjectRequest) -> BoxFuture<'static, Result<Response, ApiError>> {
+    let kind = subresource_kind(request.route.kind, &request.route.subresource);
     match verb {
         Verb::Watch => Box::pin(watch::watch(request)),
-        Verb::Get => in_memory(read::get(request)),
-        Verb::List => in_memory(read::list(request)),
-        Verb::Create => in_memory(write::create(request)),
-        Verb::Update => in_memory(write::update(request)),
-        Verb::Patch => in_memory(write::patch(request)),
-        Verb::Delete => in_memory(delete::one(request)),
-        Verb::DeleteCollection => in_memory(delete::all(request)),
+        Verb::Get => in_memory(kind, read::get(request)),
+        Verb::List => in_memory(kind, read::list(request)),
+        Verb::Create => in_memory(kind, write::create(request)),
+        Verb::Update => in_memory(kind, write::update(request)),
+        Verb::Patch => in_memory(kind, write::patch(request)),
+        Verb::Delete => in_memory(kind, delete::one(request)),
+        Verb::DeleteCollection => in_memory(kind, delete::all(request)),
     }
 }
 
-/// Returns the future of a response whose body is in memory.
+/// Returns the future of a response whose body is in memory: an object of a kind, or a list of them.
 fn in_memory(
+    kind: &'static Kind,
     response: impl Future<Output = Result<ApiResponse, ApiError>> + Send + 'static,
 ) -> BoxFuture<'static, Result<Response, ApiError>> {
-    Box::pin(response.map_ok(ApiResponse::into_response))
+    Box::pin(response.map_ok(move |response| {
+        audit::response(|| response.audited(kind));
+        response.into_response()
+    }))
 }

@@ -47,6 +47,7 @@ pub(crate) use connect::Streams;
 pub(crate) use discovery::priorities;
 
 use crate::registry::Registry;
+use crate::request::audit;
 use response::{ApiResponse, ErrorResponse};
 
 /// Returns the routes of the REST API, and those of metrics; health is served elsewhere.
@@ -72,16 +73,21 @@ async fn prepare(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let info = match loading::request_info(&registry, request.method(), request.uri()).await {
+    let info = loading::request_info(&registry, request.method(), request.uri()).await;
+    let info = match info {
         Ok(info) => info,
-        Err(error) => return ErrorResponse(error).into_response(),
+        Err(error) => {
+            let refuse = async |_| ErrorResponse(error).into_response();
+            return audit::observe(None, request, refuse).await;
+        }
     };
     request.extensions_mut().insert(info.clone());
     let compress = |request| compression::compress(request, next);
     let limit = |request| max_in_flight::limit(request, compress);
     let forward = |request| aggregation::forward(&registry, request, limit);
     let authenticate = |request| authenticate::authenticate(&registry, &info, request, forward);
-    telemetry::observe(&info, request, authenticate).await
+    let audit = |request| audit::observe(registry.auditor(), request, authenticate);
+    telemetry::observe(&info, request, audit).await
 }
 
 async fn version() -> ApiResponse {

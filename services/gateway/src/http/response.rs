@@ -5,12 +5,13 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT, WARNING};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
-use setpoint_codec::Object as _;
+use setpoint_codec::{Kind, Object as _};
 use setpoint_proto::ApiError;
 
-use super::accept::{self, Media};
+use super::accept::{self, Media, PROTOBUF};
+use super::yaml::{self, YAML};
 use super::{encoding, warnings};
-use crate::request::Query;
+use crate::request::{Query, audit};
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -43,6 +44,22 @@ impl ApiResponse {
 
     pub(super) fn body(&self) -> &[u8] {
         &self.body
+    }
+
+    /// Returns the body for the audit of a request about objects of a kind; `None` if it has no object.
+    pub(super) fn audited(&self, kind: &'static Kind) -> Option<audit::Body> {
+        match self.content_type.as_bytes() {
+            media if media.starts_with(PROTOBUF.as_bytes()) => {
+                Some(audit::Body::Envelope(kind, self.body.clone()))
+            }
+            media if media.starts_with(YAML.as_bytes()) => {
+                Some(audit::Body::Json(yaml::read(&self.body).ok()?.json))
+            }
+            media if media.starts_with(b"application/json") => {
+                Some(audit::Body::Json(self.body.clone()))
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn with_status(mut self, status: StatusCode) -> Self {
@@ -109,6 +126,7 @@ impl ErrorResponse {
 
     fn respond(self, encoded: ApiResponse) -> Response {
         let Self(error) = self;
+        audit::fail(&error);
         let code = StatusCode::from_u16(error.code());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let encoded = encoded.with_status(code).with_warnings(&error.warnings);

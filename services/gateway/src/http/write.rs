@@ -20,7 +20,7 @@ use super::write_options::{self, FieldValidation};
 use super::yaml;
 use crate::offload::offload;
 use crate::registry::ObjectResponse;
-use crate::request::{Query, Route};
+use crate::request::{Query, Route, audit};
 use crate::verbs::patch::{Check, Patch};
 
 /// `POST` of an object or its subresource.
@@ -74,6 +74,7 @@ pub(super) async fn patch(request: ObjectRequest) -> Result<ApiResponse, ApiErro
     let body = body::read(request.body).await?;
     let bytes = body.len();
     let (body, duplicate) = offload(bytes, || patch_body(of, &body)).await?;
+    audit::request(|| audit::Body::Value(body.clone(), bytes));
     let patch = Patch {
         r#type: of,
         body,
@@ -157,10 +158,10 @@ async fn decode(
 ) -> Result<DecodedBody, ApiError> {
     let expected = subresource_kind(route.kind, &route.subresource);
     let body = body::read(body).await?;
-    offload(body.len(), || {
-        DecodedBody::decode(expected, headers, &body, validation)
-    })
-    .await
+    let decode = || DecodedBody::decode(expected, headers, &body, validation);
+    let decoded = offload(body.len(), decode).await?;
+    audit::request_object(&*decoded.object, body.len());
+    Ok(decoded)
 }
 
 /// Checks that the name and namespace of an object match the URL.

@@ -12,8 +12,10 @@ pub(crate) mod target;
 use std::sync::Arc;
 use std::time::Duration;
 
+use setpoint_audit::Auditor;
 use setpoint_codec::Object;
 use setpoint_kinds::versions;
+use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::Store;
 use setpoint_store::cache::Cache;
@@ -51,6 +53,7 @@ pub struct Registry {
     authenticator: Authenticator,
     impersonation: Impersonation,
     authorizer: Arc<Authorizer>,
+    auditor: Option<Arc<Auditor>>,
 }
 
 impl Registry {
@@ -70,6 +73,7 @@ impl Registry {
             adapter: None,
             aggregator: Aggregator::default(),
             authorizer: Arc::default(),
+            auditor: None,
         }
     }
 
@@ -166,6 +170,18 @@ impl Registry {
         &self.impersonation
     }
 
+    /// Sets what records requests. Without, nothing does.
+    #[must_use]
+    pub fn with_auditor(mut self, auditor: Option<Arc<Auditor>>) -> Self {
+        self.auditor = auditor;
+        self
+    }
+
+    /// Returns what records requests.
+    pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
+        self.auditor.as_ref()
+    }
+
     /// Sets the modes of authorization. Without, everything is allowed.
     ///
     /// # Panics
@@ -175,6 +191,13 @@ impl Registry {
         let authorizer = Arc::new(Authorizer::new(modes, &self.cache));
         self.admission = self.admission.with_authorizer(authorizer.clone());
         self.authorizer = authorizer;
+        self
+    }
+
+    /// Sets the configuration of Pod security. Without, every namespace is privileged unless its labels say otherwise.
+    #[must_use]
+    pub fn with_pod_security(mut self, configuration: PodSecurityConfiguration) -> Self {
+        self.admission = self.admission.with_pod_security(configuration);
         self
     }
 

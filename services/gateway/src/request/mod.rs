@@ -7,10 +7,11 @@
 //! The head of an HTTP request is parsed once. A call of gRPC names its target in its message; it has the same
 //! attributes as the HTTP request that does the same.
 //!
-//! [`authentication`] says whose a request is. Who may impersonate others ([`impersonation`]) acts as the user whom the
-//! headers name, and is authorized as that one.
+//! [`audit`] records requests, from their authentication on. [`authentication`] says whose a request is. Who may
+//! impersonate others ([`impersonation`]) acts as the user whom the headers name, and is authorized as that one.
 
 mod attributes;
+pub(crate) mod audit;
 pub(crate) mod authentication;
 pub(crate) mod authorization;
 pub(crate) mod flow_control;

@@ -1,7 +1,7 @@
 //! The verb `create`.
 
 use setpoint_codec::Object;
-use setpoint_model::Revision;
+use setpoint_model::{Revision, Verb};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Binding;
 
@@ -9,6 +9,7 @@ use crate::admission::pipeline;
 use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
+use crate::request::audit::{Sent, own_write};
 use crate::reviews::{self, Question};
 use crate::write::body::Body;
 use crate::write::create::{Create, Owner};
@@ -24,8 +25,19 @@ impl Registry {
         target: &Target,
         object: Box<dyn Object>,
     ) -> Result<ObjectResponse, ApiError> {
-        self.create_by(context, target, object, Owner::Creator)
-            .await
+        match own_write(self.auditor(), &context.user, Verb::Create, target, || {
+            Sent::Object(object.clone_box())
+        }) {
+            None => {
+                self.create_by(context, target, object, Owner::Creator)
+                    .await
+            }
+            Some(write) => {
+                write
+                    .record(self.create_by(context, target, object, Owner::Creator))
+                    .await
+            }
+        }
     }
 
     /// Like [`Self::create`], with a given owner of the fields.

@@ -5,11 +5,13 @@ use setpoint_codec::Object;
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_kinds::{self as kinds, delete};
+use setpoint_model::Verb;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::admission::Operation;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::request::audit::{Sent, own_write};
 use crate::verbs::delete_unreadable;
 use crate::verbs::read::{List, ListParams};
 use crate::verbs::update::Precondition;
@@ -32,6 +34,24 @@ impl Registry {
     /// `NotFound`, or `Conflict` when a precondition does not hold; `InternalError` if the object cannot be decoded,
     /// unless the options say to ignore that.
     pub async fn delete(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        match own_write(self.auditor(), &context.user, Verb::Delete, target, || {
+            Sent::Nothing
+        }) {
+            None => self.delete_one(context, target, options).await,
+            Some(write) => {
+                write
+                    .record(self.delete_one(context, target, options))
+                    .await
+            }
+        }
+    }
+
+    async fn delete_one(
         &self,
         context: &RequestContext,
         target: &Target,

@@ -5,11 +5,13 @@ mod unfit;
 use serde_json::Value;
 use setpoint_codec::{Kind, Object, patch};
 use setpoint_kinds::{self as kinds, update, versions};
+use setpoint_model::Verb;
 use setpoint_proto::meta::ManagedFieldsEntry;
 use setpoint_proto::setpoint::patch_request::Type;
 use setpoint_proto::{ApiError, Reason};
 
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
+use crate::request::audit::{Sent, own_write};
 use crate::verbs::update::Precondition;
 use crate::write::change::Change;
 use crate::write::current::Current;
@@ -41,6 +43,20 @@ impl Registry {
     /// # Errors
     /// `Conflict` when the patch has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
     pub async fn patch(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        patch: &Patch,
+    ) -> Result<ObjectResponse, ApiError> {
+        match own_write(self.auditor(), &context.user, Verb::Patch, target, || {
+            Sent::Patch(&patch.body, patch.bytes)
+        }) {
+            None => self.patch_part(context, target, patch).await,
+            Some(write) => write.record(self.patch_part(context, target, patch)).await,
+        }
+    }
+
+    async fn patch_part(
         &self,
         context: &RequestContext,
         target: &Target,

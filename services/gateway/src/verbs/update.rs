@@ -13,6 +13,7 @@ use crate::registry::{
     ObjectResponse, Registry, RequestContext, Subresource, Target, errors, expect_kind,
 };
 use crate::request::Attributes;
+use crate::request::audit::{Sent, own_write};
 use crate::write::change::Change;
 use crate::write::current::Current;
 use crate::write::field_manager;
@@ -26,6 +27,24 @@ impl Registry {
     /// # Errors
     /// `Conflict` when the object has a resourceVersion or a uid that is not the current one, `NotFound`, `Invalid`, …
     pub async fn update(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        match own_write(self.auditor(), &context.user, Verb::Update, target, || {
+            Sent::Object(object.clone_box())
+        }) {
+            None => self.update_part(context, target, object).await,
+            Some(write) => {
+                write
+                    .record(self.update_part(context, target, object))
+                    .await
+            }
+        }
+    }
+
+    async fn update_part(
         &self,
         context: &RequestContext,
         target: &Target,
@@ -88,6 +107,24 @@ impl Registry {
     /// # Errors
     /// As [`Self::update`].
     pub async fn report_status(
+        &self,
+        context: &RequestContext,
+        target: &Target,
+        object: Box<dyn Object>,
+    ) -> Result<ObjectResponse, ApiError> {
+        match own_write(self.auditor(), &context.user, Verb::Update, target, || {
+            Sent::Object(object.clone_box())
+        }) {
+            None => self.replace_status(context, target, object).await,
+            Some(write) => {
+                write
+                    .record(self.replace_status(context, target, object))
+                    .await
+            }
+        }
+    }
+
+    async fn replace_status(
         &self,
         context: &RequestContext,
         target: &Target,

@@ -334,6 +334,9 @@ fn attributes<'a>(
     Attributes {
         context,
         target,
+        subresource: admission
+            .map_or(target, |admission| admission.target)
+            .subresource,
         operation: admission.map_or(Operation::Update, |admission| admission.operation),
         object: None,
         old: Some(&*old.object),

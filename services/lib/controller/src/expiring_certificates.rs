@@ -1,24 +1,15 @@
 //! Events about certificates of a process that are about to expire.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use jiff::Timestamp;
-use setpoint_host::certificates::Certificates;
+use setpoint_host::certificates::{Certificates, EXPIRING};
 use setpoint_model::Key;
 use setpoint_model::replicas::NAMESPACE;
 use setpoint_proto::Resource as _;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::ObjectReference;
-use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::events::reference_to;
 use crate::{Client, Recorder, membership};
-
-const REASON: &str = "CertificateExpiring";
-/// The interval of looking at the certificates.
-const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Records a warning about the Lease that announces a replica for each of its certificates that is about to expire, one
 /// until the certificate is renewed. Ends when the result is dropped.
@@ -50,16 +41,10 @@ struct Reporter {
 
 impl Reporter {
     async fn run(&self) {
-        let mut told = BTreeMap::new();
+        let mut expiries = self.certificates.expiries();
         loop {
-            for expiring in self.certificates.expiring(Timestamp::now()) {
-                let message = expiring.to_string();
-                let before = told.insert(expiring.certificate, expiring.expires);
-                if before != Some(expiring.expires) {
-                    self.events.warning(&self.about().await, REASON, message);
-                }
-            }
-            sleep(INTERVAL).await;
+            let message = expiries.next().await.to_string();
+            self.events.warning(&self.about().await, EXPIRING, message);
         }
     }
 

@@ -1,7 +1,9 @@
 //! The certificates of a process: those that are about to expire, and the metric of all of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::RwLock;
@@ -9,7 +11,13 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGaugeVec, Opts, default_registry};
 use setpoint_tls::{Credentials, Validity};
+use tokio::time::sleep;
 
+/// The reason of the Warning Event about a certificate that is about to expire.
+pub const EXPIRING: &str = "CertificateExpiring";
+
+/// The interval of looking for certificates that are about to expire.
+const INTERVAL: Duration = Duration::from_secs(10);
 const NAME: &str = "setpoint_tls_certificate_ttl_seconds";
 const HELP: &str = "Time until a certificate of this process, or the CA that it trusts, expires; negative if it has.";
 const LABEL: &str = "certificate";
@@ -46,14 +54,50 @@ impl fmt::Display for Expiring {
     }
 }
 
+/// The certificates of a process that are about to expire, each once until it is renewed.
+#[derive(Debug)]
+pub struct Expiries {
+    certificates: Certificates,
+    returned: BTreeMap<String, Timestamp>,
+}
+
+impl Expiries {
+    /// Waits for a certificate that is about to expire, and returns it.
+    pub async fn next(&mut self) -> Expiring {
+        loop {
+            if let Some(expiring) = self.find(Timestamp::now()) {
+                return expiring;
+            }
+            sleep(INTERVAL).await;
+        }
+    }
+
+    fn find(&mut self, now: Timestamp) -> Option<Expiring> {
+        let mut expiring = self.certificates.expiring(now).into_iter();
+        let found =
+            expiring.find(|one| self.returned.get(&one.certificate) != Some(&one.expires))?;
+        self.returned
+            .insert(found.certificate.clone(), found.expires);
+        Some(found)
+    }
+}
+
 impl Certificates {
+    /// Returns those that begin to expire from now on, and those that are about to expire already.
+    pub fn expiries(&self) -> Expiries {
+        Expiries {
+            certificates: self.clone(),
+            returned: BTreeMap::new(),
+        }
+    }
+
     /// Adds the certificate and the CA of the files that a table of the settings names.
     pub fn add(&self, table: &'static str, credentials: Credentials) {
         self.0.write().push(Named { table, credentials });
     }
 
     /// Returns those of which less than a quarter of the life is left. They are renewed after two thirds of it.
-    pub fn expiring(&self, now: Timestamp) -> Vec<Expiring> {
+    fn expiring(&self, now: Timestamp) -> Vec<Expiring> {
         let all = self.all().into_iter();
         let expiring = all.filter(|(_, validity)| validity.is_expiring(now));
         let named = expiring.map(|(certificate, validity)| Expiring {
@@ -111,8 +155,6 @@ impl Collector for TimeToLive {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use jiff::SignedDuration;
     use setpoint_tls::authority::{Authority, Leaf, Usage};
 
@@ -141,5 +183,12 @@ mod tests {
         assert_eq!(names(now + SignedDuration::from_mins(50)), ["tls"]);
         let years = SignedDuration::from_hours(24 * 365 * 9);
         assert_eq!(names(now + years), ["tls", "tls-ca"]);
+
+        let mut expiries = certificates.expiries();
+        let mut next = |now| expiries.find(now).map(|one| one.certificate);
+        assert_eq!(next(now), None);
+        assert_eq!(next(now + years).as_deref(), Some("tls"));
+        assert_eq!(next(now + years).as_deref(), Some("tls-ca"));
+        assert_eq!(next(now + years), None);
     }
 }

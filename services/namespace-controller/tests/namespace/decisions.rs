@@ -85,7 +85,7 @@ fn items() -> impl Strategy<Value = Vec<Item>> {
 }
 
 proptest! {
-    /// Checks K9.
+    /// Checks K9 and V19 (CVE-2024-7598): NetworkPolicies go after the Pods that they guard.
     #[test]
     fn nothing_but_pods_is_deleted_while_there_are_pods(items in items()) {
         let plan = plan(&holding(items.clone()));

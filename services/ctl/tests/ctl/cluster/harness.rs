@@ -124,6 +124,6 @@ pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
             return answer;
         }
         assert!(Instant::now() < deadline, "not within a minute: {what}");
-        sleep(Duration::from_millis(20));
+        sleep(Duration::from_millis(100));
     }
 }

@@ -9,7 +9,6 @@
 //! Plugins that are on by default in Kubernetes 1.36 and not here:
 //!
 //! * `ClusterTrustBundleAttest` is of a kind that is not served.
-//! * `PodSecurity` enforces the levels of Pod security standards, which are not there yet.
 //! * `TaintNodesByCondition` taints a new Node as not ready until the node-lifecycle-controller has seen it: a cluster
 //!   without that controller could not run anything.
 //! * `StorageObjectInUseProtection` needs no other object: it is in the preparation of claims and volumes.
@@ -22,6 +21,7 @@ mod default_class;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
+mod deny_service_external_ips;
 #[warn(clippy::arithmetic_side_effects)]
 mod lease_term;
 mod limit_ranger;
@@ -31,6 +31,7 @@ mod ordered;
 mod owner_references_permission_enforcement;
 mod persistent_volume_claim_resize;
 mod pod_resize_validator;
+mod pod_security;
 mod pod_topology_labels;
 mod priority;
 mod replica_announcement;
@@ -54,6 +55,8 @@ pub use selection::Selection;
 
 /// A step of a plugin that is under way.
 pub(crate) type Step<'a> = BoxFuture<'a, Result<(), ApiError>>;
+/// A check that is under way, with the warnings for the user of the request.
+pub(crate) type Warning<'a> = BoxFuture<'a, Result<Vec<String>, ApiError>>;
 /// A reservation that is being made.
 pub(crate) type Reserving<'a> = BoxFuture<'a, Result<Reservation, ApiError>>;
 
@@ -82,6 +85,18 @@ pub(crate) trait Plugin: Send + Sync {
     /// # Errors
     /// Above all `Forbidden`.
     fn check<'a>(&'a self, _request: Attributes<'a>, _reader: &'a dyn Reader) -> Option<Step<'a>> {
+        None
+    }
+
+    /// As [`Self::check`], which comes before it, with warnings for the user of the request.
+    ///
+    /// # Errors
+    /// Those of [`Self::check`].
+    fn check_and_warn<'a>(
+        &'a self,
+        _request: Attributes<'a>,
+        _reader: &'a dyn Reader,
+    ) -> Option<Warning<'a>> {
         None
     }
 

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use setpoint_codec::{KindTable, Object};
+use setpoint_pod_security::Configuration;
 use setpoint_proto::ApiError;
 use setpoint_store::cache::AtLeast;
 
 use super::certificates::{CertificateApproval, CertificateSigning, CertificateSubjectRestriction};
+use super::deny_service_external_ips::DenyServiceExternalIps;
 use super::node_restriction::NodeRestriction;
 use super::owner_references_permission_enforcement::OwnerReferencesPermissionEnforcement;
+use super::pod_security::PodSecurity;
 use super::role_escalation::RoleEscalation;
 use super::selection::Selection;
 use super::{
@@ -35,6 +38,14 @@ impl Named {
             plugin: Box::new(plugin),
         }
     }
+
+    /// Turns it off unless a setting turns it on.
+    fn optional(self) -> Self {
+        Self {
+            is_enabled: false,
+            ..self
+        }
+    }
 }
 
 /// Returns the plugins that ask no authorizer, in their order.
@@ -50,6 +61,7 @@ fn ordered() -> Vec<Named> {
         ),
         Named::new("LimitRanger", limit_ranger::LimitRanger),
         Named::new("ServiceAccount", service_account::Accounts),
+        Named::new("PodSecurity", PodSecurity::default()),
         Named::new("Priority", priority::Priority),
         Named::new(
             "DefaultTolerationSeconds",
@@ -72,6 +84,7 @@ fn ordered() -> Vec<Named> {
             "DefaultIngressClass",
             default_ingress_class::DefaultIngressClass,
         ),
+        Named::new("DenyServiceExternalIPs", DenyServiceExternalIps).optional(),
         Named::new("PodTopologyLabels", pod_topology_labels::PodTopologyLabels),
         Named::new(
             "PodResizeValidator",
@@ -111,11 +124,8 @@ impl Plugins {
         let restriction = NodeRestriction::new(authorizer());
         self.insert_after("ServiceAccount", Named::new("NodeRestriction", restriction));
         let enforcement = OwnerReferencesPermissionEnforcement::new(authorizer(), kinds.clone());
-        let enforcement = Named {
-            is_enabled: false,
-            ..Named::new("OwnerReferencesPermissionEnforcement", enforcement)
-        };
-        self.insert_after("DefaultStorageClass", enforcement);
+        let enforcement = Named::new("OwnerReferencesPermissionEnforcement", enforcement);
+        self.insert_after("DefaultStorageClass", enforcement.optional());
         let signing = CertificateSigning {
             authorizer: authorizer(),
         };
@@ -135,6 +145,14 @@ impl Plugins {
         let before = self.ordered.iter().position(|one| one.name == name);
         let at = before.map_or(self.ordered.len(), |before| before + 1);
         self.ordered.insert(at, plugin);
+    }
+
+    /// Sets the configuration of Pod security.
+    pub(crate) fn set_pod_security(&mut self, configuration: Configuration) {
+        let mut plugins = self.ordered.iter_mut();
+        if let Some(plugin) = plugins.find(|one| one.name == "PodSecurity") {
+            plugin.plugin = Box::new(PodSecurity::new(configuration));
+        }
     }
 
     /// Turns plugins on and off.
@@ -183,14 +201,21 @@ impl Plugins {
         Ok(())
     }
 
-    /// Checks the valid object of a request.
+    /// Checks the valid object of a request. Adds warnings for its user.
     ///
     /// # Errors
     /// The first one of a plugin.
-    pub(crate) async fn check(&self, request: Attributes<'_>) -> Result<(), ApiError> {
+    pub(crate) async fn check(
+        &self,
+        request: Attributes<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
         for plugin in self.enabled() {
             if let Some(step) = plugin.check(request, &*self.reader) {
                 step.await?;
+            }
+            if let Some(step) = plugin.check_and_warn(request, &*self.reader) {
+                warnings.extend(step.await?);
             }
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! The plugins that a setting turns on and off, by upstream's names.
 
 /// The plugins that can be turned on and off, in their order (upstream: `AllOrderedPlugins`, as far as they are here).
-pub(super) const NAMES: [&str; 17] = [
+pub(super) const NAMES: [&str; 19] = [
     "NamespaceLifecycle",
     "LimitRanger",
     "ServiceAccount",
     "NodeRestriction",
+    "PodSecurity",
     "Priority",
     "DefaultTolerationSeconds",
     "DefaultStorageClass",
@@ -16,6 +17,7 @@ pub(super) const NAMES: [&str; 17] = [
     "CertificateSigning",
     "CertificateSubjectRestriction",
     "DefaultIngressClass",
+    "DenyServiceExternalIPs",
     "PodTopologyLabels",
     "PodResizeValidator",
     "ResourceQuota",

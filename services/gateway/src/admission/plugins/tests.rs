@@ -96,7 +96,7 @@ fn plugins_are_in_the_order_that_upstream_recommends() {
     let off = plugins.names().filter(|(_, is_enabled)| !is_enabled);
     let off: Vec<_> = off.map(|(name, _)| name).collect();
     let enforcement = "OwnerReferencesPermissionEnforcement";
-    assert_eq!(off, [enforcement]);
+    assert_eq!(off, [enforcement, "DenyServiceExternalIPs"]);
     let on = [enforcement.to_owned()];
     plugins.select(&Selection::new(&on, &["Priority".into()]).unwrap());
     let enabled = |name: &str| plugins.names().any(|one| one == (name, true));

@@ -79,10 +79,14 @@ impl Dispatch<'_> {
             authorizer: &self.data.authorizer,
             resource: &self.data.resource,
         };
-        let evaluate = || evaluation::objections(policy, &inputs);
+        let evaluate = || evaluation::opinion(policy, &inputs);
         // The work does not depend on the size of the objects alone: expressions may loop.
-        for objection in offload(usize::MAX, evaluate).await {
+        let opinion = offload(usize::MAX, evaluate).await;
+        for objection in opinion.objections {
             self.verdict.object(policy, binding, objection);
+        }
+        for (key, value) in opinion.annotations {
+            self.verdict.annotate(policy, &key, value);
         }
     }
 }

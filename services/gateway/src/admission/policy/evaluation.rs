@@ -17,43 +17,90 @@ const LONGEST_MESSAGE: usize = 5 << 10;
 pub(super) enum Objection {
     /// A validation does not hold.
     Refused {
+        /// The position of the validation in its policy.
+        index: usize,
         message: String,
         /// The reason of the error; `None` for `Invalid`.
         reason: Option<String>,
     },
     /// An expression failed.
-    Failed(String),
+    Failed {
+        /// The position of the validation in its policy; 0 if it is another expression.
+        index: usize,
+        message: String,
+    },
     /// The expression of an audit annotation failed. It denies the request whatever the actions of the binding are.
     AnnotationFailed(String),
 }
 
-/// Returns what a policy says against a request. Failures count unless its failure policy is to ignore them.
-pub(super) fn objections(policy: &Policy<Expressions>, inputs: &Inputs<'_>) -> Vec<Objection> {
+/// What a policy says about a request.
+#[derive(Debug, Default)]
+pub(super) struct Opinion {
+    pub(super) objections: Vec<Objection>,
+    /// The keys and values of its audit annotations.
+    pub(super) annotations: Vec<(String, String)>,
+}
+
+impl Opinion {
+    fn failed(error: String) -> Self {
+        Self {
+            objections: vec![Objection::failed(0, error)],
+            annotations: Vec::new(),
+        }
+    }
+
+    /// Adds the audit annotations that have a value, and the errors of those that failed.
+    fn annotate(&mut self, expressions: &Expressions, inputs: &Inputs<'_>) -> Result<(), String> {
+        let inputs = inputs.of(inputs.namespace);
+        let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
+        let keys = expressions.annotation_keys.iter();
+        for (key, annotation) in keys.zip(&expressions.annotations) {
+            match eval(&mut evaluation, annotation)? {
+                Ok(Value::String(value)) if !value.trim().is_empty() => {
+                    let value = value.trim().to_owned();
+                    self.annotations.push((key.clone(), value));
+                }
+                Ok(_) => {}
+                Err(error) => self.objections.push(Objection::AnnotationFailed(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Objection {
+    fn failed(index: usize, message: String) -> Self {
+        Self::Failed { index, message }
+    }
+}
+
+/// Returns what a policy says about a request. Failures count unless its failure policy is to ignore them.
+pub(super) fn opinion(policy: &Policy<Expressions>, inputs: &Inputs<'_>) -> Opinion {
     let mut found = match &policy.expressions {
-        Ok(expressions) => evaluate(expressions, inputs),
-        Err(error) => vec![Objection::Failed(error.clone())],
+        Ok(expressions) => evaluate(expressions, inputs).unwrap_or_else(Opinion::failed),
+        Err(error) => Opinion::failed(error.clone()),
     };
     if policy.ignores_failures {
-        found.retain(|one| matches!(one, Objection::Refused { .. }));
+        let is_kept = |one: &Objection| matches!(one, Objection::Refused { .. });
+        found.objections.retain(is_kept);
     }
     found
 }
 
-fn evaluate(expressions: &Expressions, inputs: &Inputs<'_>) -> Vec<Objection> {
-    match all_hold(&expressions.conditions, &expressions.variables, inputs) {
-        Ok(true) => {}
-        Ok(false) => return Vec::new(),
-        Err(error) => return vec![Objection::Failed(error)],
+/// Evaluates the expressions of a policy.
+///
+/// # Errors
+/// That which ends the evaluation.
+fn evaluate(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Opinion, String> {
+    if !all_hold(&expressions.conditions, &expressions.variables, inputs)? {
+        return Ok(Opinion::default());
     }
-    let mut found = match failed(expressions, inputs) {
-        Ok(found) => found,
-        Err(error) => return vec![Objection::Failed(error)],
+    let mut opinion = Opinion {
+        objections: failed(expressions, inputs)?,
+        annotations: Vec::new(),
     };
-    match annotate(expressions, inputs) {
-        Ok(failed) => found.extend(failed.into_iter().map(Objection::AnnotationFailed)),
-        Err(error) => return vec![Objection::Failed(error)],
-    }
-    found
+    opinion.annotate(expressions, inputs)?;
+    Ok(opinion)
 }
 
 /// Evaluates the validations.
@@ -67,17 +114,18 @@ fn failed(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<Objectio
     }
     let declared = expressions.declared.iter();
     let parts = declared.zip(outcomes).zip(&expressions.messages);
-    for ((validation, outcome), message) in parts {
+    for (index, ((validation, outcome), message)) in parts.enumerate() {
         match outcome {
             Ok(Value::Bool(true)) => {}
             Ok(_) => match message_of(&mut evaluation, validation, message.as_ref()) {
                 Ok(message) => found.push(Objection::Refused {
+                    index,
                     message,
                     reason: validation.reason.clone(),
                 }),
-                Err(error) => found.push(Objection::Failed(error)),
+                Err(error) => found.push(Objection::failed(index, error)),
             },
-            Err(error) => found.push(Objection::Failed(error)),
+            Err(error) => found.push(Objection::failed(index, error)),
         }
     }
     Ok(found)
@@ -104,16 +152,4 @@ fn message_of(
         "" => format!("failed expression: {}", validation.expression.trim()),
         message => message.to_owned(),
     })
-}
-
-/// Evaluates the audit annotations. Returns the errors of those that failed; the others are dropped, as there is no
-/// audit log.
-fn annotate(expressions: &Expressions, inputs: &Inputs<'_>) -> Result<Vec<String>, String> {
-    let inputs = inputs.of(inputs.namespace);
-    let mut evaluation = Evaluation::new(&expressions.variables, &inputs, BUDGET);
-    let mut failed = Vec::new();
-    for annotation in &expressions.annotations {
-        failed.extend(eval(&mut evaluation, annotation)?.err());
-    }
-    Ok(failed)
 }

@@ -8,7 +8,8 @@
 //!   ─▶ or match conditions, and patches in their order (`mutating`)
 //! ```
 //!
-//! There is no audit log: what policies would write to it is computed, since it may fail, and dropped.
+//! Audit annotations, and validations that do not hold where an action is `Audit`, are annotations of the events of the
+//! request ([`crate::request::audit`]); they are computed without audit, too, since they may fail.
 //!
 //! * A mutation is a typed object (`Object{…}`) that is merged as server-side apply does, without owners and without
 //!   atomic lists, maps and objects, or a JSON patch (`JSONPatch{…}`); defaults are set again after each. Policies are

@@ -1,5 +1,8 @@
 //! The outcome of all policies for one request.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
 use setpoint_kinds::expressions::Expressions;
 use setpoint_proto::meta::StatusCause;
 use setpoint_proto::{ApiError, Reason};
@@ -9,6 +12,23 @@ use super::hook::{Binding, Policy};
 use super::invocation::Misconfigured;
 use crate::admission::Attributes;
 use crate::errors;
+use crate::request::audit;
+
+/// The annotation of a validation that does not hold, if an action of the binding is `Audit`.
+const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+/// The largest length of the value of an audit annotation, in bytes, as upstream.
+const LONGEST_VALUE: usize = 10 << 10;
+
+/// The value of [`FAILURE`], in a list.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Failure<'a> {
+    message: &'a str,
+    policy: &'a str,
+    binding: &'a str,
+    expression_index: usize,
+    validation_actions: &'a [String],
+}
 
 /// The denials and the warnings so far.
 #[derive(Default)]
@@ -16,6 +36,8 @@ pub(super) struct Verdict {
     /// The first denial, which is the one that the client gets.
     denial: Option<(Reason, String)>,
     warnings: Vec<String>,
+    /// The values of each audit annotation; several if parameters differ.
+    annotations: BTreeMap<String, Vec<String>>,
 }
 
 impl Verdict {
@@ -34,9 +56,13 @@ impl Verdict {
         binding: &Binding,
         objection: Objection,
     ) {
-        let (reason, message) = match objection {
-            Objection::Refused { message, reason } => (reason_of(reason.as_deref()), message),
-            Objection::Failed(message) => (Reason::Invalid, message),
+        let (index, reason, message) = match objection {
+            Objection::Refused {
+                index,
+                message,
+                reason,
+            } => (index, reason_of(reason.as_deref()), message),
+            Objection::Failed { index, message } => (index, Reason::Invalid, message),
             Objection::AnnotationFailed(message) => {
                 return self.deny(policy, Some(binding), Reason::Invalid, &message);
             }
@@ -48,9 +74,19 @@ impl Verdict {
                     "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {message}",
                     policy.name, binding.name
                 )),
-                // `Audit`: there is no audit log.
+                "Audit" => audit::annotate(FAILURE, || failure(policy, binding, index, &message)),
                 _ => {}
             }
+        }
+    }
+
+    /// Adds a value to an audit annotation of a policy.
+    pub(super) fn annotate(&mut self, policy: &Policy<Expressions>, key: &str, mut value: String) {
+        value.truncate(value.floor_char_boundary(LONGEST_VALUE));
+        let key = format!("{}/{key}", policy.name);
+        let values = self.annotations.entry(key).or_default();
+        if !values.contains(&value) {
+            values.push(value);
         }
     }
 
@@ -71,7 +107,7 @@ impl Verdict {
         });
     }
 
-    /// Adds the warnings to those of the request.
+    /// Adds the warnings to those of the request, and the annotations to its audit.
     ///
     /// # Errors
     /// The first denial.
@@ -81,6 +117,9 @@ impl Verdict {
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         warnings.extend(self.warnings);
+        for (key, values) in self.annotations {
+            audit::annotate(key, || values.join(", "));
+        }
         let Some((reason, message)) = self.denial else {
             return Ok(());
         };
@@ -92,6 +131,22 @@ impl Verdict {
         error.reason = reason;
         Err(error)
     }
+}
+
+fn failure(
+    policy: &Policy<Expressions>,
+    binding: &Binding,
+    expression_index: usize,
+    message: &str,
+) -> String {
+    let failure = Failure {
+        message,
+        policy: &policy.name,
+        binding: &binding.name,
+        expression_index,
+        validation_actions: &binding.actions,
+    };
+    serde_json::to_string(&[failure]).unwrap_or_default()
 }
 
 /// Returns the reason of a denial; that of a validation is one of three.

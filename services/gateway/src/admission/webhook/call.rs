@@ -8,6 +8,7 @@ use super::review::{Response, Review};
 use crate::admission::Admission;
 use crate::admission::request::Values;
 use crate::offload::offload;
+use crate::request::audit;
 use crate::webhook::Error;
 
 /// The size in bytes by which a request is encoded inline or offloaded: that of a small object in JSON.
@@ -34,6 +35,9 @@ pub(super) async fn call(
     })?;
     let response = ask(admission, webhook, values, &review, mutates).await?;
     warnings.extend(response.warnings.iter().cloned());
+    for (key, value) in &response.audit_annotations {
+        audit::annotate(format!("{}/{key}", webhook.name), || value.clone());
+    }
     if !response.allowed {
         return Err(Failure::Denial(denied(&webhook.name, response.status)));
     }

@@ -48,6 +48,13 @@ pub(in crate::admission) trait Declared {
     fn webhooks(&self) -> Vec<Webhook>;
 }
 
+impl Webhook {
+    /// Returns the name of its configuration.
+    pub(super) fn configuration(&self) -> &str {
+        self.id.split('/').nth(1).unwrap_or_default()
+    }
+}
+
 impl Configuration {
     /// Returns the configurations. Those that are not among `before` are compiled.
     pub(in crate::admission) fn after<T: Declared>(

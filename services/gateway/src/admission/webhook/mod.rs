@@ -7,6 +7,7 @@
 //! ```
 //! A call has the deadline of its webhook, and the client bounds the number of calls in flight.
 
+mod annotations;
 mod call;
 mod configuration;
 mod failure;

@@ -7,6 +7,7 @@ use setpoint_codec::{Kind, Object, patch};
 use setpoint_proto::ApiError;
 
 use super::Configuration;
+use super::annotations::Place;
 use super::call::call;
 use super::failure::{Failure, internal, nothing_to_modify};
 use super::matching::matched;
@@ -37,7 +38,13 @@ pub(in crate::admission) async fn mutate(
     mut object: Option<&mut Box<dyn Object>>,
 ) -> Result<bool, ApiError> {
     let (mut versions, mut any_change) = (Versions::default(), false);
-    for webhook in configurations.iter().flat_map(|one| &one.webhooks) {
+    let webhooks = configurations.iter().flat_map(|one| &one.webhooks);
+    for (index, webhook) in webhooks.enumerate() {
+        let place = Place {
+            webhook,
+            round: pass.passes.round(),
+            index,
+        };
         let request = pass
             .request
             .with_object(object.as_deref().map(|one| &**one));
@@ -58,6 +65,7 @@ pub(in crate::admission) async fn mutate(
         let changed = match called {
             Ok(None) => Ok(false),
             Ok(Some(patch)) => {
+                place.patched(&patch);
                 pass.apply(&webhook.name, patch, &values, object.as_deref_mut())
                     .await
             }
@@ -72,7 +80,12 @@ pub(in crate::admission) async fn mutate(
         }
         pass.passes
             .record(&webhook.id, webhook.is_reinvocable, changed);
+        place.mutated(changed);
+        let failed = failure.is_some();
         let error = failure.and_then(|one| one.into_error(&webhook.name, webhook.ignores_failures));
+        if failed && error.is_none() {
+            place.ignored();
+        }
         error.map_or(Ok(()), Err)?;
     }
     Ok(any_change)

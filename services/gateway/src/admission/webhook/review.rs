@@ -1,5 +1,7 @@
 //! `AdmissionReview`: the request to an admission webhook, and the checks of its response.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Deserializer};
@@ -38,6 +40,8 @@ pub(super) struct Response {
     patch_type: Option<String>,
     #[serde(deserialize_with = "or_default")]
     pub warnings: Vec<String>,
+    #[serde(deserialize_with = "or_default")]
+    pub audit_annotations: BTreeMap<String, String>,
 }
 
 #[derive(Default, Deserialize)]

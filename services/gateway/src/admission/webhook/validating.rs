@@ -6,6 +6,7 @@ use futures::{StreamExt as _, stream};
 use setpoint_proto::ApiError;
 
 use super::Configuration;
+use super::annotations;
 use super::call::call;
 use super::matching::matched;
 use crate::admission::Admission;
@@ -29,7 +30,8 @@ pub(in crate::admission) async fn validate(
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
     let (mut versions, mut calls) = (Versions::default(), Vec::new());
-    for webhook in configurations.iter().flat_map(|one| &one.webhooks) {
+    let webhooks = configurations.iter().flat_map(|one| &one.webhooks);
+    for (index, webhook) in webhooks.enumerate() {
         let matched = matched(admission, webhook, request, data, &mut versions);
         let Some(values) = matched.await? else {
             continue;
@@ -39,8 +41,12 @@ pub(in crate::admission) async fn validate(
             let dry_run = request.context.dry_run;
             let called = call(admission, webhook, &values, dry_run, false, &mut warnings).await;
             let error = called.err();
+            let failed = error.is_some();
             let error =
                 error.and_then(|error| error.into_error(&webhook.name, webhook.ignores_failures));
+            if failed && error.is_none() {
+                annotations::ignored_validating(webhook, index);
+            }
             (warnings, error)
         });
     }

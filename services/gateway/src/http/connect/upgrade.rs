@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 use tracing::debug;
 
 use super::ConnectRequest;
+use crate::request::audit;
 
 /// The header with the protocol within SPDY.
 pub(super) const PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
@@ -133,7 +134,9 @@ where
         let message = "unable to upgrade: the connection cannot be upgraded";
         ApiError::new(Reason::BadRequest, message)
     })?;
+    let record = audit::current();
     streams.spawn(async move {
+        let _record = record;
         match upgraded.await {
             Ok(connection) => serve(TokioIo::new(connection)).await,
             Err(error) => debug!(%error, "a connection was not upgraded"),

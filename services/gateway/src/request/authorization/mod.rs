@@ -20,7 +20,7 @@ use setpoint_proto::rbac::PolicyRule;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::Cache;
 
-use super::Attributes;
+use super::{Attributes, audit};
 pub(in crate::request) use forbidden::error as forbidden;
 pub use mode::Mode;
 use node::Nodes;
@@ -110,6 +110,7 @@ impl Authorizer {
             Err(error) if error.reason == Reason::Forbidden => record::refused(user, attributes),
             Err(_) => record::failed(),
         }
+        audit::decided(&checked, || self.decide(user, attributes).reason);
         checked
     }
 

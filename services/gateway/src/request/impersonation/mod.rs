@@ -20,6 +20,7 @@ use setpoint_kinds::Identity;
 use setpoint_proto::{ApiError, Reason};
 
 use super::Attributes;
+use super::audit;
 use super::authorization::{Authorizer, record};
 use checks::Checks;
 use mode::Mode;
@@ -37,6 +38,12 @@ pub(crate) enum Actor {
 }
 
 impl Actor {
+    /// Returns the user itself.
+    pub(crate) fn user(&self) -> &Identity {
+        let (Self::Own(user) | Self::Other { user, .. }) = self;
+        user
+    }
+
     /// Returns what the headers of a request of a user say, and removes those of impersonation.
     ///
     /// # Errors
@@ -85,6 +92,8 @@ impl Impersonation {
                 Ok(found) => {
                     self.last.set(&user, mode);
                     record::allowed();
+                    let constraint = (mode != Mode::Legacy).then(|| mode.verb());
+                    audit::impersonated(&found, constraint);
                     return Ok(found);
                 }
                 // No mode gets another answer from the store.

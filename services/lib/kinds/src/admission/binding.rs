@@ -14,8 +14,6 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::label_selector;
 
-const NOT_AUDITED: &str =
-    "spec.validationActions: Audit has no effect: the gateway has no audit log";
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: &[&str] = &["Deny", "Allow"];
 
@@ -59,12 +57,6 @@ impl StoredKind for ValidatingAdmissionPolicyBinding {
             validate_actions(actions, &path.field("validationActions"), errors);
         }
     );
-
-    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
-        let mut actions = self.spec.validation_actions.iter();
-        let is_audited = actions.any(|action| action == "Audit");
-        is_audited.then(|| NOT_AUDITED.into()).into_iter().collect()
-    }
 }
 
 impl StoredKind for MutatingAdmissionPolicyBinding {

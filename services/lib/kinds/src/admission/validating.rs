@@ -18,7 +18,6 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::{Paths, StoredKind, status};
 
-const NOT_AUDITED: &str = "spec.auditAnnotations: the annotations are computed and not written: the gateway has no audit log";
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const MOST_ANNOTATIONS: usize = 20;
 /// The largest length of an expression of an audit annotation, in bytes.
@@ -70,12 +69,6 @@ impl StoredKind for ValidatingAdmissionPolicy {
             errors.not_empty(&at.field("fieldRef"), warning.field_ref.trim());
         }
         conditions::validate(&status.conditions, &path.field("conditions"), errors);
-    }
-
-    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
-        let has_annotations = !self.spec.audit_annotations.is_empty();
-        let warning = has_annotations.then(|| NOT_AUDITED.into());
-        warning.into_iter().collect()
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

@@ -21,7 +21,9 @@ pub struct Expressions {
     pub validations: Vec<Compiled>,
     /// `None` for validations without an expression for the message.
     pub messages: Vec<Option<Compiled>>,
-    /// The audit annotations.
+    /// The keys of the audit annotations.
+    pub annotation_keys: Vec<String>,
+    /// The values of the audit annotations.
     pub annotations: Vec<Compiled>,
 }
 
@@ -53,6 +55,7 @@ fn expressions(spec: &ValidatingAdmissionPolicySpec, types: Types<'_>) -> Expres
         variable_errors,
         messages: messages.collect(),
         declared: spec.validations.clone(),
+        annotation_keys: annotations.clone().map(|one| one.key.clone()).collect(),
         validations: validations
             .map(|validation| environment.compile(&validation.expression, Output::Bool))
             .collect(),

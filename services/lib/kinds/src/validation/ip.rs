@@ -247,6 +247,7 @@ mod tests {
         assert!(errors.contains("must be in canonical form"), "{errors}");
     }
 
+    /// Checks V18 (CVE-2021-25737).
     #[test]
     fn services_do_not_forward_to_local_addresses() {
         for right in ["10.0.0.1", "2001:db8::1", "224.0.1.1"] {

@@ -143,7 +143,7 @@ fn view_reads_and_gives_no_further_powers() {
     }
 }
 
-/// Checks V18.
+/// Checks V18 (CVE-2021-25740).
 #[test]
 fn users_of_a_namespace_do_not_write_endpoints() {
     for name in ["admin", "edit", "view"] {

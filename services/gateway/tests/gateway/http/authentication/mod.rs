@@ -67,7 +67,7 @@ impl Api {
     }
 
     /// Asks who the user of a request with these headers is.
-    async fn identity(&self, client: &Client, headers: &[(&str, &str)]) -> Reply {
+    pub async fn identity(&self, client: &Client, headers: &[(&str, &str)]) -> Reply {
         let request = Request::post(WHOAMI).header(CONTENT_TYPE, "application/json");
         let add = |request: Builder, (name, value): &(&str, &str)| request.header(*name, *value);
         let request = headers.iter().fold(request, add);
