@@ -11,7 +11,7 @@ use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use parking_lot::{Mutex, RwLock};
 use rustls::ClientConfig;
 use setpoint_store::cache::Cache;
@@ -30,8 +30,6 @@ use crate::outbound::{self, Dialer, ServiceAddress, Trust, cause};
 const IN_FLIGHT: usize = 1024;
 /// The time in which a connection must be ready for requests.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The time after which an idle connection is closed.
-const IDLE: Duration = Duration::from_secs(90);
 /// The maximum number of idle connections.
 const MAX_IDLE: usize = 16;
 
@@ -182,9 +180,7 @@ fn http(tls: ClientConfig, dialer: Dialer, max_idle: usize) -> Http {
         .map_err(timed_out)
         .timeout(CONNECT_TIMEOUT)
         .service(https);
-    legacy::Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(IDLE)
+    outbound::pool()
         .pool_max_idle_per_host(max_idle)
         .build(BoxCloneSyncService::new(bounded))
 }

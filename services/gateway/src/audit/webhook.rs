@@ -12,19 +12,16 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use setpoint_audit::Post;
 use tokio::time::timeout;
 
 use super::kubeconfig::{Kubeconfig, Token};
-use crate::outbound::{ClientCertificate, Trust, cause, tls};
+use crate::outbound::{ClientCertificate, Trust, cause, pool, tls};
 
 /// The time in which the server has to answer, as upstream.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The time after which an idle connection is closed.
-const IDLE: Duration = Duration::from_secs(90);
 /// The largest size of an answer in bytes, of which nothing is read but that it ends.
 const ANSWER_MAX: usize = 1 << 20;
 
@@ -64,10 +61,7 @@ impl Server {
             .enable_http1()
             .enable_http2()
             .wrap_connector(tcp);
-        let http = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .build(connector);
+        let http = pool().build(connector);
         Ok(Self {
             url,
             http,

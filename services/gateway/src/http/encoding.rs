@@ -2,9 +2,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::HeaderValue;
-use prost::Message;
+use prost::Message as _;
 use serde_json::json;
-use setpoint_codec::{Kind, Object, envelope};
+use setpoint_codec::{EncodedList, Kind, Object, envelope};
 use setpoint_proto::meta::{self, ListMeta, PartialObjectMetadata, RawExtension, Status};
 use setpoint_proto::{ApiError, Reason};
 
@@ -12,15 +12,6 @@ use super::accept::{Media, PROTOBUF};
 use super::ordered;
 use super::response::ApiResponse;
 use super::yaml;
-
-/// The protobuf encoding of a list of any kind, with items that are encoded already.
-#[derive(Clone, PartialEq, Message)]
-struct EncodedList {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ListMeta>,
-    #[prost(bytes = "bytes", repeated, tag = "2")]
-    items: Vec<Bytes>,
-}
 
 /// Encodes a `Status`.
 pub(super) fn encoded_status(

@@ -6,6 +6,7 @@
 
 mod cause;
 mod dialer;
+mod pool;
 mod roots;
 mod service;
 mod tls;
@@ -13,4 +14,5 @@ mod verifier;
 
 pub(crate) use cause::cause;
 pub(crate) use dialer::{Dialer, ServiceAddress};
+pub(crate) use pool::pool;
 pub(crate) use tls::{ClientCertificate, Trust, config as tls};

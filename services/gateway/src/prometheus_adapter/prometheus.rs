@@ -12,7 +12,6 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -30,8 +29,6 @@ const IN_FLIGHT: usize = 16;
 const RESULT_MAX: usize = 16 << 20;
 /// The maximum length in bytes of an error of the server in a message.
 const QUOTED_MAX: usize = 512;
-/// The time after which an idle connection is closed.
-const IDLE: Duration = Duration::from_secs(90);
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// A Prometheus server.
@@ -65,10 +62,7 @@ impl Prometheus {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        let http = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .build(connector);
+        let http = outbound::pool().build(connector);
         Ok(Self {
             url: format!("{url}/api/v1/query"),
             limit,

@@ -8,7 +8,6 @@ use http::{Request, Uri};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use setpoint_store::cache::Cache;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -16,7 +15,7 @@ use tokio::time::timeout;
 use super::Config;
 use super::error::Error;
 use crate::dial_policy::DialPolicy;
-use crate::outbound::{Dialer, Trust, cause, tls};
+use crate::outbound::{Dialer, Trust, cause, pool, tls};
 
 /// The number of calls that a webhook may have in flight. Others wait, so that a slow one holds a bounded number of
 /// objects.
@@ -24,8 +23,6 @@ const IN_FLIGHT: usize = 32;
 /// The number of calls that may wait or be in flight. Further ones fail at once, so that requests about other kinds
 /// find seats of flow control while a webhook hangs.
 const ADMITTED: usize = 160;
-/// The time after which an idle connection is closed.
-const IDLE: Duration = Duration::from_secs(90);
 /// The maximum number of idle connections.
 const MAX_IDLE: usize = 4;
 /// The size in bytes that a response may always have. A response to a longer request may be [`GROWTH`] times as long.
@@ -52,11 +49,7 @@ impl Client {
             .enable_http1()
             .enable_http2()
             .wrap_connector(Dialer::new(config.service().cloned(), cache, policy));
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MAX_IDLE)
-            .build(connector);
+        let http = pool().pool_max_idle_per_host(MAX_IDLE).build(connector);
         Ok(Self {
             config,
             http,

@@ -1,9 +1,9 @@
 //! The bodies of requests and responses, which are encoded as JSON only when an event is written.
 
 use bytes::Bytes;
-use prost::Message;
+use prost::Message as _;
 use serde_json::{Map, Value, json};
-use setpoint_codec::{Kind, Object, envelope};
+use setpoint_codec::{EncodedList, Kind, Object, envelope};
 use setpoint_proto::meta::{ListMeta, PartialObjectMetadata, Status};
 
 const METADATA: &str = "metadata";
@@ -26,15 +26,6 @@ pub enum Body {
     Value(Value, usize),
     /// An error.
     Status(Box<Status>),
-}
-
-/// A list of any kind, with items that are encoded.
-#[derive(Clone, PartialEq, Message)]
-struct EncodedList {
-    #[prost(message, optional, tag = "1")]
-    metadata: Option<ListMeta>,
-    #[prost(bytes = "bytes", repeated, tag = "2")]
-    items: Vec<Bytes>,
 }
 
 impl Body {

@@ -25,36 +25,33 @@ impl<'a> Container<'a> {
     }
 }
 
+/// Reads the fields from either message of a container: those of all lists have them, but not one type.
+macro_rules! container {
+    ($message:expr) => {{
+        let message = $message;
+        Container {
+            name: &message.name,
+            security_context: message.security_context.as_ref(),
+            ports: &message.ports,
+            probes: [
+                message.liveness_probe.as_ref(),
+                message.readiness_probe.as_ref(),
+                message.startup_probe.as_ref(),
+            ],
+            lifecycle: message.lifecycle.as_ref(),
+        }
+    }};
+}
+
 impl<'a> From<&'a core::Container> for Container<'a> {
     fn from(container: &'a core::Container) -> Self {
-        Self {
-            name: &container.name,
-            security_context: container.security_context.as_ref(),
-            ports: &container.ports,
-            probes: [
-                container.liveness_probe.as_ref(),
-                container.readiness_probe.as_ref(),
-                container.startup_probe.as_ref(),
-            ],
-            lifecycle: container.lifecycle.as_ref(),
-        }
+        container!(container)
     }
 }
 
 impl<'a> From<&'a EphemeralContainer> for Container<'a> {
     fn from(container: &'a EphemeralContainer) -> Self {
-        let container = &container.ephemeral_container_common;
-        Self {
-            name: &container.name,
-            security_context: container.security_context.as_ref(),
-            ports: &container.ports,
-            probes: [
-                container.liveness_probe.as_ref(),
-                container.readiness_probe.as_ref(),
-                container.startup_probe.as_ref(),
-            ],
-            lifecycle: container.lifecycle.as_ref(),
-        }
+        container!(&container.ephemeral_container_common)
     }
 }
 

@@ -12,7 +12,7 @@ const BUDGET: u64 = 10_000_000;
 /// The longest message of an expression, in bytes.
 const LONGEST_MESSAGE: usize = 5 << 10;
 
-/// What a policy says against a request.
+/// An objection of a policy to a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Objection {
     /// A validation does not hold.
@@ -33,7 +33,7 @@ pub(super) enum Objection {
     AnnotationFailed(String),
 }
 
-/// What a policy says about a request.
+/// The result of a policy for a request.
 #[derive(Debug, Default)]
 pub(super) struct Opinion {
     pub(super) objections: Vec<Objection>,

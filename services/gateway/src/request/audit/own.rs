@@ -15,7 +15,7 @@ use setpoint_model::Verb;
 use setpoint_proto::ApiError;
 
 use super::current::{begin, current, fail, is_in_request, request, request_object, scope};
-use super::source::Source;
+use super::source::{Source, new_id};
 use crate::request::Attributes;
 
 const AGENT: &str = "setpoint-gateway";
@@ -106,7 +106,7 @@ impl<'a> Own<'a> {
 fn source(target: &Target) -> Source {
     Source {
         head: Head {
-            audit_id: uuid::Uuid::new_v4().to_string(),
+            audit_id: new_id().to_string(),
             request_uri: path(target),
             user_agent: AGENT.to_owned(),
             received: Timestamp::now(),

@@ -11,6 +11,7 @@ use setpoint_host::serve::Peer;
 use setpoint_kinds::Identity;
 use setpoint_proto::Traceparent;
 use setpoint_proto::trace::TRACEPARENT;
+use uuid::Uuid;
 
 /// The header with the id of a request, in requests and responses.
 pub(super) const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
@@ -32,11 +33,15 @@ pub(super) fn audit_id(headers: &HeaderMap) -> HeaderValue {
     };
     let given = headers.get(AUDIT_ID).filter(is_plain).cloned();
     given.unwrap_or_else(|| {
-        let id = uuid::Builder::from_random_bytes(rand::random()).into_uuid();
-        let mut text = uuid::Uuid::encode_buffer();
-        let text = id.hyphenated().encode_lower(&mut text);
+        let mut text = Uuid::encode_buffer();
+        let text = new_id().hyphenated().encode_lower(&mut text);
         HeaderValue::from_str(text).expect("a UUID is printable")
     })
+}
+
+/// Returns a new id. Its bits are of the thread's generator, since each response needs some, audited or not.
+pub(super) fn new_id() -> Uuid {
+    uuid::Builder::from_random_bytes(rand::random()).into_uuid()
 }
 
 /// The source of a request.
