@@ -92,6 +92,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "controller-manager",
         &[
+            "bootstraptoken-controller",
             "certificatesigningrequest-controller",
             "controller",
             "cronjob-controller",
@@ -131,6 +132,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "certificatesigningrequest-controller",
         &["controller", "host", "model", "proto", "tls"],
     ),
+    (
+        "bootstraptoken-controller",
+        &["controller", "model", "proto"],
+    ),
     ("cronjob-controller", SERVICE),
     ("daemonset-controller", SERVICE),
     ("deployment-controller", SERVICE),
@@ -160,7 +165,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tls",
         ],
     ),
-    ("ctl", &["host", "controller", "model", "proto", "tls"]),
+    // Backups are read from and written to etcd itself.
+    (
+        "ctl",
+        &["host", "controller", "model", "proto", "store", "tls"],
+    ),
     // The tests of any crate may use it.
     ("testkit", &[]),
 ];

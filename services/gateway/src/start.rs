@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use setpoint_host::{Check, Host};
+use setpoint_store::Bumped;
 use setpoint_store::cache::{Cache, Health};
 use setpoint_store::etcd::Etcd;
 use setpoint_task::supervise;
@@ -51,7 +52,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     if let Some(credentials) = &etcd.credentials {
         host.follow("etcd", credentials);
     }
-    let store = Arc::new(Etcd::connect(&etcd).await?);
+    let store = Arc::new(Bumped::new(Etcd::connect(&etcd).await?));
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
         .with_credentials(host.credentials().cloned());

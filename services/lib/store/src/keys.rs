@@ -26,6 +26,9 @@ pub const TOKEN_KEYS: &str = "/setpoint/token-keys";
 /// The key of the highest term of any deleted Lease. Its value never decreases.
 pub const PAST_TERM: &str = "/setpoint/past-term";
 
+/// The key of the number by which revisions are greater than etcd's, which a restore writes.
+pub const REVISION_BUMP: &str = "/setpoint/revision-bump";
+
 /// Returns the key of the current term of a lease. It exists as long as the Lease does.
 ///
 /// 2026-11: we chose a key outside of `/registry/` over the Lease's own, because a renewal must not conflict with the

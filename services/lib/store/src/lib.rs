@@ -21,6 +21,8 @@
 //!   repair such a store, and a cluster can be moved. Wrong if a query had to be answered by etcd that these keys
 //!   cannot.
 
+pub mod backup;
+mod bumped;
 pub mod cache;
 #[cfg(feature = "contract")]
 pub mod contract;
@@ -36,6 +38,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use setpoint_model::Revision;
 
+pub use bumped::Bumped;
 pub use entry::{Batch, Change, Entry, KeyChange, Page, Range};
 pub use error::Error;
 pub use memory::Memory;

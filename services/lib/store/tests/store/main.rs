@@ -1,6 +1,7 @@
 //! The contract suites on each implementation, and failures of etcd.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod backup;
 mod check;
 mod custom_kinds;
 mod differential;
@@ -25,6 +26,14 @@ mod etcd {
     use super::subjects::OnEtcd;
 
     store_contract! { OnEtcd::start() }
+}
+
+mod bumped_memory {
+    use setpoint_store::{Memory, store_contract};
+
+    use super::subjects::bumped;
+
+    store_contract! { bumped(Memory::default()) }
 }
 
 /// Checks DG1: as `memory`, with answers that are lost, late, or to the second of two identical calls.

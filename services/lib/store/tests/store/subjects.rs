@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use etcd_client::Client;
-use futures::future::{BoxFuture, FutureExt as _};
+use futures::future::{BoxFuture, FutureExt as _, ready};
 use setpoint_model::Revision;
-use setpoint_store::Store;
 use setpoint_store::contract::{FaultyStore, Subject};
 use setpoint_store::etcd::{self, Etcd};
+use setpoint_store::{Bumped, Memory, Store, Write, keys};
+
+/// The number by which revisions of a restored store are greater.
+const BUMP: u64 = 10_000;
 
 /// The adapter, and its own etcd process.
 pub struct OnEtcd {
@@ -95,5 +98,31 @@ impl<S: Subject> Subject for Faulty<S> {
 
     fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
         self.inner.compact(at)
+    }
+}
+
+/// A store in memory whose revisions go on where those of a lost one ended.
+pub struct Restored {
+    memory: Memory,
+    store: Arc<dyn Store>,
+}
+
+/// Returns a store with greater revisions than those of `memory`.
+pub async fn bumped(memory: Memory) -> Restored {
+    let bump = Write::create(keys::REVISION_BUMP, BUMP.to_string().into());
+    memory.commit(bump).await.unwrap();
+    let store = Arc::new(Bumped::new(memory.clone()));
+    Restored { memory, store }
+}
+
+impl Subject for Restored {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
+        let below = at.raw().saturating_sub(BUMP);
+        Memory::compact(&self.memory, Revision::from_raw(below));
+        ready(()).boxed()
     }
 }
