@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Decisions about requests, from the rules of roles.
     ("rbac", &["model", "proto"]),
     ("pod-security", &["model", "proto"]),
+    ("fairness", &["proto"]),
     // Names and quantities are checked by the same rules.
     ("cel", &["model"]),
     ("schema", &["cel", "model"]),
@@ -73,6 +74,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "audit",
             "cel",
             "codec",
+            "fairness",
             "host",
             "kinds",
             "model",
@@ -210,6 +212,7 @@ const PURE: &[(&str, &[&str])] = &[
     ),
     ("model", &["tokio", "tonic", "axum", "hyper"]),
     ("rbac", &["tokio", "tonic", "axum", "hyper", "tracing"]),
+    ("fairness", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     (
         "pod-security",
         &["tokio", "tonic", "axum", "hyper", "tracing"],

@@ -6,6 +6,7 @@ mod comparison;
 mod definitions;
 mod failover;
 mod guard;
+mod hostile;
 mod http;
 mod idle;
 mod informer;
@@ -84,6 +85,8 @@ enum Part {
     Rbac,
     /// The cost of TLS and RBAC.
     Guard,
+    /// Creates of a user beside a hostile one of the same priority level.
+    Hostile,
     /// Memory and CPU of the idle cluster.
     Idle,
     /// Time without writes after a leader was stopped or killed.
@@ -129,6 +132,7 @@ impl Part {
                 Ok(())
             }
             Self::Guard => guard::measure(report, options.seconds).await,
+            Self::Hostile => hostile::measure(report, options.seconds).await,
             Self::Idle => idle::measure(report, options.idle).await,
             Self::Failover => failover::measure(report).await,
         }

@@ -18,7 +18,7 @@ use crate::audit::Settings as Audit;
 use crate::prometheus_adapter;
 use crate::request::authentication::{Options as AuthenticationOptions, StaticTokens};
 use crate::request::authorization::Mode;
-use crate::request::flow_control::FlowControl;
+use crate::request::flow_control::{FlowControl, READS, WRITES};
 
 /// The settings of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -37,9 +37,13 @@ pub struct Settings {
     /// Certificate by which other API servers (of APIServices) recognise the gateway, and its CA. Without these files,
     /// both are made once and kept in the Secret setpoint-system/front-proxy.
     front_proxy: FrontProxyFiles,
-    /// Reads executed concurrently; others wait. Watches and requests about Leases and Nodes do not count.
+    /// Whether requests have priorities (API Priority and Fairness): FlowSchemas and PriorityLevelConfigurations say how
+    /// many of a kind are executed at a time. Otherwise, reads and writes beyond their limits are refused.
+    enable_priority_and_fairness: bool,
+    /// Reads executed at a time. With `enable_priority_and_fairness`, the sum of this and of
+    /// `max_mutating_requests_inflight` is the number of seats that the priority levels share.
     max_requests_inflight: usize,
-    /// Writes executed concurrently; others wait.
+    /// Writes executed at a time, or the seats that are added to `max_requests_inflight`.
     max_mutating_requests_inflight: usize,
     /// Records of requests.
     audit: Audit,
@@ -157,8 +161,9 @@ impl Default for Settings {
             cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
             front_proxy: FrontProxyFiles::default(),
-            max_requests_inflight: 400,
-            max_mutating_requests_inflight: 200,
+            enable_priority_and_fairness: true,
+            max_requests_inflight: READS,
+            max_mutating_requests_inflight: WRITES,
             audit: Audit::default(),
             authentication: Authentication {
                 anonymous: true,
@@ -332,12 +337,16 @@ impl Settings {
         Some(self.flaps.window).filter(|window| !window.is_zero())
     }
 
-    /// Returns the limits on concurrent requests.
+    /// Returns the limits on the requests that are executed at a time.
     pub(crate) fn flow_control(&self) -> FlowControl {
-        FlowControl::new(
+        let (reads, writes) = (
             self.max_requests_inflight,
             self.max_mutating_requests_inflight,
-        )
+        );
+        match self.enable_priority_and_fairness {
+            true => FlowControl::new(reads, writes),
+            false => FlowControl::without_fairness(reads, writes),
+        }
     }
 
     /// Returns the settings of metrics from Prometheus.

@@ -21,7 +21,7 @@ use crate::explain::flaps;
 use crate::http::Streams;
 use crate::prometheus_adapter::Adapter;
 use crate::registry::Registry;
-use crate::router::router_with;
+use crate::router::router;
 use crate::server_info::{self, ServerInfo};
 use crate::settings::Settings;
 
@@ -83,11 +83,12 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         .with_authentication(authentication)
         .with_authorization(&modes)
         .with_pod_security(pod_security)
+        .with_flow_control(settings.flow_control())
         .with_admission_plugins(&plugins);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
     let streams = Streams::new(shutdown.clone());
-    let router = router_with(settings.flow_control(), registry.clone());
+    let router = router(registry.clone());
     tokio::join!(
         host.serve_with_metrics(router.layer(Extension(streams.clone()))),
         streams.drain(),

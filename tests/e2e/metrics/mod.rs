@@ -20,7 +20,6 @@ use scene::Scene;
 /// Documented metrics that exist only after a failure or with a setting.
 const RARE: &[&str] = &[
     "apiserver_flowcontrol_rejected_requests_total",
-    "apiserver_flowcontrol_request_wait_duration_seconds",
     "apiserver_storage_decode_errors_total",
     "apiserver_terminated_watchers_total",
     "pod_security_errors_total",

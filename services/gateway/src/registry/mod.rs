@@ -28,6 +28,7 @@ use crate::prometheus_adapter::Adapter;
 use crate::request::Attributes;
 use crate::request::authentication::{Authenticator, Options};
 use crate::request::authorization::{Authorizer, Mode};
+use crate::request::flow_control::FlowControl;
 use crate::request::impersonation::Impersonation;
 use crate::request::service_account::ServiceAccountTokens;
 use crate::server_info::ServerInfo;
@@ -54,6 +55,7 @@ pub struct Registry {
     impersonation: Impersonation,
     authorizer: Arc<Authorizer>,
     auditor: Option<Arc<Auditor>>,
+    flow_control: Arc<FlowControl>,
 }
 
 impl Registry {
@@ -74,6 +76,7 @@ impl Registry {
             aggregator: Aggregator::default(),
             authorizer: Arc::default(),
             auditor: None,
+            flow_control: Arc::new(FlowControl::default()),
         }
     }
 
@@ -180,6 +183,25 @@ impl Registry {
     /// Returns what records requests.
     pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
         self.auditor.as_ref()
+    }
+
+    /// Sets the limits on the requests that are executed at a time.
+    #[must_use]
+    pub(crate) fn with_flow_control(mut self, control: FlowControl) -> Self {
+        self.flow_control = Arc::new(control);
+        self
+    }
+
+    /// Sets the number of requests that are executed at a time, which the priority levels share.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_seats(self, seats: usize) -> Self {
+        self.with_flow_control(FlowControl::new(seats, 0))
+    }
+
+    /// Returns the limits on the requests that are executed at a time.
+    pub(crate) fn flow_control(&self) -> &FlowControl {
+        &self.flow_control
     }
 
     /// Sets the modes of authorization. Without, everything is allowed.

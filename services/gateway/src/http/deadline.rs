@@ -1,25 +1,23 @@
-//! Limits the requests in flight: sets the deadline, reads the body, and takes a seat of flow control.
+//! Sets the deadline of a request, and reads its body into memory.
 
-use std::sync::Arc;
+use std::pin::pin;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
 use http::header::{CONTENT_TYPE, ORIGIN, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method};
-use setpoint_host::serve::Peer;
-use setpoint_model::Verb;
 use setpoint_proto::{ApiError, Reason};
 
 use super::accept::PROTOBUF;
 use super::body;
 use super::response::ErrorResponse;
 use super::yaml::YAML;
-use crate::request::flow_control::{Flow, FlowControl, Seat};
-use crate::request::{RequestInfo, Route};
+use crate::request::RequestInfo;
+use crate::request::flow_control::Admission;
 
-/// Calls the handler with the body in memory, while holding a seat. Watches, logs and connections have neither a
-/// seat nor a deadline.
+/// Calls the handler with the body in memory. Watches, logs and connections have no deadline.
 pub(super) async fn limit<F: Future<Output = Response>>(
     request: Request,
     next: impl FnOnce(Request) -> F,
@@ -34,22 +32,13 @@ async fn handle<F: Future<Output = Response>>(
     request: Request,
     next: impl FnOnce(Request) -> F,
 ) -> Result<Response, ApiError> {
-    let control = request.extensions().get::<Arc<FlowControl>>().cloned();
-    let info = request.extensions().get::<RequestInfo>().cloned();
-    let (route, verb) = match &info {
-        Some(info) if info.attributes.is_long_running() => return Ok(next(request).await),
-        Some(info) => (info.route.clone(), info.verb),
-        None => (None, None),
-    };
-    let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
-    let flow = Flow::of(peer, request.headers());
-    let deadline = info.map_or(Ok(None), |info| info.timeout())?;
+    let info = request.extensions().get::<RequestInfo>();
+    if info.is_some_and(|info| info.attributes.is_long_running()) {
+        return Ok(next(request).await);
+    }
+    let deadline = info.map_or(Ok(None), RequestInfo::timeout)?;
     let work = async {
-        let request = read_body(request).await?;
-        let _seat = match &control {
-            Some(control) => seat(control, route.as_deref(), verb, flow).await?,
-            None => None,
-        };
+        let request = with_body(request).await?;
         Ok(next(request).await)
     };
     match deadline {
@@ -63,7 +52,23 @@ async fn handle<F: Future<Output = Response>>(
     }
 }
 
-/// Reads the body into memory, so that a slow client does not hold a seat while it sends.
+/// Reads the body into memory. If that is still on its way, the request has no seat until it has arrived, so that
+/// clients which send slowly, or never, hold none.
+async fn with_body(request: Request) -> Result<Request, ApiError> {
+    let admission = request.extensions().get::<Admission>().cloned();
+    let mut reading = pin!(read_body(request));
+    if let Some(read) = reading.as_mut().now_or_never() {
+        return read;
+    }
+    let Some(admission) = admission else {
+        return reading.await;
+    };
+    admission.rest();
+    let request = reading.await?;
+    admission.resume().await?;
+    Ok(request)
+}
+
 async fn read_body(request: Request) -> Result<Request, ApiError> {
     let (parts, body) = request.into_parts();
     let body = match parts.method {
@@ -87,17 +92,5 @@ fn check_type(headers: &HeaderMap, body: &[u8]) -> Result<(), ApiError> {
     match browser && !body.is_empty() && !headers.contains_key(CONTENT_TYPE) {
         true => Err(body::unsupported(&["application/json", YAML, PROTOBUF])),
         false => Ok(()),
-    }
-}
-
-async fn seat(
-    control: &FlowControl,
-    route: Option<&Route>,
-    verb: Option<Verb>,
-    flow: Flow,
-) -> Result<Option<Seat>, ApiError> {
-    match route.zip(verb) {
-        Some((route, verb)) => control.seat(verb, route.kind, &route.namespace, flow).await,
-        None => control.catch_all(flow).await.map(Some),
     }
 }
