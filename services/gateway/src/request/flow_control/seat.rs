@@ -248,7 +248,9 @@ enum Held {
     Exempt,
     Limited(Arc<Limited>, Ticket),
     /// Without priority and fairness.
-    InFlight { _permit: OwnedSemaphorePermit },
+    InFlight {
+        _permit: OwnedSemaphorePermit,
+    },
 }
 
 /// A request that is executed.

@@ -63,8 +63,17 @@ fn control(seats: usize) -> FlowControl {
 }
 
 async fn enter(control: &FlowControl, cache: &Cache, name: &str) -> Result<Admission, ApiError> {
-    let reading = Reading::default();
-    let entered = control.enter(cache, &user(name, &[]), &pods("get"), reading, None);
+    take(control, cache, &user(name, &[]), "get").await
+}
+
+async fn take(
+    control: &FlowControl,
+    cache: &Cache,
+    user: &Identity,
+    verb: &'static str,
+) -> Result<Admission, ApiError> {
+    let (asked, reading) = (pods(verb), Reading::default());
+    let entered = control.enter(cache, user, &asked, reading, None);
     let (admission, entered) = entered.await;
     entered.map(|()| admission)
 }
@@ -189,9 +198,7 @@ async fn exempt_requests_wait_for_nothing() {
     let admin = user("admin", &["system:masters"]);
     let mut held = Vec::new();
     for _ in 0..100 {
-        let entered = control.enter(&cache, &admin, &pods("get"), Reading::default(), None);
-        let (admission, entered) = entered.await;
-        entered.unwrap();
+        let admission = take(&control, &cache, &admin, "get").await.unwrap();
         held.push(admission);
     }
     assert_eq!(seats(&control, "exempt"), (100, 0));
@@ -221,9 +228,7 @@ async fn a_write_keeps_its_seats_while_watchers_are_told() {
     let of_node = Attributes::clone(&pods("watch")).selected_by("spec.nodeName=a", "");
     let _of_node = control.begin_watch(&of_node);
     let (jane, asked) = (user("jane", &[]), pods("create"));
-    let entered = control.enter(&cache, &jane, &asked, Reading::default(), None);
-    let (admission, entered) = entered.await;
-    entered.unwrap();
+    let admission = take(&control, &cache, &jane, "create").await.unwrap();
     assert_eq!(seats(&control, "global-default"), (2, 0));
     drop(admission);
     assert_eq!(seats(&control, "global-default"), (2, 0));
@@ -292,12 +297,7 @@ async fn an_idle_level_lends_its_seats() {
 async fn without_fairness_reads_and_writes_have_limits_of_their_own() {
     let (control, cache) = (FlowControl::without_fairness(1, 1), cache());
     assert!(!control.is_fair());
-    let enter = async |user: &Identity, verb| {
-        let asked = pods(verb);
-        let entered = control.enter(&cache, user, &asked, Reading::default(), None);
-        let (admission, entered) = entered.await;
-        entered.map(|()| admission)
-    };
+    let enter = async |user: &Identity, verb| take(&control, &cache, user, verb).await;
     let jane = user("jane", &[]);
     let read = enter(&jane, "list").await.unwrap();
     let _write = enter(&jane, "create").await.unwrap();

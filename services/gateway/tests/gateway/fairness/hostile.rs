@@ -24,12 +24,16 @@ use crate::http::api::{CONFIGMAPS, configmap};
 
 const SEATS: usize = 8;
 const QUEUE: usize = 5;
-/// The connections of the hostile user, for each of its attacks.
-const CONNECTIONS: usize = 100;
-const WATCHES: usize = 300;
-const RESETS: usize = 1000;
+/// The connections of the hostile user, for each of its attacks: more than have a seat or a place in its queues.
+const CONNECTIONS: usize = 40;
+const WATCHES: usize = 100;
+const RESETS: usize = 500;
+/// The objects that the hostile user lists.
+const LISTED: usize = 50;
+/// The time for which it rests after a rejection: less than it is told.
+const REST: Duration = Duration::from_millis(5);
 /// The creates of the normal user.
-const CREATES: usize = 100;
+const CREATES: usize = 30;
 
 /// What the hostile user has got.
 #[derive(Default)]
@@ -109,7 +113,11 @@ async fn lists(address: SocketAddr, attack: Arc<Attack>) -> io::Result<()> {
     let request = format!("GET {CONFIGMAPS} HTTP/1.1\r\n{}\r\n", head("mallory"));
     let mut connection = Connection::open(address).await?;
     while attack.goes_on() {
-        attack.count(connection.ask(&request).await?);
+        let code = connection.ask(&request).await?;
+        attack.count(code);
+        if code == 429 {
+            tokio::time::sleep(REST).await;
+        }
     }
     Ok(())
 }
@@ -236,7 +244,7 @@ async fn a_hostile_user_does_not_keep_a_normal_one_from_being_served() {
     fair.api
         .eventually(default, |reply| reply.code == 200)
         .await;
-    for number in 0..200 {
+    for number in 0..LISTED {
         fair.api.configmap(&format!("many-{number}")).await;
     }
     let server = fair.api.listen().await;

@@ -53,7 +53,7 @@ async fn the_suggested_objects_come_back_and_are_kept() {
         json!({ "metadata": { "annotations": { "apf.kubernetes.io/autoupdate-spec": "false" } } });
     api.patch(&level, "merge-patch+json", own).await.ok();
     api.patch(&level, "merge-patch+json", change).await.ok();
-    tokio::time::sleep(std::time::Duration::from_secs(200)).await;
+    tokio::time::sleep(std::time::Duration::from_secs(100)).await;
     let after = api.get(&level).await.ok();
     assert_eq!(after["spec"]["limited"]["nominalConcurrencyShares"], 77);
 }

@@ -4,7 +4,7 @@
 
 mod admission;
 mod aggregation;
-mod api;
+pub mod api;
 mod apply;
 mod audit;
 mod authentication;
