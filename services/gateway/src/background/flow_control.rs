@@ -1,5 +1,5 @@
-//! Keeps priority and fairness as FlowSchemas and PriorityLevelConfigurations say, and these objects as every cluster has
-//! them (upstream: the configuration controller of priority and fairness, and its bootstrap).
+//! Keeps priority and fairness as FlowSchemas and PriorityLevelConfigurations say, and these objects as every cluster
+//! has them (upstream: the configuration controller of priority and fairness, and its bootstrap).
 //!
 //! Every gateway runs it; their writes agree.
 

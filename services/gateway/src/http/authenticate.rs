@@ -1,5 +1,5 @@
-//! Authenticates and authorizes requests; flow control is between both. And serves the documents that others need to verify tokens (OpenID Connect
-//! discovery).
+//! Authenticates and authorizes requests, with flow control between both; and serves the documents that others need to
+//! verify tokens (OpenID Connect discovery).
 
 use std::slice;
 use std::sync::Arc;
