@@ -37,8 +37,8 @@ pub struct Settings {
     /// Certificate by which other API servers (of APIServices) recognise the gateway, and its CA. Without these files,
     /// both are made once and kept in the Secret setpoint-system/front-proxy.
     front_proxy: FrontProxyFiles,
-    /// Whether requests have priorities (API Priority and Fairness): FlowSchemas and PriorityLevelConfigurations say how
-    /// many of a kind are executed at a time. Otherwise, reads and writes beyond their limits are refused.
+    /// Whether requests have priorities (API Priority and Fairness): FlowSchemas and PriorityLevelConfigurations say
+    /// how many of a kind are executed at a time. Otherwise, reads and writes beyond their limits are refused.
     enable_priority_and_fairness: bool,
     /// Reads executed at a time. With `enable_priority_and_fairness`, the sum of this and of
     /// `max_mutating_requests_inflight` is the number of seats that the priority levels share.

@@ -7,8 +7,8 @@
 //!              └─▶ rejected └─▶ gone                       └─────────────────────────┘
 //! ```
 //! * A request holds its seats from its dispatch to its release: no more than the limit, or one request alone.
-//! * The next request is that which ends first in virtual time, the time in which all queues with requests are served at
-//!   the same rate. If it does not fit, none other is dispatched instead, or wide requests would wait for ever.
+//! * The next request is that which ends first in virtual time, the time in which all queues with requests are served
+//!   at the same rate. If it does not fit, none other is dispatched instead, or wide requests would wait for ever.
 //! * Every change dispatches as many requests as possible, and returns what wakes them.
 //!
 //! A queue exists while it has requests: an empty one has no state that counts.

@@ -27,7 +27,10 @@ const WATCHES: [f64; 6] = [0.0, 1.0, 10.0, 100.0, 1000.0, 10_000.0];
 
 /// Declares metrics of one type.
 macro_rules! metrics {
-    ($($constant:ident: $type:ty = $register:ident($name:literal, $help:literal, $labels:expr $(, $buckets:expr)?);)+) => {
+    ($(
+        $constant:ident: $type:ty =
+            $register:ident($name:literal, $help:literal, $labels:expr $(, $buckets:expr)?);
+    )+) => {
         $(static $constant: LazyLock<$type> = LazyLock::new(|| {
             $register(concat!("apiserver_flowcontrol_", $name), $help, $labels $(, $buckets)?)
         });)+

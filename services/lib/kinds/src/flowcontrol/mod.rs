@@ -1,6 +1,6 @@
 //! Parts that FlowSchemas and PriorityLevelConfigurations share, and the objects of both that every cluster has:
-//! upstream's mandatory and suggested configuration, and schemas for the services of the control plane. They are created
-//! when the gateway starts, and when they are gone; [`revised`] says what else is changed in them.
+//! upstream's mandatory and suggested configuration, and schemas for the services of the control plane. They are
+//! created when the gateway starts, and when they are gone; [`revised`] says what else is changed in them.
 
 mod revision;
 
