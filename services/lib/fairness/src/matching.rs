@@ -90,9 +90,10 @@ fn is_subject(request: &Digest<'_>, subject: &Subject) -> bool {
     match subject.kind.as_str() {
         "User" => (subject.user.as_ref())
             .is_some_and(|user| user.name == ALL || user.name == request.user),
-        "Group" => subject.group.as_ref().is_some_and(|group| {
-            group.name == ALL || request.groups.iter().any(|one| *one == group.name)
-        }),
+        "Group" => subject
+            .group
+            .as_ref()
+            .is_some_and(|group| group.name == ALL || request.groups.contains(&group.name)),
         "ServiceAccount" => subject.service_account.as_ref().is_some_and(|account| {
             let own = request.user.strip_prefix(SERVICE_ACCOUNT);
             let own = own.and_then(|own| own.split_once(':'));

@@ -69,7 +69,9 @@ mod tests {
         let mut waits = Vec::new();
         for second in 100..140 {
             waits.push(retry.rejected(second));
-            (0..99).for_each(|_| drop(retry.rejected(second)));
+            for _ in 0..99 {
+                retry.rejected(second);
+            }
         }
         waits.dedup();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32]);

@@ -85,7 +85,7 @@ impl Model {
             return;
         }
         let (_, ticket) = self.waiting.swap_remove(index % self.waiting.len());
-        let finished = self.set.withdraw(self.now, ticket, index % 2 == 0);
+        let finished = self.set.withdraw(self.now, ticket, index.is_multiple_of(2));
         self.wake(finished.woken);
     }
 

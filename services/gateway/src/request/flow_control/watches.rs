@@ -9,7 +9,7 @@ use setpoint_fairness::{WatchCounts, Watched};
 use super::FlowControl;
 use crate::request::{Attributes, Resource};
 
-/// The field of Pods by which the watch cache finds the watchers of a node.
+/// The field by which the watch cache finds the watchers of a node. Only Pods can be selected by it.
 const NODE_NAME: &str = "spec.nodeName";
 
 /// An open watch. It ends when this is dropped.
@@ -23,7 +23,7 @@ impl FlowControl {
     /// Counts a watch as open. Those of the Pods of one node are told of few writes, and do not count.
     pub(crate) fn begin_watch(&self, asked: &Attributes) -> CountedWatch {
         let watched = asked.resource.as_ref().map(watched);
-        let watched = watched.filter(|watched| !(watched.resource == "pods" && of_node(asked)));
+        let watched = watched.filter(|_| !of_node(asked));
         if let Some(watched) = &watched {
             self.watches.lock().begin(watched.clone());
         }
