@@ -57,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "store",
         &[
             "codec",
+            "encryption",
             "model",
             "proto",
             "task",
@@ -65,14 +66,23 @@ const ARROWS: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
+    // The files of settings that Kubernetes defines.
+    ("document", &[]),
+    // Durations in its file are as in objects; the registration of metrics is in telemetry.
+    ("encryption", &["document", "proto", "telemetry"]),
     // Bodies are objects of kinds; the registration of metrics is in telemetry.
-    ("audit", &["codec", "model", "proto", "telemetry"]),
+    (
+        "audit",
+        &["codec", "document", "model", "proto", "telemetry"],
+    ),
     (
         "gateway",
         &[
             "audit",
             "cel",
             "codec",
+            "document",
+            "encryption",
             "host",
             "kinds",
             "model",

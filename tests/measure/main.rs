@@ -4,6 +4,7 @@ mod app;
 mod cascade;
 mod comparison;
 mod definitions;
+mod encryption;
 mod failover;
 mod guard;
 mod http;
@@ -84,6 +85,8 @@ enum Part {
     Rbac,
     /// The cost of TLS and RBAC.
     Guard,
+    /// The cost of encryption at rest by a KMS.
+    Encryption,
     /// Memory and CPU of the idle cluster.
     Idle,
     /// Time without writes after a leader was stopped or killed.
@@ -129,6 +132,7 @@ impl Part {
                 Ok(())
             }
             Self::Guard => guard::measure(report, options.seconds).await,
+            Self::Encryption => encryption::measure(report, options.seconds).await,
             Self::Idle => idle::measure(report, options.idle).await,
             Self::Failover => failover::measure(report).await,
         }

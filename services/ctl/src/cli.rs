@@ -9,7 +9,9 @@ use clap::{Parser, Subcommand};
 
 use crate::connection::Connection;
 use crate::launcher::StateDir;
-use crate::{certs, chaos, down, history, kubeconfig, leaders, relay, status, trace, up, why};
+use crate::{
+    certs, chaos, down, encryption, history, kubeconfig, leaders, relay, status, trace, up, why,
+};
 
 /// Starts and stops a Setpoint cluster on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -51,6 +53,8 @@ enum Command {
     Why(why::Options),
     /// List the writes of an object that the store still has: time, writer and fields
     History(history::Options),
+    /// Store objects anew after the keys that encrypt them in etcd have changed
+    Encryption(encryption::Options),
     /// Forward TCP connections; started by `setpoint up --relays`
     #[command(hide = true)]
     Relay(relay::Options),
@@ -76,6 +80,7 @@ impl Cli {
             Command::Chaos(options) => chaos::chaos(&connection, &options).await,
             Command::Why(options) => why::why(&connection, &options).await,
             Command::History(options) => history::history(&connection, &options).await,
+            Command::Encryption(options) => encryption::encryption(&connection, &options).await,
             Command::Relay(options) => relay::relay(&options).await,
         }
     }

@@ -14,6 +14,7 @@ mod connection;
 mod containers;
 mod converge;
 mod down;
+mod encryption;
 mod health;
 mod history;
 mod kubeconfig;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use setpoint_encryption::Configuration as EncryptionConfiguration;
 use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
 use setpoint_pod_security::Configuration as PodSecurityConfiguration;
@@ -58,6 +59,10 @@ pub struct Settings {
     /// privileged.
     #[serde(default)]
     pod_security_configuration_file: PathBuf,
+    /// File with an EncryptionConfiguration (apiserver.config.k8s.io/v1): the resources whose objects are encrypted in
+    /// etcd, and the keys. Empty for none: everything is in plain text. It is read again when it changes.
+    #[serde(default)]
+    encryption_provider_config: PathBuf,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -174,6 +179,7 @@ impl Default for Settings {
             enable_admission_plugins: Vec::new(),
             disable_admission_plugins: Vec::new(),
             pod_security_configuration_file: PathBuf::new(),
+            encryption_provider_config: PathBuf::new(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -228,6 +234,7 @@ impl host::Settings for Settings {
         self.admission_plugins()?;
         self.audit.validate()?;
         self.pod_security()?;
+        self.encryption()?;
         self.metrics.validate()
     }
 }
@@ -308,6 +315,24 @@ impl Settings {
     pub(crate) fn pod_security(&self) -> Result<PodSecurityConfiguration, String> {
         let read = pod_security_file::read(&self.pod_security_configuration_file);
         read.map_err(|error| format!("pod_security_configuration_file: {error}"))
+    }
+
+    /// Returns the file with the encryption configuration, if there is one.
+    pub(crate) fn encryption_file(&self) -> Option<PathBuf> {
+        let file = &self.encryption_provider_config;
+        (!file.as_os_str().is_empty()).then(|| file.clone())
+    }
+
+    /// Returns the encryption of stored values.
+    ///
+    /// # Errors
+    /// If its file cannot be read, or is wrong.
+    pub(crate) fn encryption(&self) -> Result<EncryptionConfiguration, String> {
+        let Some(file) = self.encryption_file() else {
+            return Ok(EncryptionConfiguration::default());
+        };
+        let read = EncryptionConfiguration::read_file(&file);
+        read.map_err(|error| format!("encryption_provider_config: {error}"))
     }
 
     /// Returns the identity by which the gateway calls other API servers.
@@ -430,6 +455,9 @@ mod tests {
         assert!(settings.validate().is_err());
         settings = Settings::default();
         settings.pod_security_configuration_file = "/none".into();
+        assert!(settings.validate().is_err());
+        settings = Settings::default();
+        settings.encryption_provider_config = "/none".into();
         assert!(settings.validate().is_err());
     }
 }

@@ -1,10 +1,13 @@
 //! Starts the gateway and runs it until shutdown.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
+use setpoint_encryption::Encryption;
 use setpoint_host::{Check, Host};
+use setpoint_store::Encrypted;
 use setpoint_store::cache::{Cache, Health};
 use setpoint_store::etcd::Etcd;
 use setpoint_task::supervise;
@@ -51,7 +54,14 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     if let Some(credentials) = &etcd.credentials {
         host.follow("etcd", credentials);
     }
+    let encryption = settings.encryption().map_err(anyhow::Error::msg)?;
+    let encryption = Arc::new(Encryption::new(&encryption));
+    encryption.start().await;
+    let providers = host.health().check("kms-providers");
+    providers.follow(encryption.health());
+    // Without a configuration, too: values that are encrypted must not be taken for corrupt ones.
     let store = Arc::new(Etcd::connect(&etcd).await?);
+    let store = Arc::new(Encrypted::new(store, encryption.clone()));
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
         .with_credentials(host.credentials().cloned());
@@ -126,6 +136,10 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         supervise("audit-policy", health_report(&host, "audit-policy"), || {
             follow_audit_policy(registry.clone(), audit.as_ref(), host.clone())
         }),
+        supervise("encryption", health_report(&host, "encryption"), || {
+            let file = settings.encryption_file();
+            follow_encryption(registry.clone(), encryption.clone(), file, host.clone())
+        }),
     );
     if let Some(audit) = &audit {
         audit.auditor.sink().flush(FLUSH_TIMEOUT).await;
@@ -141,6 +155,19 @@ async fn follow_audit_policy(registry: Arc<Registry>, audit: Option<&Audit>, hos
     }) = audit
     {
         let followed = registry.follow_audit_policy(auditor, policy_file.clone(), host.instance());
+        host.shutdown().run_until_cancelled(followed).await;
+    }
+}
+
+/// Reads the encryption configuration again when its file changes, if there is one.
+async fn follow_encryption(
+    registry: Arc<Registry>,
+    encryption: Arc<Encryption>,
+    file: Option<PathBuf>,
+    host: Host,
+) {
+    if let Some(file) = file {
+        let followed = registry.follow_encryption(&encryption, file, host.instance());
         host.shutdown().run_until_cancelled(followed).await;
     }
 }

@@ -22,6 +22,7 @@ const RARE: &[&str] = &[
     "apiserver_flowcontrol_rejected_requests_total",
     "apiserver_flowcontrol_request_wait_duration_seconds",
     "apiserver_storage_decode_errors_total",
+    "apiserver_storage_transformation_operations_total",
     "apiserver_terminated_watchers_total",
     "pod_security_errors_total",
     "pod_security_exemptions_total",

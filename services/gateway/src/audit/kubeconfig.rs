@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
-use setpoint_audit::yaml;
+use setpoint_document::yaml;
 
 /// The largest size of a file in bytes.
 const LARGEST: u64 = 1 << 20;

@@ -15,6 +15,8 @@
 //! | `WatchEvent` | `setpoint-proto` | the message between gateway and informer |
 //! | `Delta` | informers | the views before and after, so that handlers wake the former and the new owner |
 //!
+//! Values may be [encrypted](Encrypted); the cache and everything above it see them in plain text.
+//!
 //! # Decisions
 //!
 //! * 2026-11: we chose Kubernetes' keys and protobuf values over a layout of our own, because its tools can read and
@@ -24,6 +26,7 @@
 pub mod cache;
 #[cfg(feature = "contract")]
 pub mod contract;
+mod encrypted;
 mod entry;
 mod error;
 pub mod etcd;
@@ -36,7 +39,8 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use setpoint_model::Revision;
 
-pub use entry::{Batch, Change, Entry, KeyChange, Page, Range};
+pub use encrypted::Encrypted;
+pub use entry::{Batch, Change, Entry, Form, KeyChange, Page, Range};
 pub use error::Error;
 pub use memory::Memory;
 pub use setpoint_model::Fence;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use etcd_client::Client;
 use futures::future::{BoxFuture, FutureExt as _};
+use setpoint_encryption::{Configuration, Encryption};
 use setpoint_model::Revision;
-use setpoint_store::Store;
 use setpoint_store::contract::{FaultyStore, Subject};
 use setpoint_store::etcd::{self, Etcd};
+use setpoint_store::{Encrypted, Store};
 
 /// The adapter, and its own etcd process.
 pub struct OnEtcd {
@@ -74,6 +75,38 @@ impl Subject for OnEtcd {
         .boxed()
     }
 }
+
+/// A subject all of whose values are encrypted.
+pub struct WithEncryption<S> {
+    inner: S,
+    store: Arc<dyn Store>,
+}
+
+/// Returns a subject whose values are encrypted in `inner`.
+pub fn encrypted<S: Subject>(inner: S) -> WithEncryption<S> {
+    let configuration = Configuration::read(EVERYTHING.as_bytes()).unwrap();
+    let encryption = Arc::new(Encryption::new(&configuration));
+    let store = Arc::new(Encrypted::new(inner.store(), encryption));
+    WithEncryption { inner, store }
+}
+
+impl<S: Subject> Subject for WithEncryption<S> {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
+        self.inner.compact(at)
+    }
+}
+
+const EVERYTHING: &str = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: ['*.*']
+  providers: [{aesgcm: {keys: [{name: one, secret: MTIzNDU2Nzg5MDEyMzQ1Ng==}]}}]
+";
 
 /// A subject whose answers to commits are lost, late, or to the second of two identical calls.
 pub struct Faulty<S> {
