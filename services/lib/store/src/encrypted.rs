@@ -137,12 +137,19 @@ impl Store for Encrypted {
 
     fn commit(&self, write: Write) -> BoxFuture<'_, Result<Revision, Error>> {
         async move {
-            match self.inner.commit(self.seal(write)?).await {
+            match self.inner.commit(self.seal(write.clone())?).await {
                 Err(Error::Conflict {
                     current: Some(entry),
-                }) => Err(Error::Conflict {
-                    current: Some(open(&self.encryption, entry).await),
-                }),
+                }) => {
+                    let current = open(&self.encryption, entry).await;
+                    match write.has_put(&current.value) {
+                        // It was committed before, with another nonce, by which the store below does not know it.
+                        true => Ok(current.revision),
+                        false => Err(Error::Conflict {
+                            current: Some(current),
+                        }),
+                    }
+                }
                 outcome => outcome,
             }
         }
