@@ -56,7 +56,7 @@ struct Counts {
     failed: usize,
 }
 
-/// What has become of an object.
+/// The outcome of the write of an object.
 enum Outcome {
     Written,
     Current,

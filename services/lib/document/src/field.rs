@@ -10,7 +10,7 @@ pub struct Field<'a> {
     value: &'a Value,
     /// The path, such as `rules[0].level`; empty for the document.
     pub path: String,
-    /// What the document is, for errors about itself.
+    /// The name of the document, for errors about itself.
     document: &'static str,
     /// Whether errors leave its values out.
     is_confidential: bool,

@@ -20,7 +20,7 @@ pub struct Encryption {
     shared: Arc<Shared>,
 }
 
-/// What providers tell of their changes.
+/// The listener to the changes of all providers.
 struct Shared {
     changes: watch::Sender<u64>,
     health: watch::Sender<Result<(), String>>,

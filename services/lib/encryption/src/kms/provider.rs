@@ -22,7 +22,7 @@ use crate::{Error, metrics};
 const POSITIVE_INTERVAL: Duration = Duration::from_secs(60);
 const NEGATIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Whom a provider tells of its changes.
+/// The listener to the changes of a provider.
 pub(crate) trait Reports: Send + Sync {
     /// The health of any provider may have changed.
     fn health_changed(&self);

@@ -1,4 +1,4 @@
-//! What a process knows of a provider: the seed that it seals with, and whether the provider works.
+//! The state of a provider, as a process knows it: the seed that it seals with, and whether the provider works.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) struct WriteSeed {
     pub encrypted: EncryptedObject,
 }
 
-/// What is known of a provider.
+/// The state of a provider.
 pub(super) struct State {
     pub seed: Option<Arc<WriteSeed>>,
     /// The time from which on the seed is not used.

@@ -24,7 +24,7 @@ pub struct TestKms {
     server: JoinHandle<()>,
 }
 
-/// What a provider does with calls.
+/// The way in which a provider answers calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// It works.
