@@ -30,8 +30,8 @@ pub(super) struct Follower {
     path: PathBuf,
     /// The version that was read last.
     read: Stamp,
-    /// The error that was told last; empty after a success. After an error, the file is read at each look: a KMS that it
-    /// names may work by then.
+    /// The error that was told last; empty after a success. After an error, the file is read at each look: a KMS that
+    /// it names may work by then.
     told: String,
 }
 
