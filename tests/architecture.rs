@@ -23,6 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Decisions about requests, from the rules of roles.
     ("rbac", &["model", "proto"]),
     ("pod-security", &["model", "proto"]),
+    // Errors are those of fields, and users those of requests.
+    ("apiserver-config", &["cel", "kinds", "model"]),
     // Names and quantities are checked by the same rules.
     ("cel", &["model"]),
     ("schema", &["cel", "model"]),
@@ -70,6 +72,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "gateway",
         &[
+            "apiserver-config",
             "audit",
             "cel",
             "codec",
@@ -212,6 +215,10 @@ const PURE: &[(&str, &[&str])] = &[
     ("rbac", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     (
         "pod-security",
+        &["tokio", "tonic", "axum", "hyper", "tracing"],
+    ),
+    (
+        "apiserver-config",
         &["tokio", "tonic", "axum", "hyper", "tracing"],
     ),
     ("cel", &["tokio", "tonic", "axum", "hyper", "tracing"]),

@@ -23,7 +23,7 @@ use crate::prometheus_adapter::Adapter;
 use crate::registry::Registry;
 use crate::router::router_with;
 use crate::server_info::{self, ServerInfo};
-use crate::settings::Settings;
+use crate::settings::{Authorizers, Settings};
 
 /// The interval of log lines while etcd cannot be reached.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -60,15 +60,16 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         port: host.address().port(),
         address: server_info::endpoint_address(host.advertised()).await,
     };
-    let modes = settings.authorization_modes();
-    let modes = modes.map_err(anyhow::Error::msg)?;
+    let authorizers = settings.authorization();
+    let authorizers = authorizers.map_err(anyhow::Error::msg)?;
     if let (Some(own), Some(file)) = (host.credentials(), settings.client_ca_file()) {
         own.know_clients_by(file)?;
     }
     let signed = host.credentials().filter(|_| settings.knows_signers());
     let signed = signed.cloned();
     let authentication = settings.authentication();
-    let authentication = authentication.map_err(anyhow::Error::msg)?;
+    let mut authentication = authentication.map_err(anyhow::Error::msg)?;
+    host.instance().clone_into(&mut authentication.instance);
     let plugins = settings.admission_plugins();
     let plugins = plugins.map_err(anyhow::Error::msg)?;
     let audit = audit::start(settings.audit())?;
@@ -81,9 +82,15 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         .with_adapter(adapter)
         .with_auditor(audit.as_ref().map(|audit| audit.auditor.clone()))
         .with_authentication(authentication)
-        .with_authorization(&modes)
-        .with_pod_security(pod_security)
-        .with_admission_plugins(&plugins);
+        .map_err(anyhow::Error::msg)?
+        .with_pod_security(pod_security);
+    let registry = match authorizers {
+        Authorizers::Modes(modes) => registry.with_authorization(&modes),
+        Authorizers::File(configuration) => registry
+            .with_authorizers(configuration)
+            .map_err(anyhow::Error::msg)?,
+    };
+    let registry = registry.with_admission_plugins(&plugins);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
     let streams = Streams::new(shutdown.clone());
@@ -126,6 +133,11 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         supervise("audit-policy", health_report(&host, "audit-policy"), || {
             follow_audit_policy(registry.clone(), audit.as_ref(), host.clone())
         }),
+        supervise(
+            "configuration-files",
+            health_report(&host, "configuration-files"),
+            || follow_configurations(registry.clone(), &settings, host.clone())
+        ),
     );
     if let Some(audit) = &audit {
         audit.auditor.sink().flush(FLUSH_TIMEOUT).await;
@@ -143,6 +155,23 @@ async fn follow_audit_policy(registry: Arc<Registry>, audit: Option<&Audit>, hos
         let followed = registry.follow_audit_policy(auditor, policy_file.clone(), host.instance());
         host.shutdown().run_until_cancelled(followed).await;
     }
+}
+
+/// Reads the configurations of authentication and authorization again when their files change, if there are any.
+async fn follow_configurations(registry: Arc<Registry>, settings: &Settings, host: Host) {
+    let instance = host.instance();
+    let authentication = async {
+        if let Some(file) = settings.authentication_file() {
+            registry.follow_authentication(file, instance).await;
+        }
+    };
+    let authorization = async {
+        if let Some(file) = settings.authorization_file() {
+            registry.follow_authorization(file, instance).await;
+        }
+    };
+    let followed = async { tokio::join!(authentication, authorization) };
+    host.shutdown().run_until_cancelled(followed).await;
 }
 
 /// Knows clients by the CA of the signers, if these credentials are to.

@@ -8,7 +8,6 @@
 mod aggregation;
 mod api_services;
 mod attempts;
-mod audit_policy;
 mod bootstrap_roles;
 mod cache_differences;
 mod cluster_signer;
@@ -18,6 +17,7 @@ mod extension_authentication;
 mod kubernetes_service;
 mod policy_status;
 mod role_aggregation;
+mod settings_file;
 mod system_objects;
 mod ttl;
 mod warning;

@@ -51,7 +51,7 @@ async fn user_of(
     let asked = &*info.attributes;
     let user = registry
         .authenticator()
-        .authenticate(connection.as_ref(), headers);
+        .authenticate(connection.as_ref(), headers, &asked.path);
     let user = user.await;
     let user = user.inspect_err(|error| audit::refuse(error, || asked.clone()))?;
     audit::begin(&user, slice::from_ref(asked));

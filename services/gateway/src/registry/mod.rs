@@ -27,7 +27,9 @@ use crate::dial_policy::DialPolicy;
 use crate::prometheus_adapter::Adapter;
 use crate::request::Attributes;
 use crate::request::authentication::{Authenticator, Options};
-use crate::request::authorization::{Authorizer, Mode};
+use crate::request::authorization::{
+    Authorizer, Configuration as AuthorizationConfiguration, Mode,
+};
 use crate::request::impersonation::Impersonation;
 use crate::request::service_account::ServiceAccountTokens;
 use crate::server_info::ServerInfo;
@@ -153,11 +155,16 @@ impl Registry {
     }
 
     /// Sets which credentials are accepted.
-    #[must_use]
-    pub fn with_authentication(mut self, options: Options) -> Self {
+    ///
+    /// # Errors
+    /// If TLS to an issuer of tokens cannot be set up.
+    ///
+    /// # Panics
+    /// With an issuer outside of a Tokio runtime.
+    pub fn with_authentication(mut self, options: Options) -> Result<Self, String> {
         let (store, cache) = (self.store.clone(), self.cache.clone());
-        self.authenticator = Authenticator::with_options(store, cache, options);
-        self
+        self.authenticator = Authenticator::with_options(store, cache, options)?;
+        Ok(self)
     }
 
     /// Returns what decides whose a request is.
@@ -187,8 +194,28 @@ impl Registry {
     /// # Panics
     /// With [`Mode::Rbac`] outside of a Tokio runtime.
     #[must_use]
-    pub fn with_authorization(mut self, modes: &[Mode]) -> Self {
-        let authorizer = Arc::new(Authorizer::new(modes, &self.cache));
+    pub fn with_authorization(self, modes: &[Mode]) -> Self {
+        let authorizer = Authorizer::new(modes, &self.cache);
+        self.with_authorizer(authorizer)
+    }
+
+    /// Sets the authorizers of a configuration.
+    ///
+    /// # Errors
+    /// If the kubeconfig file of a webhook cannot be read or is wrong.
+    ///
+    /// # Panics
+    /// With the type RBAC outside of a Tokio runtime.
+    pub fn with_authorizers(
+        self,
+        configuration: AuthorizationConfiguration,
+    ) -> Result<Self, String> {
+        let authorizer = Authorizer::configured(configuration, &self.cache)?;
+        Ok(self.with_authorizer(authorizer))
+    }
+
+    fn with_authorizer(mut self, authorizer: Authorizer) -> Self {
+        let authorizer = Arc::new(authorizer);
         self.admission = self.admission.with_authorizer(authorizer.clone());
         self.authorizer = authorizer;
         self

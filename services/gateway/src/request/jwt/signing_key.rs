@@ -1,8 +1,4 @@
-//! Signed tokens (RFC 7519), with the one algorithm ES256: of a token that names another one, nothing is read.
-//!
-//! 2026-11: we chose a hundred lines on `ring` over the crate `jsonwebtoken`, because there is one algorithm, one
-//! issuer and one set of keys: no header of a token chooses how it is verified, which is where libraries of JWT have
-//! failed. Wrong if tokens of other issuers (OIDC) have to be verified.
+//! The keys that sign tokens of this cluster, with the one algorithm ES256.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -12,9 +8,11 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
     UnparsedPublicKey,
 };
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use super::{Error, Header, Token};
 
 const ALGORITHM: &str = "ES256";
 
@@ -23,17 +21,6 @@ pub(crate) struct SigningKey {
     pair: EcdsaKeyPair,
     id: String,
     random: SystemRandom,
-}
-
-/// A key that cannot be used, or a signature that could not be made.
-#[derive(Debug, thiserror::Error)]
-#[error("the key that signs tokens is unusable: {0}")]
-pub(crate) struct Error(String);
-
-#[derive(Serialize, Deserialize)]
-struct Header {
-    alg: String,
-    kid: String,
 }
 
 impl SigningKey {
@@ -68,16 +55,13 @@ impl SigningKey {
 
     /// Returns the claims of a token; `None` if this key has not signed it.
     pub(crate) fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, claims) = signed.split_once('.')?;
-        let header: Header = parsed(header)?;
-        if header.alg != ALGORITHM || header.kid != self.id {
+        let token = Token::parse(token)?;
+        if token.header.alg != ALGORITHM || token.header.kid != self.id {
             return None;
         }
         let key = UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, self.pair.public_key());
-        let signature = BASE64.decode(signature).ok()?;
-        key.verify(signed.as_bytes(), &signature).ok()?;
-        parsed(claims)
+        key.verify(token.signed.as_bytes(), &token.signature).ok()?;
+        token.claims()
     }
 
     /// Returns the public key as a JSON Web Key (RFC 7517).
@@ -99,19 +83,12 @@ impl SigningKey {
 
 /// Returns whether a text has the form of a token that keys of this module sign.
 pub(crate) fn is_token(text: &str) -> bool {
-    let signed = text.rsplit_once('.').map(|(signed, _)| signed);
-    let header = signed.and_then(|signed| signed.split_once('.'));
-    let header = header.and_then(|(header, _)| parsed::<Header>(header));
-    header.is_some_and(|header| header.alg == ALGORITHM)
+    Token::parse(text).is_some_and(|token| token.header.alg == ALGORITHM)
 }
 
 fn part(value: &impl Serialize) -> Result<String, Error> {
     let json = serde_json::to_vec(value).map_err(|error| Error(error.to_string()))?;
     Ok(BASE64.encode(json))
-}
-
-fn parsed<T: DeserializeOwned>(part: &str) -> Option<T> {
-    serde_json::from_slice(&BASE64.decode(part).ok()?).ok()
 }
 
 #[cfg(test)]

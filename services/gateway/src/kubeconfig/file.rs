@@ -1,4 +1,4 @@
-//! The kubeconfig file of a webhook: its URL, whom it is trusted by, and the credentials for it.
+//! Reads a kubeconfig file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::Value;
 use setpoint_audit::yaml;
 
-/// The largest size of a file in bytes.
-const LARGEST: u64 = 1 << 20;
+use crate::settings_file::read;
+
 /// Fields that would change how the server is called, and are not supported.
 const NOT_SUPPORTED: [(&str, &[&str]); 2] = [
     ("cluster", &["proxy-url", "tls-server-name"]),
@@ -159,14 +159,6 @@ fn named<'a>(document: &'a Value, list: &str, kind: &str, name: &str) -> Result<
     let found = entries.find(|entry| entry["name"] == name);
     let found = found.and_then(|entry| entry.get(kind));
     found.ok_or_else(|| format!("{list}: Not found: {name:?}"))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| format!("reading {}: {error}", path.display());
-    if std::fs::metadata(path).map_err(failed)?.len() > LARGEST {
-        return Err(format!("{} is larger than {LARGEST} bytes", path.display()));
-    }
-    std::fs::read(path).map_err(failed)
 }
 
 #[cfg(test)]
