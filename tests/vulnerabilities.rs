@@ -49,13 +49,9 @@ const OF_GATEWAY: &[(&str, &str)] = &[
         "aggregation/server.rs",
         "TLS over a connection of the policy",
     ),
-    ("audit/webhook.rs", "a server that the settings name"),
     ("dial_policy.rs", "the policy"),
     ("outbound/dialer.rs", "resolves names for the policy"),
-    (
-        "prometheus_adapter/prometheus.rs",
-        "a server that the settings name",
-    ),
+    ("outbound/named.rs", "servers that the settings name"),
     ("server_info.rs", "the gateway's own address"),
 ];
 
