@@ -86,8 +86,8 @@ struct Authentication {
     /// Whether clients are known by the CA of the signers `kubernetes.io/…`, too, that the Secret
     /// setpoint-system/cluster-signer has if no file names it.
     cluster_signer: bool,
-    /// File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): issuers of OpenID Connect tokens, with what
-    /// their claims become, and the paths that may be requested without credentials. It is read again when it changes,
+    /// File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): issuers of OpenID Connect tokens, with
+    /// what their claims become, and the paths that may be requested without credentials. It is read again when it changes,
     /// but for the rule for requests without credentials. Empty for none.
     #[serde(default)]
     configuration_file: PathBuf,
@@ -98,8 +98,8 @@ struct Authentication {
     /// valid.
     #[serde(with = "DurationText")]
     token_key_lifetime: Duration,
-    /// Time for which an answer about a token of the server of `authentication.token_webhook_config_file` is used again;
-    /// 0s for never.
+    /// Time for which an answer about a token of the server of `authentication.token_webhook_config_file` is used
+    /// again; 0s for never.
     #[serde(with = "DurationText", default = "token_webhook_cache_ttl")]
     token_webhook_cache_ttl: Duration,
     /// Kubeconfig file with the URL and the credentials of a server that is asked by TokenReviews
@@ -117,8 +117,8 @@ const fn token_webhook_cache_ttl() -> Duration {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct Authorization {
     /// File with an AuthorizationConfiguration (apiserver.config.k8s.io/v1): the authorizers, of which some may be
-    /// webhooks, in the order in which they are asked. It is read again when it changes. Then `authorization.modes` must
-    /// be as by default, and does not count. Empty for none.
+    /// webhooks, in the order in which they are asked. It is read again when it changes. Then `authorization.modes`
+    /// must be as by default, and does not count. Empty for none.
     #[serde(default)]
     configuration_file: PathBuf,
     /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, Node, which allows nodes what they need for

@@ -114,8 +114,8 @@ impl Authenticator {
         self.tokens.service_accounts()
     }
 
-    /// Returns the user of a request for a path, and removes its credentials from the headers. `connection` is `None` in
-    /// a router without connections.
+    /// Returns the user of a request for a path, and removes its credentials from the headers. `connection` is `None`
+    /// in a router without connections.
     ///
     /// # Errors
     /// `Unauthorized` if no method knows the user.
