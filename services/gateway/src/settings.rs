@@ -87,8 +87,8 @@ struct Authentication {
     /// setpoint-system/cluster-signer has if no file names it.
     cluster_signer: bool,
     /// File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): issuers of OpenID Connect tokens, with
-    /// what their claims become, and the paths that may be requested without credentials. It is read again when it changes,
-    /// but for the rule for requests without credentials. Empty for none.
+    /// what their claims become, and the paths that may be requested without credentials. It is read again when it
+    /// changes, but for the rule for requests without credentials. Empty for none.
     #[serde(default)]
     configuration_file: PathBuf,
     /// File with tokens, read at start; empty for none. Each line has the columns token, user, uid and, if the user has
