@@ -23,6 +23,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Decisions about requests, from the rules of roles.
     ("rbac", &["model", "proto"]),
     ("pod-security", &["model", "proto"]),
+    ("fairness", &["proto"]),
+    // Errors are those of fields, and users those of requests.
+    ("apiserver-config", &["cel", "kinds", "model"]),
     // Names and quantities are checked by the same rules.
     ("cel", &["model"]),
     ("schema", &["cel", "model"]),
@@ -57,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "store",
         &[
             "codec",
+            "encryption",
             "model",
             "proto",
             "task",
@@ -65,14 +69,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
+    // The files of settings that Kubernetes defines.
+    ("document", &[]),
+    // Durations in its file are as in objects; the registration of metrics is in telemetry.
+    ("encryption", &["document", "proto", "telemetry"]),
     // Bodies are objects of kinds; the registration of metrics is in telemetry.
-    ("audit", &["codec", "model", "proto", "telemetry"]),
+    (
+        "audit",
+        &["codec", "document", "model", "proto", "telemetry"],
+    ),
     (
         "gateway",
         &[
+            "apiserver-config",
             "audit",
             "cel",
             "codec",
+            "document",
+            "encryption",
+            "fairness",
             "host",
             "kinds",
             "model",
@@ -92,6 +107,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "controller-manager",
         &[
+            "bootstraptoken-controller",
             "certificatesigningrequest-controller",
             "controller",
             "cronjob-controller",
@@ -131,6 +147,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "certificatesigningrequest-controller",
         &["controller", "host", "model", "proto", "tls"],
     ),
+    (
+        "bootstraptoken-controller",
+        &["controller", "model", "proto"],
+    ),
     ("cronjob-controller", SERVICE),
     ("daemonset-controller", SERVICE),
     ("deployment-controller", SERVICE),
@@ -160,7 +180,11 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tls",
         ],
     ),
-    ("ctl", &["host", "controller", "model", "proto", "tls"]),
+    // Backups are read from and written to etcd itself.
+    (
+        "ctl",
+        &["host", "controller", "model", "proto", "store", "tls"],
+    ),
     // The tests of any crate may use it.
     ("testkit", &[]),
 ];
@@ -210,8 +234,13 @@ const PURE: &[(&str, &[&str])] = &[
     ),
     ("model", &["tokio", "tonic", "axum", "hyper"]),
     ("rbac", &["tokio", "tonic", "axum", "hyper", "tracing"]),
+    ("fairness", &["tokio", "tonic", "axum", "hyper", "tracing"]),
     (
         "pod-security",
+        &["tokio", "tonic", "axum", "hyper", "tracing"],
+    ),
+    (
+        "apiserver-config",
         &["tokio", "tonic", "axum", "hyper", "tracing"],
     ),
     ("cel", &["tokio", "tonic", "axum", "hyper", "tracing"]),

@@ -7,6 +7,7 @@ mod clients;
 mod clock;
 mod controller_manager;
 mod docker;
+mod encryption;
 mod engine;
 mod events;
 mod example;

@@ -4,8 +4,10 @@ mod app;
 mod cascade;
 mod comparison;
 mod definitions;
+mod encryption;
 mod failover;
 mod guard;
+mod hostile;
 mod http;
 mod idle;
 mod informer;
@@ -84,6 +86,10 @@ enum Part {
     Rbac,
     /// The cost of TLS and RBAC.
     Guard,
+    /// Creates of a user beside a hostile one of the same priority level.
+    Hostile,
+    /// The cost of encryption at rest by a KMS.
+    Encryption,
     /// Memory and CPU of the idle cluster.
     Idle,
     /// Time without writes after a leader was stopped or killed.
@@ -129,6 +135,8 @@ impl Part {
                 Ok(())
             }
             Self::Guard => guard::measure(report, options.seconds).await,
+            Self::Hostile => hostile::measure(report, options.seconds).await,
+            Self::Encryption => encryption::measure(report, options.seconds).await,
             Self::Idle => idle::measure(report, options.idle).await,
             Self::Failover => failover::measure(report).await,
         }

@@ -107,7 +107,8 @@ async fn cascade(cluster: &mut Cluster, turn: usize) -> anyhow::Result<(f64, Dur
     Ok((f64::from(PODS) / took.as_secs_f64(), spent() - before))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// Returns the median of at least one value.
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

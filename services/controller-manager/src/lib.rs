@@ -11,6 +11,8 @@ pub use settings::{Choice, Controllers};
 
 /// All controllers that the process can run.
 pub const CONTROLLERS: &[&dyn AnyHosted] = &[
+    &setpoint_bootstraptoken_controller::cleaner::CONTROLLER,
+    &setpoint_bootstraptoken_controller::signer::CONTROLLER,
     &setpoint_certificatesigningrequest_controller::CONTROLLER,
     &setpoint_cronjob_controller::CONTROLLER,
     &setpoint_daemonset_controller::CONTROLLER,

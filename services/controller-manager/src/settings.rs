@@ -16,10 +16,11 @@ const ALL: &str = "*";
 pub struct Choice {
     /// Controllers to run, for example `deployment,replicaset`; * for all, `*,-deployment` for all but one.
     ///
-    /// As the flag of this name of kube-controller-manager. The controllers: certificatesigningrequest, cronjob,
-    /// daemonset, deployment, disruption, endpointslice, garbage-collector, horizontalpodautoscaler, job, namespace,
-    /// node-lifecycle, taint-eviction, persistentvolumeclaim, persistentvolume, podgc, replicaset, replication,
-    /// resourcequota, serviceaccount, root-ca-certificate-publisher, statefulset.
+    /// As the flag of this name of kube-controller-manager. The controllers: token-cleaner, bootstrap-signer,
+    /// certificatesigningrequest, cronjob, daemonset, deployment, disruption, endpointslice, garbage-collector,
+    /// horizontalpodautoscaler, job, namespace, node-lifecycle, taint-eviction, persistentvolumeclaim,
+    /// persistentvolume, podgc, replicaset, replication, resourcequota, serviceaccount, root-ca-certificate-publisher,
+    /// statefulset.
     pub controllers: Vec<String>,
 }
 

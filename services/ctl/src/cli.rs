@@ -9,7 +9,10 @@ use clap::{Parser, Subcommand};
 
 use crate::connection::Connection;
 use crate::launcher::StateDir;
-use crate::{certs, chaos, down, history, kubeconfig, leaders, relay, status, trace, up, why};
+use crate::{
+    backup, certs, chaos, down, encryption, history, kubeconfig, leaders, relay, restore, status,
+    trace, up, why,
+};
 
 /// Starts and stops a Setpoint cluster on this machine, and shows what kubectl does not.
 #[derive(Debug, Parser)]
@@ -41,6 +44,10 @@ enum Command {
     Certs(certs::Options),
     /// Make a client certificate for a user, and write it as a kubeconfig
     Kubeconfig(kubeconfig::Options),
+    /// Save all objects to a file, a snapshot of etcd, and check it
+    Backup(backup::Options),
+    /// Give the cluster the objects of a backup in place of its own
+    Restore(restore::Options),
     /// Show the leader and the standbys of each service, and the age of their leases
     Leaders(leaders::Options),
     /// Show the trace of an object's last write, with all writes that it caused, as a waterfall
@@ -51,6 +58,8 @@ enum Command {
     Why(why::Options),
     /// List the writes of an object that the store still has: time, writer and fields
     History(history::Options),
+    /// Store objects anew after the keys that encrypt them in etcd have changed
+    Encryption(encryption::Options),
     /// Forward TCP connections; started by `setpoint up --relays`
     #[command(hide = true)]
     Relay(relay::Options),
@@ -71,11 +80,14 @@ impl Cli {
             Command::Status => status::status(&connection.state_dir).await,
             Command::Certs(options) => certs::certs(&connection.state_dir, &options).await,
             Command::Kubeconfig(options) => kubeconfig::kubeconfig(&connection.state_dir, &options),
+            Command::Backup(options) => backup::backup(&connection.state_dir, &options).await,
+            Command::Restore(options) => restore::restore(&connection.state_dir, &options).await,
             Command::Leaders(options) => leaders::leaders(&connection, &options).await,
             Command::Trace(options) => trace::trace(&connection, &options).await,
             Command::Chaos(options) => chaos::chaos(&connection, &options).await,
             Command::Why(options) => why::why(&connection, &options).await,
             Command::History(options) => history::history(&connection, &options).await,
+            Command::Encryption(options) => encryption::encryption(&connection, &options).await,
             Command::Relay(options) => relay::relay(&options).await,
         }
     }

@@ -11,7 +11,7 @@ use setpoint_tls::Credentials;
 use crate::launcher::{ClusterSpec, Kubeconfig, Pki, StateDir, address};
 
 /// The field manager of writes by this command.
-const WRITER: &str = "setpoint";
+pub const WRITER: &str = "setpoint";
 
 /// The state directory, and what `--gateway` and `--kubeconfig` give, if anything.
 #[derive(Clone, Debug)]

@@ -98,7 +98,7 @@ impl Plan {
 }
 
 /// Starts the processes of one stage in parallel, and waits until all are ready.
-async fn start(state_dir: &StateDir, stage: &[ProcessSpec]) -> anyhow::Result<()> {
+pub async fn start(state_dir: &StateDir, stage: &[ProcessSpec]) -> anyhow::Result<()> {
     let ports = port::free(stage.len())?;
     let started = stage.iter().zip(ports).map(|(process, free)| {
         let started = launcher::start(state_dir, process, process.port.unwrap_or(free))?;

@@ -7,6 +7,7 @@
 #[macro_use]
 mod output;
 
+mod backup;
 mod certs;
 mod chaos;
 mod cli;
@@ -14,12 +15,15 @@ mod connection;
 mod containers;
 mod converge;
 mod down;
+mod encryption;
+mod etcd_options;
 mod health;
 mod history;
 mod kubeconfig;
 pub mod launcher;
 mod leaders;
 mod relay;
+mod restore;
 mod rotation;
 mod status;
 mod subject;

@@ -49,6 +49,7 @@ mod http;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod in_process;
+mod kubeconfig;
 mod metrics;
 mod offload;
 mod outbound;
@@ -60,6 +61,7 @@ mod reviews;
 mod router;
 mod server_info;
 mod settings;
+mod settings_file;
 mod start;
 mod usage;
 pub mod verbs;
@@ -69,8 +71,13 @@ mod write;
 pub use admission::Selection as AdmissionPlugins;
 pub use dial_policy::DialPolicy;
 pub use prometheus_adapter::{Adapter, CustomRule, ExternalRule, Settings as AdapterSettings};
-pub use request::authentication::{Options as AuthenticationOptions, StaticTokens};
-pub use request::authorization::Mode as AuthorizationMode;
+pub use request::authentication::{
+    Configuration as AuthenticationConfiguration, Options as AuthenticationOptions, StaticTokens,
+    TokenWebhook,
+};
+pub use request::authorization::{
+    Configuration as AuthorizationConfiguration, Mode as AuthorizationMode,
+};
 pub use router::router;
 pub use server_info::ServerInfo;
 pub use setpoint_pod_security::Configuration as PodSecurityConfiguration;

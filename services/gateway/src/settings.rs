@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use setpoint_encryption::Configuration as EncryptionConfiguration;
 use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
 use setpoint_pod_security::Configuration as PodSecurityConfiguration;
@@ -16,9 +17,15 @@ use crate::admission::{Selection as AdmissionPlugins, pod_security_file};
 use crate::aggregation::FrontProxy;
 use crate::audit::Settings as Audit;
 use crate::prometheus_adapter;
-use crate::request::authentication::{Options as AuthenticationOptions, StaticTokens};
-use crate::request::authorization::Mode;
-use crate::request::flow_control::FlowControl;
+use crate::request::authentication::{
+    Configuration as AuthenticationConfiguration, Options as AuthenticationOptions, StaticTokens,
+    TokenWebhook, read_configuration,
+};
+use crate::request::authorization::{self, Configuration as AuthorizationConfiguration, Mode};
+use crate::request::flow_control::{FlowControl, READS, WRITES};
+
+/// The default of the modes of authorization.
+const DEFAULT_MODES: [&str; 2] = ["Node", "RBAC"];
 
 /// The settings of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -37,9 +44,13 @@ pub struct Settings {
     /// Certificate by which other API servers (of APIServices) recognise the gateway, and its CA. Without these files,
     /// both are made once and kept in the Secret setpoint-system/front-proxy.
     front_proxy: FrontProxyFiles,
-    /// Reads executed concurrently; others wait. Watches and requests about Leases and Nodes do not count.
+    /// Whether requests have priorities (API Priority and Fairness): FlowSchemas and PriorityLevelConfigurations say
+    /// how many of a kind are executed at a time. Otherwise, reads and writes beyond their limits are refused.
+    enable_priority_and_fairness: bool,
+    /// Reads executed at a time. With `enable_priority_and_fairness`, the sum of this and of
+    /// `max_mutating_requests_inflight` is the number of seats that the priority levels share.
     max_requests_inflight: usize,
-    /// Writes executed concurrently; others wait.
+    /// Writes executed at a time, or the seats that are added to `max_requests_inflight`.
     max_mutating_requests_inflight: usize,
     /// Records of requests.
     audit: Audit,
@@ -58,6 +69,10 @@ pub struct Settings {
     /// privileged.
     #[serde(default)]
     pod_security_configuration_file: PathBuf,
+    /// File with an EncryptionConfiguration (apiserver.config.k8s.io/v1): the resources whose objects are encrypted in
+    /// etcd, and the keys. Empty for none: everything is in plain text. It is read again when it changes.
+    #[serde(default)]
+    encryption_provider_config: PathBuf,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -80,6 +95,11 @@ struct Authentication {
     /// Whether clients are known by the CA of the signers `kubernetes.io/…`, too, that the Secret
     /// setpoint-system/cluster-signer has if no file names it.
     cluster_signer: bool,
+    /// File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): issuers of OpenID Connect tokens, with
+    /// what their claims become, and the paths that may be requested without credentials. It is read again when it
+    /// changes, but for the rule for requests without credentials. Empty for none.
+    #[serde(default)]
+    configuration_file: PathBuf,
     /// File with tokens, read at start; empty for none. Each line has the columns token, user, uid and, if the user has
     /// any, groups (`"dev,ops"`).
     token_file: PathBuf,
@@ -87,11 +107,29 @@ struct Authentication {
     /// valid.
     #[serde(with = "DurationText")]
     token_key_lifetime: Duration,
+    /// Time for which an answer about a token of the server of `authentication.token_webhook_config_file` is used
+    /// again; 0s for never.
+    #[serde(with = "DurationText", default = "token_webhook_cache_ttl")]
+    token_webhook_cache_ttl: Duration,
+    /// Kubeconfig file with the URL and the credentials of a server that is asked by TokenReviews
+    /// (authentication.k8s.io/v1) about tokens that nothing else knows, read at start; empty for none.
+    #[serde(default)]
+    token_webhook_config_file: PathBuf,
+}
+
+/// The time for which an answer about a token is used again, as upstream.
+const fn token_webhook_cache_ttl() -> Duration {
+    Duration::from_secs(2 * 60)
 }
 
 /// The permissions of users.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 struct Authorization {
+    /// File with an AuthorizationConfiguration (apiserver.config.k8s.io/v1): the authorizers, of which some may be
+    /// webhooks, in the order in which they are asked. It is read again when it changes. Then `authorization.modes`
+    /// must be as by default, and does not count. Empty for none.
+    #[serde(default)]
+    configuration_file: PathBuf,
     /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, Node, which allows nodes what they need for
     /// themselves and their Pods, or RBAC, by which roles and bindings grant permissions. Members of system:masters may
     /// do anything.
@@ -157,23 +195,29 @@ impl Default for Settings {
             cache_check: cache::Settings::default().check_interval,
             event_ttl: Duration::from_secs(60 * 60),
             front_proxy: FrontProxyFiles::default(),
-            max_requests_inflight: 400,
-            max_mutating_requests_inflight: 200,
+            enable_priority_and_fairness: true,
+            max_requests_inflight: READS,
+            max_mutating_requests_inflight: WRITES,
             audit: Audit::default(),
             authentication: Authentication {
                 anonymous: true,
                 bootstrap_tokens: true,
                 client_ca_file: PathBuf::new(),
                 cluster_signer: true,
+                configuration_file: PathBuf::new(),
                 token_file: PathBuf::new(),
                 token_key_lifetime: Duration::from_secs(90 * 24 * 60 * 60),
+                token_webhook_cache_ttl: token_webhook_cache_ttl(),
+                token_webhook_config_file: PathBuf::new(),
             },
             authorization: Authorization {
-                modes: vec!["Node".into(), "RBAC".into()],
+                configuration_file: PathBuf::new(),
+                modes: DEFAULT_MODES.map(str::to_owned).into(),
             },
             enable_admission_plugins: Vec::new(),
             disable_admission_plugins: Vec::new(),
             pod_security_configuration_file: PathBuf::new(),
+            encryption_provider_config: PathBuf::new(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -224,10 +268,12 @@ impl host::Settings for Settings {
         ])?;
         let files = self.etcd.files();
         files.validate().map_err(|error| format!("etcd: {error}"))?;
-        Mode::parse_all(&self.authorization.modes)?;
+        self.authorization()?.check()?;
+        self.authentication()?;
         self.admission_plugins()?;
         self.audit.validate()?;
         self.pod_security()?;
+        self.encryption()?;
         self.metrics.validate()
     }
 }
@@ -250,7 +296,7 @@ impl Settings {
     /// Returns which credentials are accepted.
     ///
     /// # Errors
-    /// If the file of tokens cannot be read or is malformed.
+    /// If a file cannot be read or is wrong.
     pub(crate) fn authentication(&self) -> Result<AuthenticationOptions, String> {
         let settings = &self.authentication;
         let lifetime = settings.token_key_lifetime;
@@ -258,17 +304,41 @@ impl Settings {
             true => StaticTokens::default(),
             false => StaticTokens::read(&settings.token_file)?,
         };
+        let configuration = match self.authentication_file() {
+            Some(file) => read_configuration(&file)
+                .map_err(|error| in_line("authentication.configuration_file", &error))?,
+            None => AuthenticationConfiguration::default(),
+        };
+        if configuration.anonymous.is_some() && !settings.anonymous {
+            let error = "authentication.anonymous cannot be set when anonymous field is configured in \
+                         authentication.configuration_file";
+            return Err(error.to_owned());
+        }
+        let file = &settings.token_webhook_config_file;
+        let token_webhook = (!file.as_os_str().is_empty())
+            .then(|| TokenWebhook::read(file, settings.token_webhook_cache_ttl))
+            .transpose()
+            .map_err(|error| format!("authentication.token_webhook_config_file: {error}"))?;
         Ok(AuthenticationOptions {
             anonymous: settings.anonymous && !self.allows_everything()?,
             bootstrap_tokens: settings.bootstrap_tokens,
+            configuration,
             static_tokens,
+            token_webhook,
             token_key_lifetime: Some(lifetime).filter(|lifetime| !lifetime.is_zero()),
+            instance: String::new(),
         })
+    }
+
+    /// Returns the file with the configuration of authentication, if there is one.
+    pub(crate) fn authentication_file(&self) -> Option<PathBuf> {
+        let file = &self.authentication.configuration_file;
+        (!file.as_os_str().is_empty()).then(|| file.clone())
     }
 
     /// Returns whether every authenticated user may do everything. Nobody may remain unknown then, as upstream.
     fn allows_everything(&self) -> Result<bool, String> {
-        Ok(self.authorization_modes()?.contains(&Mode::AlwaysAllow))
+        Ok(self.authorization()?.modes().contains(&Mode::AlwaysAllow))
     }
 
     /// Returns the file with the CAs of clients, if there is one of its own.
@@ -282,12 +352,28 @@ impl Settings {
         self.authentication.cluster_signer
     }
 
-    /// Returns the modes of authorization.
+    /// Returns what decides about the permissions of users.
     ///
     /// # Errors
-    /// If one is not valid.
-    pub(crate) fn authorization_modes(&self) -> Result<Vec<Mode>, String> {
-        Mode::parse_all(&self.authorization.modes)
+    /// If a mode is not valid, or the file cannot be read or is wrong.
+    pub(crate) fn authorization(&self) -> Result<Authorizers, String> {
+        let (modes, named) = (&self.authorization.modes, self.authorization_file());
+        let Some(file) = named else {
+            return Mode::parse_all(modes).map(Authorizers::Modes);
+        };
+        if *modes != DEFAULT_MODES {
+            let error = "authorization.modes cannot be specified when authorization.configuration_file is set";
+            return Err(error.to_owned());
+        }
+        let read = authorization::read_configuration(&file);
+        read.map(Authorizers::File)
+            .map_err(|error| in_line("authorization.configuration_file", &error))
+    }
+
+    /// Returns the file with the configuration of authorization, if there is one.
+    pub(crate) fn authorization_file(&self) -> Option<PathBuf> {
+        let file = &self.authorization.configuration_file;
+        (!file.as_os_str().is_empty()).then(|| file.clone())
     }
 
     /// Returns the admission plugins that are turned on and off.
@@ -308,6 +394,24 @@ impl Settings {
     pub(crate) fn pod_security(&self) -> Result<PodSecurityConfiguration, String> {
         let read = pod_security_file::read(&self.pod_security_configuration_file);
         read.map_err(|error| format!("pod_security_configuration_file: {error}"))
+    }
+
+    /// Returns the file with the encryption configuration, if there is one.
+    pub(crate) fn encryption_file(&self) -> Option<PathBuf> {
+        let file = &self.encryption_provider_config;
+        (!file.as_os_str().is_empty()).then(|| file.clone())
+    }
+
+    /// Returns the encryption of stored values.
+    ///
+    /// # Errors
+    /// If its file cannot be read, or is wrong.
+    pub(crate) fn encryption(&self) -> Result<EncryptionConfiguration, String> {
+        let Some(file) = self.encryption_file() else {
+            return Ok(EncryptionConfiguration::default());
+        };
+        let read = EncryptionConfiguration::read_file(&file);
+        read.map_err(|error| format!("encryption_provider_config: {error}"))
     }
 
     /// Returns the identity by which the gateway calls other API servers.
@@ -332,12 +436,16 @@ impl Settings {
         Some(self.flaps.window).filter(|window| !window.is_zero())
     }
 
-    /// Returns the limits on concurrent requests.
+    /// Returns the limits on the requests that are executed at a time.
     pub(crate) fn flow_control(&self) -> FlowControl {
-        FlowControl::new(
+        let (reads, writes) = (
             self.max_requests_inflight,
             self.max_mutating_requests_inflight,
-        )
+        );
+        match self.enable_priority_and_fairness {
+            true => FlowControl::new(reads, writes),
+            false => FlowControl::without_fairness(reads, writes),
+        }
     }
 
     /// Returns the settings of metrics from Prometheus.
@@ -370,6 +478,36 @@ impl Settings {
             credentials: credentials.transpose()?,
             ..Default::default()
         })
+    }
+}
+
+/// Returns the error of a setting in one line: those of expressions have several.
+fn in_line(setting: &str, error: &str) -> String {
+    let lines = error.lines().map(str::trim);
+    format!("{setting}: {}", lines.collect::<Vec<_>>().join(" "))
+}
+
+/// The authorizers of requests.
+pub(crate) enum Authorizers {
+    Modes(Vec<Mode>),
+    File(AuthorizationConfiguration),
+}
+
+impl Authorizers {
+    fn modes(&self) -> Vec<Mode> {
+        match self {
+            Self::Modes(modes) => modes.clone(),
+            Self::File(configuration) => Mode::of(configuration),
+        }
+    }
+
+    /// Checks the files that they name.
+    fn check(self) -> Result<(), String> {
+        match self {
+            Self::Modes(_) => Ok(()),
+            Self::File(configuration) => authorization::check_configuration(configuration)
+                .map_err(|error| format!("authorization.configuration_file: {error}")),
+        }
     }
 }
 
@@ -430,6 +568,9 @@ mod tests {
         assert!(settings.validate().is_err());
         settings = Settings::default();
         settings.pod_security_configuration_file = "/none".into();
+        assert!(settings.validate().is_err());
+        settings = Settings::default();
+        settings.encryption_provider_config = "/none".into();
         assert!(settings.validate().is_err());
     }
 }

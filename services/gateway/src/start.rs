@@ -1,12 +1,15 @@
 //! Starts the gateway and runs it until shutdown.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Extension;
+use setpoint_encryption::Encryption;
 use setpoint_host::{Check, Host};
 use setpoint_store::cache::{Cache, Health};
 use setpoint_store::etcd::Etcd;
+use setpoint_store::{Bumped, Encrypted};
 use setpoint_task::supervise;
 use setpoint_tls::Credentials;
 use tokio::sync::watch;
@@ -21,9 +24,9 @@ use crate::explain::flaps;
 use crate::http::Streams;
 use crate::prometheus_adapter::Adapter;
 use crate::registry::Registry;
-use crate::router::router_with;
+use crate::router::router;
 use crate::server_info::{self, ServerInfo};
-use crate::settings::Settings;
+use crate::settings::{Authorizers, Settings};
 
 /// The interval of log lines while etcd cannot be reached.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -51,7 +54,14 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     if let Some(credentials) = &etcd.credentials {
         host.follow("etcd", credentials);
     }
-    let store = Arc::new(Etcd::connect(&etcd).await?);
+    let encryption = settings.encryption().map_err(anyhow::Error::msg)?;
+    let encryption = Arc::new(Encryption::new(&encryption));
+    encryption.start().await;
+    let providers = host.health().check("kms-providers");
+    providers.follow(encryption.health());
+    // Without a configuration, too: values that are encrypted must not be taken for corrupt ones.
+    let store = Arc::new(Bumped::new(Etcd::connect(&etcd).await?));
+    let store = Arc::new(Encrypted::new(store, encryption.clone()));
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
         .with_credentials(host.credentials().cloned());
@@ -60,15 +70,16 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         port: host.address().port(),
         address: server_info::endpoint_address(host.advertised()).await,
     };
-    let modes = settings.authorization_modes();
-    let modes = modes.map_err(anyhow::Error::msg)?;
+    let authorizers = settings.authorization();
+    let authorizers = authorizers.map_err(anyhow::Error::msg)?;
     if let (Some(own), Some(file)) = (host.credentials(), settings.client_ca_file()) {
         own.know_clients_by(file)?;
     }
     let signed = host.credentials().filter(|_| settings.knows_signers());
     let signed = signed.cloned();
     let authentication = settings.authentication();
-    let authentication = authentication.map_err(anyhow::Error::msg)?;
+    let mut authentication = authentication.map_err(anyhow::Error::msg)?;
+    host.instance().clone_into(&mut authentication.instance);
     let plugins = settings.admission_plugins();
     let plugins = plugins.map_err(anyhow::Error::msg)?;
     let audit = audit::start(settings.audit())?;
@@ -81,13 +92,20 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         .with_adapter(adapter)
         .with_auditor(audit.as_ref().map(|audit| audit.auditor.clone()))
         .with_authentication(authentication)
-        .with_authorization(&modes)
+        .map_err(anyhow::Error::msg)?
         .with_pod_security(pod_security)
-        .with_admission_plugins(&plugins);
+        .with_flow_control(settings.flow_control());
+    let registry = match authorizers {
+        Authorizers::Modes(modes) => registry.with_authorization(&modes),
+        Authorizers::File(configuration) => registry
+            .with_authorizers(configuration)
+            .map_err(anyhow::Error::msg)?,
+    };
+    let registry = registry.with_admission_plugins(&plugins);
     let registry = Arc::new(registry.with_server(server));
     // Streams that the gateway relays from other processes do not end with the cache, so they watch the shutdown.
     let streams = Streams::new(shutdown.clone());
-    let router = router_with(settings.flow_control(), registry.clone());
+    let router = router(registry.clone());
     tokio::join!(
         host.serve_with_metrics(router.layer(Extension(streams.clone()))),
         streams.drain(),
@@ -126,6 +144,15 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         supervise("audit-policy", health_report(&host, "audit-policy"), || {
             follow_audit_policy(registry.clone(), audit.as_ref(), host.clone())
         }),
+        supervise("encryption", health_report(&host, "encryption"), || {
+            let file = settings.encryption_file();
+            follow_encryption(registry.clone(), encryption.clone(), file, host.clone())
+        }),
+        supervise(
+            "configuration-files",
+            health_report(&host, "configuration-files"),
+            || follow_configurations(registry.clone(), &settings, host.clone())
+        ),
     );
     if let Some(audit) = &audit {
         audit.auditor.sink().flush(FLUSH_TIMEOUT).await;
@@ -143,6 +170,36 @@ async fn follow_audit_policy(registry: Arc<Registry>, audit: Option<&Audit>, hos
         let followed = registry.follow_audit_policy(auditor, policy_file.clone(), host.instance());
         host.shutdown().run_until_cancelled(followed).await;
     }
+}
+
+/// Reads the encryption configuration again when its file changes, if there is one.
+async fn follow_encryption(
+    registry: Arc<Registry>,
+    encryption: Arc<Encryption>,
+    file: Option<PathBuf>,
+    host: Host,
+) {
+    if let Some(file) = file {
+        let followed = registry.follow_encryption(&encryption, file, host.instance());
+        host.shutdown().run_until_cancelled(followed).await;
+    }
+}
+
+/// Reads the configurations of authentication and authorization again when their files change, if there are any.
+async fn follow_configurations(registry: Arc<Registry>, settings: &Settings, host: Host) {
+    let instance = host.instance();
+    let authentication = async {
+        if let Some(file) = settings.authentication_file() {
+            registry.follow_authentication(file, instance).await;
+        }
+    };
+    let authorization = async {
+        if let Some(file) = settings.authorization_file() {
+            registry.follow_authorization(file, instance).await;
+        }
+    };
+    let followed = async { tokio::join!(authentication, authorization) };
+    host.shutdown().run_until_cancelled(followed).await;
 }
 
 /// Knows clients by the CA of the signers, if these credentials are to.

@@ -8,6 +8,9 @@ use setpoint_proto::{ApiError, Reason};
 use crate::plan::CONTENT;
 use crate::{Action, Item, World};
 
+/// Upstream's words for a value that could not be decrypted. Nothing else in the error tells it from a corrupt one.
+const NOT_TRANSFORMABLE: &str = "data from the storage is not transformable";
+
 pub(crate) async fn act(
     client: &Client,
     world: &World,
@@ -30,14 +33,20 @@ async fn delete(client: &Client, item: &Item) -> Result<Receipt, ApiError> {
         ..DeleteOptions::default()
     };
     match client.delete_object(&item.reference(), options).await {
-        // It may be one that cannot be read.
-        Err(error) if error.reason == Reason::InternalError => {
+        // It may be one that is corrupt.
+        Err(error) if error.reason == Reason::InternalError && !is_encrypted(&error) => {
             delete_unreadable(client, item).await.map_err(|_| error)?;
         }
         deleted => drop(deleted?),
     }
     // The next reconcile reads the content anew, from no cache.
     Ok(Receipt::none())
+}
+
+/// Returns whether an object could not be decrypted: it is not corrupt, but readable with its key. The namespace waits
+/// for that, or for somebody who deletes the object in spite of it.
+fn is_encrypted(error: &ApiError) -> bool {
+    error.message.contains(NOT_TRANSFORMABLE)
 }
 
 /// Deletes an object that cannot be read; the gateway refuses this for any other. As nothing can be created in the

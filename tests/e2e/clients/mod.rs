@@ -6,6 +6,7 @@ mod kube;
 mod kubectl_answers;
 mod kubectl_auth;
 mod kubectl_custom;
+mod kubectl_login;
 mod kubectl_pod_security;
 mod kubectl_policies;
 mod kubectl_reads;

@@ -19,9 +19,22 @@ use scene::Scene;
 
 /// Documented metrics that exist only after a failure or with a setting.
 const RARE: &[&str] = &[
+    "apiserver_authentication_config_controller_automatic_reload_last_timestamp_seconds",
+    "apiserver_authentication_config_controller_automatic_reloads_total",
+    "apiserver_authentication_jwt_authenticator_jwks_fetch_last_key_set_info",
+    "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds",
+    "apiserver_authentication_jwt_authenticator_latency_seconds",
+    "apiserver_authorization_config_controller_automatic_reload_last_timestamp_seconds",
+    "apiserver_authorization_config_controller_automatic_reloads_total",
+    "apiserver_authorization_match_condition_evaluation_errors_total",
+    "apiserver_authorization_match_condition_evaluation_seconds",
+    "apiserver_authorization_match_condition_exclusions_total",
+    "apiserver_authorization_webhook_duration_seconds",
+    "apiserver_authorization_webhook_evaluations_fail_open_total",
+    "apiserver_authorization_webhook_evaluations_total",
     "apiserver_flowcontrol_rejected_requests_total",
-    "apiserver_flowcontrol_request_wait_duration_seconds",
     "apiserver_storage_decode_errors_total",
+    "apiserver_storage_transformation_operations_total",
     "apiserver_terminated_watchers_total",
     "pod_security_errors_total",
     "pod_security_exemptions_total",

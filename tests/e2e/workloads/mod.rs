@@ -1,6 +1,7 @@
 //! Workloads of the controllers that share a process: driven by kubectl, on simulated nodes.
 
 mod autoscaler;
+mod bootstrap_tokens;
 mod certificates;
 mod cronjob;
 mod daemonset;

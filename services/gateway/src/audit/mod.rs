@@ -1,7 +1,6 @@
 //! The start of audit: the policy and the back ends that the settings name. Requests are recorded in
 //! [`crate::request::audit`].
 
-mod kubeconfig;
 mod settings;
 mod webhook;
 
@@ -11,8 +10,8 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use setpoint_audit::{Auditor, Log, Policy, Sink, Webhook};
 
+use crate::kubeconfig::Server;
 pub(crate) use settings::Settings;
-use webhook::Server;
 
 /// An auditor, and the file of its policy.
 pub(crate) struct Audit {
@@ -38,7 +37,12 @@ pub(crate) fn start(settings: &Settings) -> anyhow::Result<Option<Audit>> {
     if let Some(file) = settings.webhook_config_file() {
         let server = Server::read(&file).map_err(anyhow::Error::msg);
         let server = server.context("audit.webhook_config_file")?;
-        sink = Webhook::start(server, settings.batches(), settings.buffer(), sink);
+        sink = Webhook::start(
+            webhook::Server(server),
+            settings.batches(),
+            settings.buffer(),
+            sink,
+        );
     }
     Ok(Some(Audit {
         auditor: Arc::new(Auditor::new(policy, sink)),

@@ -9,7 +9,7 @@ use setpoint_audit::{BUFFER, Batches, LogOptions, Policy};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 
-use super::webhook::Server;
+use crate::kubeconfig::Server;
 
 const MEBIBYTE: u64 = 1 << 20;
 /// The largest queue, in events.

@@ -12,12 +12,16 @@ mod audit_policy;
 mod bootstrap_roles;
 mod cache_differences;
 mod cluster_signer;
+mod configurations;
 mod custom_resource_definitions;
+mod encryption;
 mod expiring_certificates;
 mod extension_authentication;
+mod flow_control;
 mod kubernetes_service;
 mod policy_status;
 mod role_aggregation;
+mod settings_file;
 mod system_objects;
 mod ttl;
 mod warning;
@@ -42,8 +46,8 @@ const BOOTSTRAP_ROLES: &str = "poststarthook/rbac/bootstrap-roles";
 
 impl Registry {
     /// Creates the objects that every cluster has; then runs the deletion of expired objects, and the loops that keep
-    /// these objects, the status of definitions, APIServices and their availability, the ConfigMap for other API
-    /// servers, and the Service `kubernetes`, until `shutdown`.
+    /// these objects, priority and fairness, the status of definitions, APIServices and their availability, the
+    /// ConfigMap for other API servers, and the Service `kubernetes`, until `shutdown`.
     ///
     /// With the mode RBAC, it also creates the roles and bindings that every cluster has, and aggregates ClusterRoles.
     ///
@@ -62,6 +66,7 @@ impl Registry {
         let service = report("kubernetes-service");
         let definitions = report("custom-resource-definitions");
         let (services, policies) = (report("api-services"), report("policy-status"));
+        let fairness = report("flow-control");
         let (servers, authentication) = (report("aggregation"), report("extension-authentication"));
         let uses_rbac = self.authorizer().rbac().is_some();
         let roles = uses_rbac.then(|| (report(BOOTSTRAP_ROLES), report("role-aggregation")));
@@ -90,6 +95,9 @@ impl Registry {
                 supervise("aggregation", servers, || Box::pin(aggregation::run(&self))),
                 supervise("extension-authentication", authentication, || {
                     Box::pin(extension_authentication::run(&self))
+                }),
+                supervise("flow-control", fairness, || {
+                    Box::pin(flow_control::run(&self))
                 }),
                 supervise("policy-status", policies, || {
                     Box::pin(policy_status::run(&self))

@@ -16,7 +16,7 @@ use super::request::{Caller, bad_request, open, stored};
 use super::telemetry::Call;
 use crate::explain::{history, why};
 use crate::registry::{Registry, Target};
-use crate::request::flow_control::Seat;
+use crate::request::flow_control::Admission;
 
 /// The number of versions without a limit in the request.
 const VERSIONS: usize = 50;
@@ -83,16 +83,16 @@ impl Service {
     }
 }
 
-/// Identifies the caller and authorizes the call, and takes a seat as a list does: a response needs many reads.
+/// Identifies the caller, takes a seat, and authorizes the call.
 async fn admit(
     registry: &Registry,
     method: Method,
     caller: Caller,
     target: &Target,
-) -> Result<(Caller, Option<Seat>), ApiError> {
+) -> Result<(Caller, Admission), ApiError> {
     let call = Call::new(method, target);
     let caller = call.identified(registry, caller).await?;
-    let seat = call.seat(&caller.extensions).await?;
+    let seat = call.seat(registry, &caller.context).await?;
     call.authorize(registry, &caller.context).await?;
     Ok((caller, seat))
 }

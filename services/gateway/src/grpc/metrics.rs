@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
-use setpoint_host::serve::Peer;
 use setpoint_proto::custom_metrics::MetricValueList;
 use setpoint_proto::external_metrics::ExternalMetricValueList;
 use setpoint_proto::setpoint::metrics_server::Metrics;
@@ -16,10 +15,11 @@ use tonic::{Request, Response, Status};
 
 use super::method::{CUSTOM_METRICS, EXTERNAL_METRICS, Method};
 use super::request::{Caller, open};
+use super::telemetry::seat;
 use crate::metrics::{Request as Counted, RequestLabels};
 use crate::prometheus_adapter::{CUSTOM, CUSTOM_VERSIONS, EXTERNAL, EXTERNAL_VERSION};
 use crate::registry::Registry;
-use crate::request::flow_control::{Flow, FlowControl};
+use crate::request::flow_control::Reading;
 use crate::request::{Attributes, Resource, audit};
 
 /// The implementation over a registry.
@@ -90,8 +90,10 @@ async fn serve<T>(
     work: impl Future<Output = Result<T, ApiError>>,
 ) -> Result<T, ApiError> {
     let group = resource.group.clone();
-    let asked = Attributes::of_resource(method.permission, resource);
-    let caller = caller.identified(registry, slice::from_ref(&asked)).await?;
+    let asked = Arc::new(Attributes::of_resource(method.permission, resource));
+    let caller = caller
+        .identified(registry, slice::from_ref(&*asked))
+        .await?;
     let counted = Counted::begin(RequestLabels {
         verb: None,
         method: "GET",
@@ -101,10 +103,7 @@ async fn serve<T>(
         namespace: "",
         name: "",
     });
-    let Caller {
-        context,
-        extensions,
-    } = &caller;
+    let context = &caller.context;
     let span = match context.trace.parent {
         None => Span::none(),
         parent => {
@@ -121,13 +120,7 @@ async fn serve<T>(
     };
     let outcome = span.in_scope(async {
         audit::trace();
-        let _seat = match extensions.get::<Arc<FlowControl>>() {
-            Some(control) => {
-                let peer = extensions.get::<Peer>().map(|Peer(peer)| *peer);
-                Some(control.catch_all(Flow::Connection(peer)).await?)
-            }
-            None => None,
-        };
+        let _seat = seat(registry, context, asked.clone(), Reading::default()).await?;
         registry.authorize(context, &asked).await?;
         work.await
     });

@@ -85,10 +85,11 @@ async fn reflect(request: Request) -> Response {
 /// Returns the user of a call, and the one that it acts as. What it asks for is in its message.
 async fn actor_of(registry: &Registry, request: &mut Request) -> Result<Actor, ApiError> {
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
+    let path = request.uri().path().to_owned();
     let headers = request.headers_mut();
     let user = registry
         .authenticator()
-        .authenticate(connection.as_ref(), headers);
+        .authenticate(connection.as_ref(), headers, &path);
     Actor::of(user.await?, headers)
 }
 

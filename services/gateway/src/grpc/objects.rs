@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use serde_json::Value;
 use setpoint_codec::{Kind, KindTable};
+use setpoint_fairness::ListRequest as Listed;
 use setpoint_proto::setpoint::objects_server::Objects;
 use setpoint_proto::setpoint::{
     CreateRequest, DeleteRequest, GetRequest, ListRequest, ListResponse, Object, PatchRequest,
@@ -76,7 +77,14 @@ impl Service {
         };
         let served = params.filter.served();
         let call = Call::new(method::LIST, &collection);
-        let call = call.selected_by(&request.field_selector, &request.label_selector);
+        let call = call
+            .selected_by(&request.field_selector, &request.label_selector)
+            .reading(Listed {
+                limit: params.limit as u64,
+                from_store: !params.continue_token.is_empty(),
+                has_selector: !params.filter.selects_all(),
+                ..Listed::default()
+            });
         let caller = call.identified(&self.registry, caller).await?;
         let listed = async {
             let mut list = self.registry.list(&caller.context, &params).await?;

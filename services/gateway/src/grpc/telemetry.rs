@@ -5,17 +5,16 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanBuilder, SpanKind};
-use setpoint_host::serve::Peer;
+use setpoint_fairness::ListRequest;
 use setpoint_kinds::{self as kinds, Strategy, Writes};
 use setpoint_proto::ApiError;
 use setpoint_telemetry::{RPC_SYSTEM, Span};
-use tonic::Extensions;
 
 use super::method::{Method, Scope};
 use super::request::Caller;
 use crate::metrics;
 use crate::registry::{Registry, RequestContext, Target};
-use crate::request::flow_control::{Flow, FlowControl, Seat};
+use crate::request::flow_control::{Admission, CountedWatch, Reading};
 use crate::request::{Attributes, audit};
 
 /// A call of a method.
@@ -28,6 +27,7 @@ pub(super) struct Call<'a> {
     /// The namespaces of a call about all kinds; an empty name is all of them.
     namespaces: &'a [String],
     dry_run: bool,
+    reading: Reading,
 }
 
 impl<'a> Call<'a> {
@@ -38,7 +38,14 @@ impl<'a> Call<'a> {
             selectors: [""; 2],
             namespaces: &[],
             dry_run: false,
+            reading: Reading::default(),
         }
+    }
+
+    /// Sets what it reads of a collection.
+    pub(super) fn reading(self, list: ListRequest) -> Self {
+        let reading = Reading::of_list(self.target.served, list);
+        Self { reading, ..self }
     }
 
     /// Sets the selectors of a collection; that of fields may select one name.
@@ -59,16 +66,13 @@ impl<'a> Call<'a> {
         caller: &Caller,
         work: BoxFuture<'_, Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
-        let Caller {
-            context,
-            extensions,
-        } = caller;
+        let context = &caller.context;
         self.dry_run = context.dry_run;
         let counted = metrics::Request::begin(self.info());
         let span = self.span(context);
         let outcome = span.in_scope(async {
             audit::trace();
-            let _seat = self.seat(extensions).await?;
+            let _seat = self.seat(registry, context).await?;
             self.authorize(registry, context).await?;
             work.await
         });
@@ -136,20 +140,24 @@ impl<'a> Call<'a> {
         asked.collect()
     }
 
-    /// Takes a seat of flow control.
-    pub(super) async fn seat(&self, extensions: &Extensions) -> Result<Option<Seat>, ApiError> {
-        let Some(control) = extensions.get::<Arc<FlowControl>>() else {
-            return Ok(None);
+    /// Takes a seat of flow control, as the same request over HTTP would.
+    pub(super) async fn seat(
+        &self,
+        registry: &Registry,
+        context: &RequestContext,
+    ) -> Result<Admission, ApiError> {
+        let asked = match self.method.scope {
+            Scope::EachKind => self.of_all_kinds(),
+            _ => self.asked(),
         };
-        let peer = extensions.get::<Peer>().map(|Peer(peer)| *peer);
-        control
-            .seat(
-                self.method.verb,
-                self.target.served,
-                &self.target.namespace,
-                Flow::Connection(peer),
-            )
-            .await
+        let asked = asked.into_iter().next().unwrap_or_default();
+        seat(registry, context, Arc::new(asked), self.reading).await
+    }
+
+    /// Counts a watch as open.
+    pub(super) fn counted(&self, registry: &Registry) -> CountedWatch {
+        let asked = self.asked().into_iter().next().unwrap_or_default();
+        registry.flow_control().begin_watch(&asked)
     }
 
     /// Returns the labels of its metrics.
@@ -195,4 +203,20 @@ impl<'a> Call<'a> {
             Some(Writes::Changes) | None => has_parent || self.method.verb.writes(),
         }
     }
+}
+
+/// Takes a seat of flow control, and holds it until the last clone is dropped.
+///
+/// # Errors
+/// `TooManyRequests` when a queue is full or the wait times out.
+pub(super) async fn seat(
+    registry: &Registry,
+    context: &RequestContext,
+    asked: Arc<Attributes>,
+    reading: Reading,
+) -> Result<Admission, ApiError> {
+    let control = registry.flow_control();
+    let entered = control.enter(registry.cache(), &context.user, &asked, reading, None);
+    let (admission, entered) = entered.await;
+    entered.map(|()| admission)
 }

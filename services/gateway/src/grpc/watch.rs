@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use prost::Message as _;
 use setpoint_codec::Kind;
+use setpoint_fairness::ListRequest;
 use setpoint_proto::setpoint::WatchRequest;
 use setpoint_proto::{ApiError, WatchEvent};
 use tonic::{Request, Status};
@@ -36,7 +37,10 @@ pub(super) async fn begin(
     let collection = collection(&filter);
     let (served, converted) = (filter.served(), filter.clone());
     let call = Call::new(method::WATCH, &collection);
-    let call = call.selected_by(&request.field_selector, &request.label_selector);
+    let mut call = call.selected_by(&request.field_selector, &request.label_selector);
+    if request.send_initial_events {
+        call = call.reading(ListRequest::default());
+    }
     let caller = call.identified(registry, caller).await?;
     let open = Watching::begin(call.info());
     let spec = WatchSpec {
@@ -45,8 +49,9 @@ pub(super) async fn begin(
         bookmarks: true,
     };
     let watched = registry.watch(&caller.context, spec);
+    let counted = call.counted(registry);
     let events = call.serve(registry, &caller, watched.boxed()).await?;
-    let events = open.over(registry.watch_in_version(converted, events));
+    let events = counted.over(open.over(registry.watch_in_version(converted, events)));
     Ok(Box::pin(events.map(|event| Ok(message(event?, served)?))))
 }
 

@@ -1,5 +1,5 @@
-//! Authenticates and authorizes requests, and serves the documents that others need to verify tokens (OpenID Connect
-//! discovery).
+//! Authenticates and authorizes requests, with flow control between both; and serves the documents that others need to
+//! verify tokens (OpenID Connect discovery).
 
 use std::slice;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::request::{Query, RequestInfo};
 
 const KEYS: &str = "/openid/v1/jwks";
 
-/// Sets the user of a request as an extension, and authorizes what it asks for.
+/// Sets the user of a request, who may act as another, as an extension.
 pub(super) async fn authenticate<F: Future<Output = Response>>(
     registry: &Registry,
     info: &RequestInfo,
@@ -51,7 +51,7 @@ async fn user_of(
     let asked = &*info.attributes;
     let user = registry
         .authenticator()
-        .authenticate(connection.as_ref(), headers);
+        .authenticate(connection.as_ref(), headers, &asked.path);
     let user = user.await;
     let user = user.inspect_err(|error| audit::refuse(error, || asked.clone()))?;
     audit::begin(&user, slice::from_ref(asked));
@@ -60,8 +60,23 @@ async fn user_of(
     let user = user
         .resolve(authorizer, actor, slice::from_ref(asked))
         .await?;
-    authorizer.authorize(&user, asked).await?;
     Ok(user)
+}
+
+/// Authorizes what a request asks for.
+pub(super) async fn authorize<F: Future<Output = Response>>(
+    registry: &Registry,
+    info: &RequestInfo,
+    request: Request,
+    next: impl FnOnce(Request) -> F,
+) -> Response {
+    let nobody = Identity::default();
+    let user = request.extensions().get().unwrap_or(&nobody);
+    let allowed = registry.authorizer().authorize(user, &info.attributes);
+    match allowed.await {
+        Ok(()) => next(request).await,
+        Err(error) => refused(error, ErrorFormat::of(&info.query, request.headers())),
+    }
 }
 
 /// Returns the response to a request that is not served. As upstream, one whose user is known tells browsers not to

@@ -20,7 +20,7 @@ use super::connect::{ConnectRequest, Streams, connect};
 use super::response::{ApiResponse, ErrorFormat, ErrorResponse};
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
 use crate::registry::Registry;
-use crate::request::{Query, RequestInfo, Route, audit};
+use crate::request::{Attributes, Query, RequestInfo, Route, audit};
 
 /// A request for an object or a collection.
 pub(super) struct ObjectRequest {
@@ -29,6 +29,7 @@ pub(super) struct ObjectRequest {
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
     pub(super) user: Identity,
+    pub(super) asked: Arc<Attributes>,
     /// The connection, if it can be upgraded.
     pub(super) upgrade: Option<OnUpgrade>,
     pub(super) streams: Streams,
@@ -44,7 +45,10 @@ pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Reques
         RequestInfo::of(kinds, &parts.method, &parts.uri)
     });
     let RequestInfo {
-        route, verb, query, ..
+        route,
+        verb,
+        query,
+        attributes,
     } = info;
     let errors = ErrorFormat::of(&query, &parts.headers);
     let deprecation = (route.as_ref()).and_then(|route| deprecation::header(route.kind));
@@ -70,6 +74,7 @@ pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Reques
             query,
             headers: parts.headers,
             user,
+            asked: attributes,
             upgrade: parts.extensions.remove(),
             streams,
             body,

@@ -9,16 +9,17 @@ mod authenticate;
 mod body;
 mod compression;
 mod connect;
+mod deadline;
 mod delete;
 mod deprecation;
 mod discovery;
 mod encoder;
 mod encoding;
+mod flow_control;
 mod forwarding;
 mod handler;
 mod list_options;
 mod loading;
-mod max_in_flight;
 mod metrics;
 mod openapi;
 mod ordered;
@@ -59,6 +60,7 @@ pub fn router(registry: Arc<Registry>) -> Router {
         .merge(discovery::router())
         .merge(openapi::router())
         .merge(authenticate::router())
+        .merge(flow_control::router())
         .merge(metrics::router(registry.adapter()))
         .method_not_allowed_fallback(async || ErrorResponse(not_allowed()))
         .fallback(handler::serve)
@@ -83,9 +85,11 @@ async fn prepare(
     };
     request.extensions_mut().insert(info.clone());
     let compress = |request| compression::compress(request, next);
-    let limit = |request| max_in_flight::limit(request, compress);
+    let limit = |request| deadline::limit(request, compress);
     let forward = |request| aggregation::forward(&registry, request, limit);
-    let authenticate = |request| authenticate::authenticate(&registry, &info, request, forward);
+    let authorize = |request| authenticate::authorize(&registry, &info, request, forward);
+    let admit = |request| flow_control::admit(&registry, &info, request, authorize);
+    let authenticate = |request| authenticate::authenticate(&registry, &info, request, admit);
     let audit = |request| audit::observe(registry.auditor(), request, authenticate);
     telemetry::observe(&info, request, audit).await
 }

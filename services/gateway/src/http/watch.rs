@@ -51,7 +51,8 @@ pub(super) async fn watch(mut request: ObjectRequest) -> Result<Response, ApiErr
         verb: Some(Verb::Watch),
         ..telemetry::labels(Some(&request.route))
     });
-    let events = open.over(events).boxed();
+    let counted = request.registry.flow_control().begin_watch(&request.asked);
+    let events = counted.over(open.over(events)).boxed();
     let lines = lines(events, encoder, served, marked).take_until(tokio::time::sleep(timeout));
     let chunks = lines.ready_chunks(CHUNK);
     if let Some(handshake) = handshake {

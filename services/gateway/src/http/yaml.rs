@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(read_value(&yaml), document, "{yaml}");
     }
 
-    /// Checks K21.
+    /// Checks K21 and V14 (CVE-2019-11253).
     #[test]
     fn a_document_that_expands_beyond_the_limits_is_refused() {
         let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");

@@ -6,18 +6,20 @@ use prometheus::{IntCounter, IntCounterVec};
 
 use super::counters;
 
-/// The result of an authorization, with upstream's names. No mode denies a request; at most, none allows it.
+/// The result of an authorization, with upstream's names. No mode denies a request, only webhooks do; at most, none
+/// allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Authorization {
     Allowed,
+    Denied,
     NoOpinion,
     Error,
 }
 
-static ATTEMPTS: LazyLock<[IntCounter; 3]> = LazyLock::new(|| {
+static ATTEMPTS: LazyLock<[IntCounter; 4]> = LazyLock::new(|| {
     let help = "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'.";
     let attempts = counters("authorization_attempts_total", help, &["result"]);
-    ["allowed", "no-opinion", "error"].map(|result| attempts.with_label_values(&[result]))
+    ["allowed", "denied", "no-opinion", "error"].map(|result| attempts.with_label_values(&[result]))
 });
 
 static REFUSED_SERVICES: LazyLock<IntCounterVec> = LazyLock::new(|| {
@@ -31,9 +33,10 @@ static REFUSED_SERVICES: LazyLock<IntCounterVec> = LazyLock::new(|| {
 
 /// Counts an authorization.
 pub(crate) fn authorized(result: Authorization) {
-    let [allowed, no_opinion, error] = &*ATTEMPTS;
+    let [allowed, denied, no_opinion, error] = &*ATTEMPTS;
     match result {
         Authorization::Allowed => allowed.inc(),
+        Authorization::Denied => denied.inc(),
         Authorization::NoOpinion => no_opinion.inc(),
         Authorization::Error => error.inc(),
     }

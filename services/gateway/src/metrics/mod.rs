@@ -1,14 +1,19 @@
 //! The metrics of the gateway, with the names, labels and buckets of Kubernetes' dashboards.
 
+mod authentication;
 mod authorization;
+mod config_reloads;
 mod conversions;
 mod in_flight;
 mod pod_security;
 mod request;
 mod watches;
+mod webhook_authorizer;
 mod writes;
 
+pub(crate) use authentication::{JwtIssuer, hashed};
 pub(crate) use authorization::{Authorization, authorized, refused_service};
+pub(crate) use config_reloads::ConfigReloads;
 pub(crate) use conversions::{converted, converted_versions};
 pub(crate) use pod_security::{
     PodSecurityRequest, pod_security_evaluated, pod_security_exempted, pod_security_failed,
@@ -16,4 +21,5 @@ pub(crate) use pod_security::{
 pub(crate) use request::{Request, RequestLabels};
 pub(crate) use setpoint_telemetry::metrics::{counters, gauges, histograms};
 pub(crate) use watches::Watching;
+pub(crate) use webhook_authorizer::WebhookAuthorizer;
 pub(crate) use writes::{converged, fenced, flapped, written};

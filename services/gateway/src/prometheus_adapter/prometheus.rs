@@ -5,13 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -21,7 +17,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::values::Sample;
-use crate::outbound::{self, Trust};
+use crate::outbound::{self, NamedClient, Trust, named_client};
 
 /// The number of queries in flight. Others wait, within their time.
 const IN_FLIGHT: usize = 16;
@@ -35,7 +31,7 @@ const FORM: &str = "application/x-www-form-urlencoded";
 pub(super) struct Prometheus {
     url: String,
     limit: Duration,
-    http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    http: NamedClient,
     queries: Semaphore,
 }
 
@@ -54,19 +50,10 @@ impl Prometheus {
     /// If TLS cannot be set up.
     pub(super) fn new(url: String, limit: Duration) -> Result<Self, String> {
         let tls = outbound::tls(Trust::Bundle(&[]), None)?;
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
-        let http = outbound::pool().build(connector);
         Ok(Self {
             url: format!("{url}/api/v1/query"),
             limit,
-            http,
+            http: named_client(tls),
             queries: Semaphore::new(IN_FLIGHT),
         })
     }

@@ -27,7 +27,10 @@ use crate::dial_policy::DialPolicy;
 use crate::prometheus_adapter::Adapter;
 use crate::request::Attributes;
 use crate::request::authentication::{Authenticator, Options};
-use crate::request::authorization::{Authorizer, Mode};
+use crate::request::authorization::{
+    Authorizer, Configuration as AuthorizationConfiguration, Mode,
+};
+use crate::request::flow_control::FlowControl;
 use crate::request::impersonation::Impersonation;
 use crate::request::service_account::ServiceAccountTokens;
 use crate::server_info::ServerInfo;
@@ -54,6 +57,7 @@ pub struct Registry {
     impersonation: Impersonation,
     authorizer: Arc<Authorizer>,
     auditor: Option<Arc<Auditor>>,
+    flow_control: Arc<FlowControl>,
 }
 
 impl Registry {
@@ -74,6 +78,7 @@ impl Registry {
             aggregator: Aggregator::default(),
             authorizer: Arc::default(),
             auditor: None,
+            flow_control: Arc::new(FlowControl::default()),
         }
     }
 
@@ -153,11 +158,16 @@ impl Registry {
     }
 
     /// Sets which credentials are accepted.
-    #[must_use]
-    pub fn with_authentication(mut self, options: Options) -> Self {
+    ///
+    /// # Errors
+    /// If TLS to an issuer of tokens cannot be set up.
+    ///
+    /// # Panics
+    /// With an issuer outside of a Tokio runtime.
+    pub fn with_authentication(mut self, options: Options) -> Result<Self, String> {
         let (store, cache) = (self.store.clone(), self.cache.clone());
-        self.authenticator = Authenticator::with_options(store, cache, options);
-        self
+        self.authenticator = Authenticator::with_options(store, cache, options)?;
+        Ok(self)
     }
 
     /// Returns what decides whose a request is.
@@ -182,13 +192,52 @@ impl Registry {
         self.auditor.as_ref()
     }
 
+    /// Sets the limits on the requests that are executed at a time.
+    #[must_use]
+    pub(crate) fn with_flow_control(mut self, control: FlowControl) -> Self {
+        self.flow_control = Arc::new(control);
+        self
+    }
+
+    /// Sets the number of requests that are executed at a time, which the priority levels share.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_seats(self, seats: usize) -> Self {
+        self.with_flow_control(FlowControl::new(seats, 0))
+    }
+
+    /// Returns the limits on the requests that are executed at a time.
+    pub(crate) fn flow_control(&self) -> &FlowControl {
+        &self.flow_control
+    }
+
     /// Sets the modes of authorization. Without, everything is allowed.
     ///
     /// # Panics
     /// With [`Mode::Rbac`] outside of a Tokio runtime.
     #[must_use]
-    pub fn with_authorization(mut self, modes: &[Mode]) -> Self {
-        let authorizer = Arc::new(Authorizer::new(modes, &self.cache));
+    pub fn with_authorization(self, modes: &[Mode]) -> Self {
+        let authorizer = Authorizer::new(modes, &self.cache);
+        self.with_authorizer(authorizer)
+    }
+
+    /// Sets the authorizers of a configuration.
+    ///
+    /// # Errors
+    /// If the kubeconfig file of a webhook cannot be read or is wrong.
+    ///
+    /// # Panics
+    /// With the type RBAC outside of a Tokio runtime.
+    pub fn with_authorizers(
+        self,
+        configuration: AuthorizationConfiguration,
+    ) -> Result<Self, String> {
+        let authorizer = Authorizer::configured(configuration, &self.cache)?;
+        Ok(self.with_authorizer(authorizer))
+    }
+
+    fn with_authorizer(mut self, authorizer: Authorizer) -> Self {
+        let authorizer = Arc::new(authorizer);
         self.admission = self.admission.with_authorizer(authorizer.clone());
         self.authorizer = authorizer;
         self

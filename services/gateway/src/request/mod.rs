@@ -14,6 +14,7 @@ mod attributes;
 pub(crate) mod audit;
 pub(crate) mod authentication;
 pub(crate) mod authorization;
+mod expiring_cache;
 pub(crate) mod flow_control;
 pub(crate) mod impersonation;
 mod info;

@@ -1,8 +1,9 @@
 //! The keys that sign and verify tokens of ServiceAccounts.
 //!
 //! They are in etcd, beside the registry: all gateways of a cluster share them, and whoever can read them can read all
-//! Secrets, too. One key signs; it is at a key of the store of its own, and is read for each token that is issued. The
-//! others verify: the list of all keys, with their times, is read when a token has no known key, at most once a second.
+//! Secrets, too. They are encrypted as Secrets are. One key signs; it is at a key of the store of its own, and is read
+//! for each token that is issued. The others verify: the list of all keys, with their times, is read when a token has
+//! no known key, at most once a second.
 //!
 //! ```text
 //!                   first token            lifetime is over             lifetime is over
@@ -24,7 +25,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::{self as store, Entry, Store, Write, keys};
+use setpoint_store::{self as store, Entry, Form, Store, Write, keys};
 use tokio::time::Instant;
 
 use super::jwt::{self, SigningKey};
@@ -119,7 +120,7 @@ impl TokenKeys {
             let created = self.create_key().await?;
             return Ok(self.known.lock().add(created, None)?.key);
         };
-        let current = self.known.lock().add(stored.value.clone(), None)?;
+        let current = self.known.lock().add(stored.transformed()?.clone(), None)?;
         let Some(lifetime) = self.lifetime else {
             return Ok(current.key);
         };
@@ -140,7 +141,7 @@ impl TokenKeys {
             // Another gateway was first.
             Err(store::Error::Conflict {
                 current: Some(entry),
-            }) => Ok(entry.value),
+            }) => Ok(entry.transformed()?.clone()),
             Err(error) => Err(error.into()),
         }
     }
@@ -173,6 +174,28 @@ impl TokenKeys {
         }
     }
 
+    /// Writes those of the keys again that are stored in another form than they would be now.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) async fn store_anew(&self) -> Result<(), ApiError> {
+        for key in [keys::TOKEN_KEY, keys::TOKEN_KEYS] {
+            let stored = self.store.get(key).await?;
+            let Some(entry) = stored.filter(|entry| entry.form == Form::Stale) else {
+                continue;
+            };
+            let write = Write::update(key, entry.revision, entry.value);
+            match self.store.commit(write).await {
+                // With a conflict, another gateway was first.
+                Ok(_) | Err(store::Error::Conflict { .. }) => {
+                    tracing::info!(key, "a key that signs tokens is stored anew");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     async fn read_list(&self) -> Result<KeyList, ApiError> {
         KeyList::read(self.store.get(keys::TOKEN_KEYS).await?)
     }
@@ -181,7 +204,7 @@ impl TokenKeys {
     async fn reread(&self) -> Result<Arc<SigningKey>, ApiError> {
         let list = self.read_list().await?;
         let current = match self.store.get(keys::TOKEN_KEY).await? {
-            Some(entry) => entry.value,
+            Some(entry) => entry.transformed()?.clone(),
             None => self.create_key().await?,
         };
         let mut known = self.known.lock();

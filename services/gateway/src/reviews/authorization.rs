@@ -24,24 +24,30 @@ use crate::reviews::{Answering, Question, Review};
 
 impl Review for SubjectAccessReview {
     fn answer<'a>(&'a mut self, question: &'a Question<'a>) -> Answering<'a> {
-        let mut errors = FieldErrors::default();
-        validate_subject(&self.spec, &mut errors);
-        validate_metadata(&self.metadata, "must be empty", &mut errors);
-        self.status = decide_about(&self.spec, question);
-        Box::pin(ready(errors.into_result(Object::kind(self), "")))
+        Box::pin(async move {
+            let mut errors = FieldErrors::default();
+            validate_subject(&self.spec, &mut errors);
+            validate_metadata(&self.metadata, "must be empty", &mut errors);
+            errors.into_result(Object::kind(self), "")?;
+            self.status = decide_about(&self.spec, question).await;
+            Ok(())
+        })
     }
 }
 
 impl Review for SelfSubjectAccessReview {
     fn answer<'a>(&'a mut self, question: &'a Question<'a>) -> Answering<'a> {
-        let (mut errors, spec) = (FieldErrors::default(), &self.spec);
-        let (of, other) = (&spec.resource_attributes, &spec.non_resource_attributes);
-        validate_attributes(of.as_ref(), other.as_ref(), &mut errors);
-        validate_selectors(of.as_ref(), &mut errors);
-        validate_metadata(&self.metadata, "must be empty", &mut errors);
-        let user = &question.context.user;
-        self.status = decide(user, of.as_ref(), other.as_ref(), question);
-        Box::pin(ready(errors.into_result(Object::kind(self), "")))
+        Box::pin(async move {
+            let (mut errors, spec) = (FieldErrors::default(), &self.spec);
+            let (of, other) = (&spec.resource_attributes, &spec.non_resource_attributes);
+            validate_attributes(of.as_ref(), other.as_ref(), &mut errors);
+            validate_selectors(of.as_ref(), &mut errors);
+            validate_metadata(&self.metadata, "must be empty", &mut errors);
+            errors.into_result(Object::kind(self), "")?;
+            let user = &question.context.user;
+            self.status = decide(user, of.as_ref(), other.as_ref(), question).await;
+            Ok(())
+        })
     }
 }
 
@@ -68,8 +74,9 @@ impl Review for LocalSubjectAccessReview {
                 let path = FieldPath::root("spec.nonResourceAttributes");
                 errors.invalid(&path, of, "disallowed on this kind of request");
             }
-            self.status = decide_about(&self.spec, question);
-            errors.into_result(Object::kind(self), "")
+            errors.into_result(Object::kind(self), "")?;
+            self.status = decide_about(&self.spec, question).await;
+            Ok(())
         })
     }
 }
@@ -87,7 +94,7 @@ impl Review for SelfSubjectRulesReview {
 }
 
 /// Returns the answer to a question about any user.
-fn decide_about(
+async fn decide_about(
     spec: &SubjectAccessReviewSpec,
     question: &Question<'_>,
 ) -> SubjectAccessReviewStatus {
@@ -101,10 +108,10 @@ fn decide_about(
             .collect(),
     };
     let (of, other) = (&spec.resource_attributes, &spec.non_resource_attributes);
-    decide(&user, of.as_ref(), other.as_ref(), question)
+    decide(&user, of.as_ref(), other.as_ref(), question).await
 }
 
-fn decide(
+async fn decide(
     user: &Identity,
     of: Option<&ResourceAttributes>,
     other: Option<&NonResourceAttributes>,
@@ -123,11 +130,13 @@ fn decide(
         // It is invalid.
         (None, None) => return SubjectAccessReviewStatus::default(),
     };
-    let decision = question.registry.authorizer().decide(user, &attributes);
+    let authorizer = question.registry.authorizer();
+    let decision = authorizer.decision(user, &attributes).await;
     SubjectAccessReviewStatus {
         allowed: decision.allowed,
+        denied: decision.denied,
         reason: decision.reason,
-        ..SubjectAccessReviewStatus::default()
+        evaluation_error: decision.error,
     }
 }
 

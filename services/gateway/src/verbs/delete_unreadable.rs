@@ -1,10 +1,13 @@
-//! Deletions of objects whose stored values cannot be decoded (upstream: the corrupt object deleter).
+//! Deletions of objects whose stored values cannot be decrypted or decoded (upstream: the corrupt object deleter).
+//!
+//! A value that cannot be decrypted is not corrupt: it is readable with its key. Only a request that asks for it
+//! deletes its object.
 
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::{ApiError, Reason};
-use setpoint_store::{self as store, Write};
+use setpoint_store::{self as store, Entry, Write};
 
 use crate::registry::target;
 use crate::registry::{ObjectResponse, Registry, RequestContext, Subresource, Target, errors};
@@ -20,11 +23,11 @@ pub(super) fn is_requested(options: &DeleteOptions) -> bool {
 }
 
 impl Registry {
-    /// Deletes an object that cannot be decoded: below admission, and regardless of finalizers, since they cannot be
-    /// read either. The response has only the name.
+    /// Deletes an object that cannot be decrypted or decoded: below admission, and regardless of finalizers, since they
+    /// cannot be read either. The response has only the name.
     ///
     /// # Errors
-    /// `Invalid` if it can be decoded, or does not exist.
+    /// `Invalid` if it can be read, or does not exist.
     pub(super) async fn delete_unreadable(
         &self,
         context: &RequestContext,
@@ -34,7 +37,7 @@ impl Registry {
         if target.subresource != Subresource::None {
             return Err(errors::not_allowed());
         }
-        if !self.remove_unreadable(context, target).await? {
+        if !self.remove_unreadable(context, target, |_| true).await? {
             let mut errors = FieldErrors::default();
             let detail = "is exclusively used to delete corrupt object(s), try again by removing this option";
             errors.invalid(&FieldPath::root(OPTION), true, detail);
@@ -53,7 +56,7 @@ impl Registry {
     /// read.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Those of the store; `InternalError` if it cannot be decrypted.
     pub(crate) async fn purge(
         &self,
         context: &RequestContext,
@@ -62,21 +65,25 @@ impl Registry {
         let options = DeleteOptions::default();
         match self.delete_admitted(context, target, &options).await {
             Err(error) if error.reason == Reason::InternalError => {
-                let removed = self.remove_unreadable(context, target).await?;
+                let is_corrupt = |entry: &Entry| entry.transformed().is_ok();
+                let removed = self.remove_unreadable(context, target, is_corrupt);
+                let removed = removed.await?;
                 removed.then_some(()).ok_or(error)
             }
             deleted => deleted.map(drop),
         }
     }
 
-    /// Removes the key of an object that cannot be decoded. Returns whether it was there.
+    /// Removes the key of an object that cannot be read, if `may` allows it. Returns whether it was there.
     async fn remove_unreadable(
         &self,
         context: &RequestContext,
         target: &Target,
+        may: fn(&Entry) -> bool,
     ) -> Result<bool, ApiError> {
         let entry = self.store().get(&target::path(target)).await?;
-        let Some(entry) = entry.filter(|entry| Current::of_entry(target, entry).is_err()) else {
+        let is_unreadable = |entry: &Entry| Current::of_entry(target, entry).is_err();
+        let Some(entry) = entry.filter(|entry| is_unreadable(entry) && may(entry)) else {
             return Ok(false);
         };
         let (kind, name) = (target.served.resource(), &target.name);
@@ -85,7 +92,7 @@ impl Registry {
             kind,
             namespace,
             name,
-            "deleting an object that cannot be decoded"
+            "deleting an object that cannot be read"
         );
         let write = Write::delete(&entry.key, entry.revision);
         let write = write.fenced(context.fence.clone()).because(context.cause());

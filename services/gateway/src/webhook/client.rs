@@ -9,20 +9,13 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use setpoint_store::cache::Cache;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Config;
 use super::error::Error;
 use crate::dial_policy::DialPolicy;
-use crate::outbound::{Dialer, Trust, cause, pool, tls};
+use crate::outbound::{Calls, Dialer, Trust, cause, pool, tls};
 
-/// The number of calls that a webhook may have in flight. Others wait, so that a slow one holds a bounded number of
-/// objects.
-const IN_FLIGHT: usize = 32;
-/// The number of calls that may wait or be in flight. Further ones fail at once, so that requests about other kinds
-/// find seats of flow control while a webhook hangs.
-const ADMITTED: usize = 160;
 /// The maximum number of idle connections.
 const MAX_IDLE: usize = 4;
 /// The size in bytes that a response may always have. A response to a longer request may be [`GROWTH`] times as long.
@@ -36,8 +29,7 @@ type Http = legacy::Client<HttpsConnector<Dialer>, Full<Bytes>>;
 pub(crate) struct Client {
     config: Config,
     http: Http,
-    admitted: Semaphore,
-    calls: Semaphore,
+    calls: Calls,
 }
 
 impl Client {
@@ -53,8 +45,7 @@ impl Client {
         Ok(Self {
             config,
             http,
-            admitted: Semaphore::new(ADMITTED),
-            calls: Semaphore::new(IN_FLIGHT),
+            calls: Calls::default(),
         })
     }
 
@@ -81,9 +72,7 @@ impl Client {
 
     /// Sends a request. The outer error is the cause why there is no response.
     async fn call(&self, url: &Uri, json: Bytes) -> Result<Result<Bytes, Error>, String> {
-        let admitted = self.admitted.try_acquire();
-        let _admitted = admitted.map_err(|_| "too many calls wait for the webhook".to_owned())?;
-        let _permit = self.calls.acquire().await.map_err(|error| cause(&error))?;
+        let _call = self.calls.begin().await?;
         let max = RESPONSE_MAX.max(json.len().saturating_mul(GROWTH));
         let request = Request::post(url)
             .header(CONTENT_TYPE, JSON)

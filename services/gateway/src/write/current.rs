@@ -4,7 +4,7 @@ use bytes::Bytes;
 use setpoint_codec::{Object, envelope};
 use setpoint_model::Revision;
 use setpoint_proto::{ApiError, Cause};
-use setpoint_store::Entry;
+use setpoint_store::{Entry, Form};
 
 use crate::registry::target;
 use crate::registry::{AtLeast, Registry, Target, errors};
@@ -19,17 +19,21 @@ pub(crate) struct Current {
     pub cause: Option<Cause>,
     /// Whether it was read from the store. One from the cache may be stale.
     pub is_live: bool,
+    /// Whether the store has it in another form than it would have now, such as encrypted by another key. Not known of
+    /// one from the cache.
+    pub is_in_old_form: bool,
 }
 
 impl Current {
     pub(crate) fn of_entry(target: &Target, entry: &Entry) -> Result<Self, ApiError> {
-        let envelope = errors::readable(envelope::read(&entry.value))?;
+        let envelope = errors::readable(envelope::read(entry.transformed()?))?;
         Ok(Self {
             object: errors::readable(target.kind.decode(&envelope.raw))?,
             raw: envelope.raw,
             revision: entry.revision,
             cause: envelope.cause,
             is_live: true,
+            is_in_old_form: entry.form == Form::Stale,
         })
     }
 
@@ -59,6 +63,7 @@ impl Registry {
             revision: cached.revision,
             cause: cached.cause(),
             is_live: false,
+            is_in_old_form: false,
         })
     }
 

@@ -223,7 +223,7 @@ impl Draft for Update<'_, '_> {
 }
 
 impl Update<'_, '_> {
-    /// Writes the new object, unless it is encoded as the old one.
+    /// Writes the new object, unless it is encoded as the old one and stored as it would be now.
     async fn store(
         self,
         new: Box<dyn Object>,
@@ -233,7 +233,7 @@ impl Update<'_, '_> {
         let converted = registry.in_storage_version(self.target, &*new).await?;
         let stored = converted.as_deref().unwrap_or(&*new);
         let raw = stored.encode();
-        if raw == self.old.raw {
+        if raw == self.old.raw && !self.old.is_in_old_form {
             return self.keep(new, converted, &raw).await;
         }
         let mut cause = context.cause();
@@ -270,7 +270,7 @@ impl Update<'_, '_> {
         let (registry, old) = (self.registry, self.old);
         if !old.is_live {
             let live = registry.live(self.target).await?;
-            if live.raw != raw {
+            if live.raw != raw || live.is_in_old_form {
                 return Ok(Attempt::Conflict(Some(live)));
             }
         }

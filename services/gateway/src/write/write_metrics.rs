@@ -114,6 +114,7 @@ mod tests {
                 revision: Revision::default(),
                 cause: Some(cause),
                 is_live: true,
+                is_in_old_form: false,
             });
         }
         counted

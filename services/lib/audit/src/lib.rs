@@ -13,7 +13,6 @@
 
 mod auditor;
 mod body;
-mod document;
 mod event;
 mod json;
 mod log;
@@ -27,7 +26,6 @@ mod webhook;
 
 pub use auditor::Auditor;
 pub use body::Body;
-pub use document::yaml;
 pub use event::{Event, Head, ObjectReference, User};
 pub use log::{Log, LogOptions};
 pub use matching::{Subject, SubjectResource};

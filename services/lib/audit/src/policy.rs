@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::document;
+use setpoint_document as document;
+
 use crate::matching::{self, Subject};
 use crate::validation::{self, Error};
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use setpoint_document::{self as document, Field, FieldErrors as Errors};
 use setpoint_model::names;
 
-use crate::document::Field;
 use crate::policy::{GroupResources, Level, Policy, Rule, Stage, Stages};
 
 const API_VERSION: &str = "audit.k8s.io/v1";
@@ -64,6 +64,15 @@ pub enum Error {
     },
 }
 
+impl From<document::Error> for Error {
+    fn from(error: document::Error) -> Self {
+        match error {
+            document::Error::Malformed(why) => Self::Malformed(why),
+            document::Error::Unknown(field) => Self::Unknown(field),
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn in_file(self, path: &Path) -> Self {
         Self::FromFile {
@@ -73,44 +82,13 @@ impl Error {
     }
 }
 
-/// The errors of fields so far.
-#[derive(Default)]
-struct Errors(Vec<String>);
-
-impl Errors {
-    fn required(&mut self, path: &str) {
-        self.0.push(format!("{path}: Required value"));
-    }
-
-    fn invalid(&mut self, path: &str, value: &Value, detail: &str) {
-        let error = format!("{path}: Invalid value: {value}: {detail}");
-        self.0.push(error);
-    }
-
-    fn not_supported(&mut self, path: &str, value: &str, supported: &[&str]) {
-        let supported: Vec<_> = supported.iter().map(|one| format!("{one:?}")).collect();
-        let supported = supported.join(", ");
-        self.0.push(format!(
-            "{path}: Unsupported value: {value:?}: supported values: {supported}"
-        ));
-    }
-
-    fn finish(self) -> Result<(), Error> {
-        match self.0.as_slice() {
-            [] => Ok(()),
-            [one] => Err(Error::Invalid(one.clone())),
-            several => Err(Error::Invalid(format!("[{}]", several.join(", ")))),
-        }
-    }
-}
-
 /// Reads and validates a policy.
 pub(crate) fn policy(document: &Value) -> Result<Policy, Error> {
-    let (field, mut errors) = (Field::root(document), Errors::default());
+    let (field, mut errors) = (Field::root("policy", document), Errors::default());
     field.fields(&OF_POLICY)?;
     for (name, wanted) in [("apiVersion", API_VERSION), ("kind", KIND)] {
         match text(&field, name)?.as_str() {
-            "" => errors.required(name),
+            "" => errors.required(name, ""),
             given if given != wanted => errors.not_supported(name, given, &[wanted]),
             _ => {}
         }
@@ -122,7 +100,7 @@ pub(crate) fn policy(document: &Value) -> Result<Policy, Error> {
             rules.push(rule(&item, &mut errors)?);
         }
     }
-    errors.finish()?;
+    errors.finish().map_err(Error::Invalid)?;
     if rules.is_empty() {
         return Err(Error::Empty);
     }
@@ -162,7 +140,7 @@ fn level(field: &Field<'_>, errors: &mut Errors) -> Result<Level, Error> {
     let found = Level::ALL.into_iter().find(|level| level.name() == given);
     if found.is_none() {
         match given.as_str() {
-            "" => errors.required(&path),
+            "" => errors.required(&path, ""),
             _ => errors.not_supported(&path, &given, &Level::ALL.map(Level::name)),
         }
     }
@@ -206,7 +184,7 @@ fn urls(field: &Field<'_>, errors: &mut Errors) -> Result<Vec<String>, Error> {
             errors.invalid(&item.path, &json!(url), detail);
         }
     }
-    list.texts()
+    Ok(list.texts()?)
 }
 
 fn resources(field: &Field<'_>, errors: &mut Errors) -> Result<Vec<GroupResources>, Error> {
@@ -255,7 +233,7 @@ fn texts(field: &Field<'_>, name: &str) -> Result<Vec<String>, Error> {
 
 fn flag(field: &Field<'_>) -> Result<Option<bool>, Error> {
     let flag = field.get("omitManagedFields");
-    flag.map(|field| field.flag()).transpose()
+    Ok(flag.map(|field| field.flag()).transpose()?)
 }
 
 #[cfg(test)]

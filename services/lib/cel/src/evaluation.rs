@@ -65,6 +65,15 @@ pub enum Error {
     OutOfBudget,
 }
 
+impl Error {
+    fn of(failure: Failure) -> Self {
+        match failure {
+            Failure::Budget => Self::OutOfBudget,
+            failure => Self::Failed(failure.to_string()),
+        }
+    }
+}
+
 /// Evaluates expressions that may cost a budget together.
 pub struct Evaluation<'a> {
     computed: Computed<'a>,
@@ -91,6 +100,15 @@ impl<'a> Evaluation<'a> {
         self.value(expression).map(|value| Value::of(&value))
     }
 
+    /// Evaluates an expression whose value is wanted as JSON.
+    ///
+    /// # Errors
+    /// If it has no value, or if it cannot be JSON.
+    pub fn json(&mut self, expression: &Expression) -> Result<Json, Error> {
+        let value = self.value(expression)?;
+        patch::json(&value, &mut self.meter).map_err(Error::of)
+    }
+
     /// Evaluates an expression that makes a patch: an object of the type `Object`, or operations of the type
     /// `JSONPatch`.
     ///
@@ -98,10 +116,7 @@ impl<'a> Evaluation<'a> {
     /// If it has no value, if the types of its objects are not those of their fields, or if it cannot be JSON.
     pub fn patch(&mut self, expression: &Expression) -> Result<Json, Error> {
         let value = self.value(expression)?;
-        patch::document(&value, &mut self.meter).map_err(|failure| match failure {
-            Failure::Budget => Error::OutOfBudget,
-            failure => Error::Failed(failure.to_string()),
-        })
+        patch::document(&value, &mut self.meter).map_err(Error::of)
     }
 
     fn value(&mut self, expression: &Expression) -> Result<Val<'a>, Error> {

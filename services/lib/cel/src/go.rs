@@ -2,6 +2,8 @@
 
 use serde_json::{Number, Value};
 
+pub use super::time::go_duration as duration;
+
 /// A number as upstream decodes it from JSON: an integer of 64 bits, or a double.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Num {

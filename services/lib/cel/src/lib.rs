@@ -49,6 +49,7 @@ pub use library::authz::{Authorizer, Decision, Question};
 pub use meter::{Failure, Meter};
 pub use names::RESERVED_WORDS;
 pub use node::{AdditionalProperties, Bounds, Enumeration, ListType, Node, Rule};
+pub use parse::selects;
 pub use pattern::Pattern;
 pub use program::{Activation, CompileError, Program};
 pub use size::max_cardinality;

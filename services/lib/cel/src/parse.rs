@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
 use cel::Env;
-use cel::common::ast::{EntryExpr, Expr, IdedExpr, SourceInfo};
+use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, SourceInfo, operators};
 
 use super::{macros, scan};
 
@@ -116,6 +116,33 @@ fn depth(node: &IdedExpr, limit: usize) -> Option<usize> {
         deepest = deepest.max(depth(child, limit)?);
     }
     Some(deepest + 1)
+}
+
+/// Returns whether an expression that compiles reads a field of a variable, as `variable.field` or `variable.?field`.
+/// Call it from [`super::on_compiler_stack`].
+pub fn selects(source: &str, variable: &str, field: &str) -> bool {
+    let is_variable =
+        |node: &IdedExpr| matches!(&node.expr, Expr::Ident(name) if name.as_str() == variable);
+    let is_field = |node: &IdedExpr| match &node.expr {
+        Expr::Select(select) => is_variable(&select.operand) && select.field == field,
+        Expr::Call(call) if call.func_name == operators::OPT_SELECT => match call.args.as_slice() {
+            [of, name] => is_variable(of) && is_text(name, field),
+            _ => false,
+        },
+        _ => false,
+    };
+    parse(source).is_ok_and(|parsed| any(&parsed.root, &is_field))
+}
+
+fn is_text(node: &IdedExpr, text: &str) -> bool {
+    matches!(&node.expr, Expr::Literal(LiteralValue::String(found)) if found.inner() == text)
+}
+
+fn any(node: &IdedExpr, is_wanted: &impl Fn(&IdedExpr) -> bool) -> bool {
+    is_wanted(node)
+        || children(node)
+            .into_iter()
+            .any(|child| any(child, is_wanted))
 }
 
 fn children(node: &IdedExpr) -> Vec<&IdedExpr> {

@@ -197,7 +197,7 @@ pub(super) fn document(value: &Val<'_>, meter: &mut Meter) -> Result<Json, Failu
 }
 
 /// Returns a value as JSON. Every value is paid: those that are shared are written again.
-fn json(value: &Val<'_>, meter: &mut Meter) -> Result<Json, Failure> {
+pub(super) fn json(value: &Val<'_>, meter: &mut Meter) -> Result<Json, Failure> {
     meter.spend(1)?;
     let mut text = |text: String| {
         meter.spend(scan(text.len() as u64))?;

@@ -52,7 +52,7 @@ pub(super) fn duration(text: &str) -> Option<i64> {
 }
 
 /// Reads a duration in Go's notation, in nanoseconds: `1h30m`, `-1.5s`.
-pub(super) fn go_duration(text: &str) -> Option<i64> {
+pub fn go_duration(text: &str) -> Option<i64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),

@@ -30,6 +30,8 @@ const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 2 << 20;
 /// A node-agent of many nodes keeps several watches for each of them on one connection.
 const MAX_STREAMS: u32 = 16_384;
+/// The time in which the head of a further request must arrive over HTTP/1.1. The connection may be idle meanwhile.
+const NEXT_HEADER: Duration = Duration::from_secs(32);
 /// A dead peer is detected after interval + timeout, which is less than the lease duration.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -194,7 +196,7 @@ fn connection_builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.header);
+        .header_read_timeout(NEXT_HEADER.max(limits.header));
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -31,12 +31,12 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// The values of kube-apiserver, where it has such a limit.
+    /// The values of kube-apiserver, where it has such a limit; its 32 s for a first head are longer than needed.
     fn default() -> Self {
         Self {
             stall: Duration::from_secs(30),
             handshake: Duration::from_secs(10),
-            header: Duration::from_secs(32),
+            header: Duration::from_secs(10),
             idle: Duration::from_secs(90),
             body: Duration::from_secs(30),
             request: Duration::from_secs(60),

@@ -1,5 +1,4 @@
-//! FlowSchema: assigns requests to a priority level. The levels of the gateway's own flow control are fixed, so schemas
-//! are stored and have no effect; each write answers with a warning that says so.
+//! FlowSchema: assigns requests to a priority level, by who asks and what for.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -79,10 +78,6 @@ impl StoredKind for FlowSchema {
     fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
         let types = self.status.conditions.iter().map(|one| one.r#type.as_str());
         flowcontrol::validate_condition_types(types, errors);
-    }
-
-    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
-        vec![flowcontrol::NO_EFFECT.into()]
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

@@ -1,10 +1,8 @@
 //! Lease: its term fences the writes of its holder (see `admission::plugins::lease_term`).
 
-use setpoint_model::Verb;
-use setpoint_model::replicas::NODE_LEASES;
 use setpoint_proto::coordination::{Lease, LeaseSpec};
 
-use super::{PriorityLevel, StoredKind, Writes};
+use super::{StoredKind, Writes};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 
@@ -34,13 +32,6 @@ impl StoredKind for Lease {
         if let Some(transitions) = spec.lease_transitions {
             errors.non_negative(&path.field("leaseTransitions"), transitions);
         }
-    }
-
-    fn priority_level(_verb: Verb, namespace: &str) -> Option<PriorityLevel> {
-        Some(match namespace {
-            NODE_LEASES => PriorityLevel::NodeHigh,
-            _ => PriorityLevel::LeaderElection,
-        })
     }
 }
 

@@ -47,7 +47,6 @@ pub mod persistentvolumeclaim;
 pub mod pod;
 pub mod poddisruptionbudget;
 mod podtemplate;
-mod priority_level;
 pub mod priorityclass;
 mod prioritylevelconfiguration;
 mod rbac;
@@ -79,7 +78,6 @@ mod volumeattributesclass;
 pub mod waits;
 
 pub use identity::Identity;
-pub use priority_level::PriorityLevel;
 pub use stored_kind::{Paths, Replicas, Role, StoredKind, Writes};
 pub use strategy::{Strategy, find, of};
 pub use subresource::Subresource;

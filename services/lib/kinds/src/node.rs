@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
+use setpoint_model::names;
 use setpoint_model::quantity::Amount;
-use setpoint_model::{Verb, names};
 use setpoint_proto::core::{Node, NodeAddress, Taint};
 use setpoint_proto::meta::Quantity;
 
-use super::{PriorityLevel, StoredKind};
+use super::StoredKind;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::ip;
@@ -86,11 +86,6 @@ impl StoredKind for Node {
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         cells::cell(self, column)
-    }
-
-    fn priority_level(verb: Verb, _namespace: &str) -> Option<PriorityLevel> {
-        let level = PriorityLevel::NodeHigh;
-        matches!(verb, Verb::Get | Verb::Create | Verb::Update | Verb::Patch).then_some(level)
     }
 }
 

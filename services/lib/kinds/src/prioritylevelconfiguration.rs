@@ -1,5 +1,4 @@
-//! PriorityLevelConfiguration: limits the requests of a priority level. As FlowSchemas, they are stored and have no
-//! effect.
+//! PriorityLevelConfiguration: limits the requests of a priority level that are executed at a time.
 
 use setpoint_proto::flowcontrol::{
     ExemptPriorityLevelConfiguration, LimitResponse, LimitedPriorityLevelConfiguration,
@@ -84,10 +83,6 @@ impl StoredKind for PriorityLevelConfiguration {
     fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
         let types = self.status.conditions.iter().map(|one| one.r#type.as_str());
         flowcontrol::validate_condition_types(types, errors);
-    }
-
-    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
-        vec![flowcontrol::NO_EFFECT.into()]
     }
 }
 

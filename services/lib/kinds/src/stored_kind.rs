@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_codec::Object;
+use setpoint_model::names;
 use setpoint_model::selector::Selector;
-use setpoint_model::{Verb, names};
 use setpoint_proto::setpoint::Wait;
 
 use crate::validation::field_errors::FieldErrors;
 use crate::waits::Records;
-use crate::{Identity, PriorityLevel, Subresource};
+use crate::{Identity, Subresource};
 
 /// The role of a kind in running containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +68,6 @@ pub trait StoredKind: Object {
     const WRITES: Writes = Writes::Changes;
     /// Whether `waits` has the time of the next scheduled reconcile of an object.
     const WAITS_HAVE_NEXT_RECONCILE: bool = false;
-
-    /// Returns the priority level of requests about the kind; `None` for that of all reads or of all writes.
-    fn priority_level(_verb: Verb, _namespace: &str) -> Option<PriorityLevel> {
-        None
-    }
 
     /// Sets the fields that the user left out. Called on create and on update.
     fn fill_defaults(&mut self) {}

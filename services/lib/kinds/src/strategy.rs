@@ -8,11 +8,10 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_codec::{CustomObject, Kind, Object};
-use setpoint_model::Verb;
 use setpoint_proto::setpoint::Wait;
 use setpoint_proto::{Resource, for_each_stored_kind};
 
-use super::{Identity, Paths, PriorityLevel, Replicas, Role, StoredKind, Subresource, Writes};
+use super::{Identity, Paths, Replicas, Role, StoredKind, Subresource, Writes};
 use crate::validation::field_errors::FieldErrors;
 use crate::waits::Records;
 
@@ -46,7 +45,6 @@ strategy! {
     fn writes() -> Writes => T::WRITES;
     fn waits_have_next_reconcile() -> bool => T::WAITS_HAVE_NEXT_RECONCILE;
     fn status_resets() -> Paths => T::STATUS_RESETS;
-    fn priority_level(verb: Verb, namespace: &str) -> Option<PriorityLevel> => T::priority_level(verb, namespace);
     fn fill_defaults(new: &mut dyn Object) => typed_mut::<T>(new).fill_defaults();
     fn prepare_create(new: &mut dyn Object) => typed_mut::<T>(new).prepare_create();
     fn prepare_update(new: &mut dyn Object, old: &dyn Object) => typed_mut::<T>(new).prepare_update(typed(old));

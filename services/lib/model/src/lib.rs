@@ -3,6 +3,7 @@
 //! All functions are pure; those that depend on the time take it as an argument.
 
 pub mod amounts;
+pub mod bootstrap_token;
 pub mod condition;
 pub mod cron;
 mod fence;

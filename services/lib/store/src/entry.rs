@@ -1,8 +1,22 @@
 //! The data that a store returns: entries, pages of entries, and changes.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use setpoint_model::Revision;
 use setpoint_proto::Cause;
+
+/// The form in which a value is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// As it would be stored now.
+    #[default]
+    Current,
+    /// Encrypted by another key, or not at all. The next write stores it anew (upstream: a stale value).
+    Stale,
+    /// Encrypted, and it could not be decrypted, for this reason. The value is what is stored.
+    Untransformable(Arc<str>),
+}
 
 /// A stored value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +27,8 @@ pub struct Entry {
     pub value: Bytes,
     /// The revision of the last write.
     pub revision: Revision,
+    /// The form in which the value is stored.
+    pub form: Form,
 }
 
 /// The entries to list.
@@ -69,6 +85,8 @@ pub struct Change {
     pub value: Option<Bytes>,
     /// The cause of a deletion. The cause of a put is in its envelope.
     pub cause: Option<Cause>,
+    /// The form in which the value is stored.
+    pub form: Form,
 }
 
 /// A change of one key, from its history.

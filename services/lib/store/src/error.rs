@@ -43,6 +43,9 @@ pub enum Error {
     /// The store did not answer in time. Nothing was written.
     #[error("the store did not answer in time")]
     Timeout,
+    /// The value cannot be encrypted. Nothing was written.
+    #[error("Internal error occurred: {0}")]
+    Encryption(setpoint_encryption::Error),
     /// The store cannot be reached. Nothing was written.
     #[error("the store cannot be reached: {0}")]
     Unavailable(String),
@@ -58,6 +61,7 @@ impl Error {
             Self::Expired => Reason::Expired,
             Self::TooLarge => Reason::RequestEntityTooLarge,
             Self::Unknown | Self::Timeout => Reason::Timeout,
+            Self::Encryption(_) => Reason::InternalError,
             Self::Refused(_) | Self::Unavailable(_) => Reason::ServiceUnavailable,
         }
     }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use setpoint_codec::{CustomKinds, Kind, kinds};
+use setpoint_codec::{CustomKinds, Kind, kind_of, kinds};
 use setpoint_model::{Fence, Key};
+use setpoint_proto::core::Secret;
 
 /// The prefix of the keys of all objects.
 pub const ROOT: &str = "/registry/";
@@ -25,6 +26,9 @@ pub const TOKEN_KEYS: &str = "/setpoint/token-keys";
 
 /// The key of the highest term of any deleted Lease. Its value never decreases.
 pub const PAST_TERM: &str = "/setpoint/past-term";
+
+/// The key of the number by which revisions are greater than etcd's, which a restore writes.
+pub const REVISION_BUMP: &str = "/setpoint/revision-bump";
 
 /// Returns the key of the current term of a lease. It exists as long as the Lease does.
 ///
@@ -51,14 +55,35 @@ pub fn prefix(kind: &Kind, namespace: &str) -> String {
     format!("{ROOT}{}/{namespace}{slash}", kind.stored_as)
 }
 
+/// The kinds that are stored and are not custom, by the folder of each.
+static FOLDERS: LazyLock<HashMap<&str, &Kind>> = LazyLock::new(|| {
+    kinds()
+        .iter()
+        .map(|kind| (kind.stored_as.as_str(), kind))
+        .collect()
+});
+
+/// Returns the group and the resource to which the value at a key belongs; `None` if none does, or it is not known. The
+/// keys that sign tokens belong to the Secrets: who reads one of them can make a token that reads all Secrets.
+pub fn resource(path: &str) -> Option<(&str, &str)> {
+    let Some(path) = path.strip_prefix(ROOT) else {
+        let signs = [TOKEN_KEY, TOKEN_KEYS].contains(&path);
+        let secrets = kind_of::<Secret>();
+        return signs.then_some((&secrets.group, &secrets.plural));
+    };
+    let (first, rest) = path.split_once('/')?;
+    let second = rest.split('/').next().unwrap_or_default();
+    let both = path.get(..first.len() + 1 + second.len()).unwrap_or(path);
+    let kind = FOLDERS.get(first).or_else(|| FOLDERS.get(both));
+    match kind {
+        Some(kind) => Some((&kind.group, &kind.plural)),
+        // The folder of a custom resource is its group, which has a dot, and its plural.
+        None => first.contains('.').then_some((first, second)),
+    }
+}
+
 /// Returns the kind and name of the object at a key; `None` if it is not of an object of a known kind.
 pub fn parse(custom: &CustomKinds, path: &str) -> Option<(&'static Kind, Key)> {
-    static FOLDERS: LazyLock<HashMap<&str, &Kind>> = LazyLock::new(|| {
-        kinds()
-            .iter()
-            .map(|kind| (kind.stored_as.as_str(), kind))
-            .collect()
-    });
     let path = path.strip_prefix(ROOT)?;
     let mut slashes = path.match_indices('/').map(|(at, _)| at).take(2);
     let kind_of = |folder| {
@@ -86,6 +111,30 @@ mod tests {
             let path = object(kind, &key);
             assert!(path.starts_with(&prefix(kind, namespace)), "{path}");
             assert_eq!(parse(&custom, &path), Some((kind, key)), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_resource_of_each_key_is_known() {
+        for kind in kinds().iter() {
+            let namespace = if kind.namespaced { "production" } else { "" };
+            let path = object(kind, &Key::new(namespace, "web"));
+            let named = (kind.group.as_str(), kind.plural.as_str());
+            assert_eq!(resource(&path), Some(named), "{path}");
+        }
+        for (path, named) in [
+            (
+                "/registry/bears.example/pandas/a/b",
+                Some(("bears.example", "pandas")),
+            ),
+            (TOKEN_KEY, Some(("", "secrets"))),
+            (TOKEN_KEYS, Some(("", "secrets"))),
+            (TOMBSTONE, None),
+            ("/setpoint/terms/a/b", None),
+            ("/registry/x/y", None),
+            ("/registry/", None),
+        ] {
+            assert_eq!(resource(path), named, "{path}");
         }
     }
 

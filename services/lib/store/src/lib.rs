@@ -15,15 +15,20 @@
 //! | `WatchEvent` | `setpoint-proto` | the message between gateway and informer |
 //! | `Delta` | informers | the views before and after, so that handlers wake the former and the new owner |
 //!
+//! Values may be [encrypted](Encrypted); the cache and everything above it see them in plain text.
+//!
 //! # Decisions
 //!
 //! * 2026-11: we chose Kubernetes' keys and protobuf values over a layout of our own, because its tools can read and
 //!   repair such a store, and a cluster can be moved. Wrong if a query had to be answered by etcd that these keys
 //!   cannot.
 
+pub mod backup;
+mod bumped;
 pub mod cache;
 #[cfg(feature = "contract")]
 pub mod contract;
+mod encrypted;
 mod entry;
 mod error;
 pub mod etcd;
@@ -36,7 +41,9 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use setpoint_model::Revision;
 
-pub use entry::{Batch, Change, Entry, KeyChange, Page, Range};
+pub use bumped::Bumped;
+pub use encrypted::Encrypted;
+pub use entry::{Batch, Change, Entry, Form, KeyChange, Page, Range};
 pub use error::Error;
 pub use memory::Memory;
 pub use setpoint_model::Fence;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{
-    Batch, Change, Entry, Error, Expect, KeyChange, Page, Precondition, Range, Store, Term, Write,
-    keys, outcome,
+    Batch, Change, Entry, Error, Expect, Form, KeyChange, Page, Precondition, Range, Store, Term,
+    Write, keys, outcome,
 };
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt as _, ready};
@@ -147,6 +147,7 @@ impl History {
             key: key.to_owned(),
             value: value.clone()?,
             revision: Revision::from_raw(*revision),
+            form: Form::default(),
         })
     }
 
@@ -198,6 +199,7 @@ impl History {
             cause: write.cause.filter(|_| write.value.is_none()),
             key: write.key,
             value: write.value,
+            form: Form::default(),
         }];
         for Precondition { key, put, .. } in write.preconditions {
             if put.is_some() {
@@ -206,6 +208,7 @@ impl History {
                     cause: None,
                     key,
                     value: put,
+                    form: Form::default(),
                 });
             }
         }

@@ -1,5 +1,5 @@
 //! Shared by the tests of all crates: free ports, a faulty link, a real etcd, a real Prometheus with an exporter, a
-//! registry of images, a disk to fill.
+//! registry of images, an OpenID Connect issuer, a disk to fill.
 #![allow(
     clippy::unwrap_used,
     reason = "only tests use this crate: a panic is a failed test"
@@ -8,8 +8,10 @@
 mod etcd;
 mod exporter;
 mod freeze;
+mod https_server;
 mod image_registry;
 mod link;
+mod oidc_issuer;
 mod port;
 mod processes;
 mod prometheus;
@@ -17,8 +19,10 @@ mod small_disk;
 
 pub use etcd::{Certificates, Etcd};
 pub use exporter::Exporter;
+pub use https_server::{Answer, HttpsServer};
 pub use image_registry::ImageRegistry;
 pub use link::Link;
+pub use oidc_issuer::OidcIssuer;
 pub use port::free_port;
 pub use processes::processes_with;
 pub use prometheus::Prometheus;

@@ -8,7 +8,7 @@ use futures::future::ready;
 use setpoint_codec::{Kind, Object, envelope};
 use setpoint_model::{Key, Revision};
 use setpoint_store::cache::{AtLeast, Cached, Filter, Snapshot};
-use setpoint_store::{Entry, keys};
+use setpoint_store::{Entry, Form, keys};
 
 use super::{Reader, Reading};
 
@@ -30,6 +30,7 @@ impl MapReader {
             key: path.clone(),
             value,
             revision: Revision::from_raw(revision),
+            form: Form::default(),
         };
         let cached = Cached::read(kind, key, &entry).unwrap();
         self.objects.insert(path.clone(), Arc::new(cached));

@@ -1,8 +1,5 @@
-//! Bootstrap tokens, by which new nodes and their administrators make themselves known to a cluster (upstream:
-//! `plugin/pkg/auth/authenticator/token/bootstrap`).
-//!
-//! A token is an id of 6 characters, a dot, and a secret of 16. It is valid while the Secret
-//! `kube-system/bootstrap-token-<id>` says so. Its user is `system:bootstrap:<id>`.
+//! The users of [bootstrap tokens](setpoint_model::bootstrap_token) (upstream:
+//! `plugin/pkg/auth/authenticator/token/bootstrap`). That of a token is `system:bootstrap:<id>`.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +8,14 @@ use ring::digest::{SHA256, digest};
 use setpoint_codec::kind_of;
 use setpoint_kinds::Identity;
 use setpoint_model::Key;
+use setpoint_model::bootstrap_token::{
+    AUTHENTICATION, EXTRA_GROUPS, GROUP, GROUP_PREFIX, ID, NAMESPACE, SECRET, TYPE, data,
+    has_expired, parts, secret_name,
+};
 use setpoint_proto::core::Secret;
 use setpoint_store::cache::{AtLeast, Cache};
 
-const NAMESPACE: &str = "kube-system";
-const TYPE: &str = "bootstrap.kubernetes.io/token";
-const ID_LENGTH: usize = 6;
-const SECRET_LENGTH: usize = 16;
-/// The group of all users with such a token.
-const GROUP: &str = "system:bootstrappers";
-/// The start of their further groups, and the greatest length of what follows it.
-const GROUP_PREFIX: &str = "system:bootstrappers:";
+/// The greatest length of what follows the start of a further group.
 const GROUP_LENGTH: usize = 256;
 
 /// Bootstrap tokens as of the watch cache.
@@ -43,7 +37,7 @@ impl BootstrapTokens {
         let Some((id, secret)) = parts(token) else {
             return Ok(None);
         };
-        let key = Key::new(NAMESPACE, format!("bootstrap-token-{id}"));
+        let key = Key::new(NAMESPACE, secret_name(id));
         let found = self.cache.get(kind_of::<Secret>(), &key, at).await;
         let Some(found) = found.map_err(|error| error.message)? else {
             return Ok(None);
@@ -62,22 +56,11 @@ impl BootstrapTokens {
     }
 }
 
-/// Returns the id and the secret of a token; `None` if it has another form.
-fn parts(token: &str) -> Option<(&str, &str)> {
-    let (id, secret) = token.split_once('.')?;
-    let is = |text: &str, length: usize| {
-        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        text.len() == length && text.bytes().all(plain)
-    };
-    (is(id, ID_LENGTH) && is(secret, SECRET_LENGTH)).then_some((id, secret))
-}
-
 /// Returns the user of a token.
 ///
 /// # Errors
 /// The reason why the Secret does not say that it is valid.
 fn user_of(stored: &Secret, id: &str, secret: &str, now: Timestamp) -> Result<Identity, String> {
-    let data = |key: &str| stored.data.get(key).map_or(&[][..], |value| value.as_ref());
     let invalid = |key: &str| Err(format!("has invalid value for key {key}"));
     if stored.metadata.deletion_timestamp.is_some() {
         return Err("is deleted and awaiting removal".into());
@@ -85,20 +68,20 @@ fn user_of(stored: &Secret, id: &str, secret: &str, now: Timestamp) -> Result<Id
     if stored.r#type != TYPE {
         return Err(format!("has invalid type, expected {TYPE}"));
     }
-    if !are_equal(data("token-secret"), secret.as_bytes()) {
-        return invalid("token-secret");
+    if !are_equal(data(stored, SECRET), secret.as_bytes()) {
+        return invalid(SECRET);
     }
-    if data("token-id") != id.as_bytes() {
-        return invalid("token-id");
+    if data(stored, ID) != id.as_bytes() {
+        return invalid(ID);
     }
-    if has_expired(data("expiration"), now) {
+    if has_expired(stored, now) {
         return Err("has expired".into());
     }
-    if data("usage-bootstrap-authentication") != b"true" {
-        return Err("is not marked usage-bootstrap-authentication=true".into());
+    if data(stored, AUTHENTICATION) != b"true" {
+        return Err(format!("is not marked {AUTHENTICATION}=true"));
     }
-    let Some(groups) = groups(data("auth-extra-groups")) else {
-        return invalid("auth-extra-groups");
+    let Some(groups) = groups(data(stored, EXTRA_GROUPS)) else {
+        return invalid(EXTRA_GROUPS);
     };
     Ok(Identity {
         name: format!("system:bootstrap:{id}"),
@@ -112,12 +95,6 @@ fn user_of(stored: &Secret, id: &str, secret: &str, now: Timestamp) -> Result<Id
 /// nothing about either.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     digest(&SHA256, one).as_ref() == digest(&SHA256, other).as_ref()
-}
-
-/// Returns whether a token has expired at `now`: it has if the time cannot be read, and never without one.
-fn has_expired(expiration: &[u8], now: Timestamp) -> bool {
-    let time = || str::from_utf8(expiration).ok()?.parse::<Timestamp>().ok();
-    !expiration.is_empty() && time().is_none_or(|time| time <= now)
 }
 
 /// Returns the groups of a user in their order, each once; `None` if the name of one is not valid.
@@ -143,7 +120,7 @@ fn groups(extra: &[u8]) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    const ID: &str = "abcdef";
+    const TOKEN_ID: &str = "abcdef";
     const TOKEN_SECRET: &str = "0123456789abcdef";
 
     fn stored(changes: &[(&str, &str)]) -> Secret {
@@ -152,7 +129,7 @@ mod tests {
             ..Secret::default()
         };
         let valid = [
-            ("token-id", ID),
+            ("token-id", TOKEN_ID),
             ("token-secret", TOKEN_SECRET),
             ("usage-bootstrap-authentication", "true"),
         ];
@@ -164,21 +141,7 @@ mod tests {
     }
 
     fn refused(secret: &Secret) -> String {
-        user_of(secret, ID, TOKEN_SECRET, Timestamp::UNIX_EPOCH).unwrap_err()
-    }
-
-    #[test]
-    fn a_token_has_an_id_and_a_secret() {
-        assert_eq!(parts("abcdef.0123456789abcdef"), Some((ID, TOKEN_SECRET)));
-        for other in [
-            "abcdef.0123456789abcde",
-            "abcde.0123456789abcdef",
-            "abcdef.0123456789abcdeF",
-            "abcdef.0123456789.bcdef",
-            "abcdef0123456789abcdef",
-        ] {
-            assert_eq!(parts(other), None, "{other}");
-        }
+        user_of(secret, TOKEN_ID, TOKEN_SECRET, Timestamp::UNIX_EPOCH).unwrap_err()
     }
 
     #[test]
@@ -188,7 +151,7 @@ mod tests {
             ("auth-extra-groups", extra),
             ("expiration", "2100-01-01T00:00:00+01:00"),
         ]);
-        let user = user_of(&secret, ID, TOKEN_SECRET, Timestamp::UNIX_EPOCH).unwrap();
+        let user = user_of(&secret, TOKEN_ID, TOKEN_SECRET, Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(user.name, "system:bootstrap:abcdef");
         assert_eq!(
             user.groups,

@@ -6,7 +6,7 @@
 //! ```text
 //! client certificate ─▶ bearer token ─▶ token of a WebSocket ─▶ anonymous
 //!                            └──────┬──────────┘
-//!                    token file ─▶ ServiceAccount ─▶ bootstrap token
+//!     token file ─▶ ServiceAccount ─▶ bootstrap token ─▶ issuer (OIDC) ─▶ webhook
 //! ```
 //! A token beside a certificate that is valid is not read, as upstream. Credentials that are not valid are refused even
 //! where a request without any would be allowed: they are not taken for none.
@@ -16,15 +16,19 @@
 
 mod bootstrap_token;
 mod certificate;
+mod oidc;
 mod options;
 mod token_file;
 mod tokens;
+mod webhook;
 mod websocket_token;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use setpoint_apiserver_config::authentication::Anonymous;
 use setpoint_host::serve::ConnectionInfo;
 use setpoint_kinds::Identity;
 use setpoint_kinds::identity::{ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED};
@@ -33,9 +37,12 @@ use setpoint_store::Store;
 use setpoint_store::cache::{AtLeast, Cache};
 
 use super::service_account::{ISSUER, ServiceAccountTokens};
+use crate::settings_file;
 pub use options::Options;
+pub use setpoint_apiserver_config::authentication::Configuration;
 pub use token_file::StaticTokens;
 use tokens::Tokens;
+pub use webhook::TokenWebhook;
 
 /// The error of a token that no method knows.
 pub(super) const INVALID: &str = "invalid bearer token";
@@ -45,21 +52,61 @@ const REMOTE: &str = "x-remote-";
 /// Authenticates requests and tokens.
 pub(crate) struct Authenticator {
     tokens: Tokens,
-    /// Whether requests without credentials are accepted over TLS.
-    anonymous: bool,
+    /// The requests without credentials that are accepted over TLS.
+    anonymous: Anonymous,
+    /// The rule for them in the configuration, which is not changed while the process runs.
+    configured: Option<Anonymous>,
 }
 
 impl Authenticator {
     /// Returns an authenticator with the default options; `cache` is the cache of the store.
     pub(crate) fn new(store: Arc<dyn Store>, cache: Cache) -> Self {
-        Self::with_options(store, cache, Options::default())
+        Self::without_issuers(store, cache, Options::default())
+    }
+
+    /// Returns an authenticator, without the issuers of the options.
+    fn without_issuers(store: Arc<dyn Store>, cache: Cache, options: Options) -> Self {
+        let configured = options.configuration.anonymous.clone();
+        let anonymous = match &configured {
+            Some(configured) if options.anonymous => configured.clone(),
+            _ => Anonymous::everywhere(options.anonymous),
+        };
+        Self {
+            tokens: Tokens::new(store, cache, options),
+            anonymous,
+            configured,
+        }
     }
 
     /// Returns an authenticator.
-    pub(crate) fn with_options(store: Arc<dyn Store>, cache: Cache, options: Options) -> Self {
-        let anonymous = options.anonymous;
-        let tokens = Tokens::new(store, cache, options);
-        Self { tokens, anonymous }
+    ///
+    /// # Errors
+    /// If TLS to an issuer cannot be set up.
+    ///
+    /// # Panics
+    /// With an issuer outside of a Tokio runtime.
+    pub(crate) fn with_options(
+        store: Arc<dyn Store>,
+        cache: Cache,
+        mut options: Options,
+    ) -> Result<Self, String> {
+        let issuers = std::mem::take(&mut options.configuration.authenticators);
+        let authenticator = Self::without_issuers(store, cache, options);
+        authenticator.tokens.issuers().replace(issuers)?;
+        Ok(authenticator)
+    }
+
+    /// Replaces the issuers of tokens.
+    ///
+    /// # Errors
+    /// If the configuration has another rule for requests without credentials than that of the start, or TLS to an
+    /// issuer cannot be set up. What was in force stays so.
+    pub(crate) fn reload(&self, configuration: Configuration) -> Result<(), String> {
+        if configuration.anonymous != self.configured {
+            return Err("anonymous: Forbidden: changed from initial configuration file".to_owned());
+        }
+        let issuers = configuration.authenticators;
+        self.tokens.issuers().replace(issuers)
     }
 
     /// Returns the tokens of ServiceAccounts.
@@ -67,8 +114,8 @@ impl Authenticator {
         self.tokens.service_accounts()
     }
 
-    /// Returns the user of a request, and removes its credentials from the headers. `connection` is `None` in a router
-    /// without connections.
+    /// Returns the user of a request for a path, and removes its credentials from the headers. `connection` is `None`
+    /// in a router without connections.
     ///
     /// # Errors
     /// `Unauthorized` if no method knows the user.
@@ -76,6 +123,7 @@ impl Authenticator {
         &self,
         connection: Option<&ConnectionInfo>,
         headers: &mut HeaderMap,
+        path: &str,
     ) -> Result<Identity, ApiError> {
         let mut failures = Vec::new();
         let known = self.known(connection, headers, &mut failures).await;
@@ -88,7 +136,7 @@ impl Authenticator {
             return Err(unauthorized(&failures.join(", ")));
         }
         match connection.is_some_and(ConnectionInfo::is_tls) {
-            true if self.anonymous => Ok(anonymous()),
+            true if self.anonymous.accepts(path) => Ok(anonymous()),
             true => Err(unauthorized("there are no credentials")),
             // What is not understood does not make an administrator.
             false if authorization.is_some() => Err(unauthorized("it is no bearer token")),
@@ -142,6 +190,15 @@ impl Authenticator {
         let user = with_authenticated(user);
         Ok(Verified { user, audiences })
     }
+}
+
+/// Reads the file of a configuration. No issuer of it may be that of ServiceAccounts.
+///
+/// # Errors
+/// If it cannot be read, or is wrong, with the path of each field that is.
+pub(crate) fn read_configuration(file: &Path) -> Result<Configuration, String> {
+    let text = settings_file::read(file)?;
+    Configuration::read(&text, &[ISSUER])
 }
 
 /// A token that is valid.

@@ -7,23 +7,29 @@ use setpoint_store::Store;
 use setpoint_store::cache::{AtLeast, Cache};
 
 use super::bootstrap_token::BootstrapTokens;
-use super::{INVALID, Options, StaticTokens, Verified, own_audiences};
+use super::oidc::Issuers;
+use super::{INVALID, Options, StaticTokens, TokenWebhook, Verified, own_audiences};
 use crate::request::TokenKeys;
 use crate::request::service_account::ServiceAccountTokens;
 
-/// Verifies tokens: those of the token file, those of ServiceAccounts, and bootstrap tokens, in this order.
+/// Verifies tokens: those of the token file, of ServiceAccounts, bootstrap tokens, those of issuers, and those that a
+/// webhook knows, in this order.
 pub(super) struct Tokens {
     from_file: StaticTokens,
     service_accounts: ServiceAccountTokens,
     bootstrap: Option<BootstrapTokens>,
+    issuers: Issuers,
+    webhook: Option<TokenWebhook>,
 }
 
 impl Tokens {
-    /// Returns the tokens of a cluster; `cache` is the cache of the store.
+    /// Returns the tokens of a cluster; `cache` is the cache of the store. There are no issuers yet.
     pub(super) fn new(store: Arc<dyn Store>, cache: Cache, options: Options) -> Self {
         let keys = TokenKeys::new(store, options.token_key_lifetime);
         let bootstrap = || BootstrapTokens::new(cache.clone());
         Self {
+            issuers: Issuers::new(options.instance),
+            webhook: options.token_webhook,
             from_file: options.static_tokens,
             bootstrap: options.bootstrap_tokens.then(bootstrap),
             service_accounts: ServiceAccountTokens::new(keys, cache),
@@ -32,6 +38,10 @@ impl Tokens {
 
     pub(super) fn service_accounts(&self) -> &ServiceAccountTokens {
         &self.service_accounts
+    }
+
+    pub(super) fn issuers(&self) -> &Issuers {
+        &self.issuers
     }
 
     /// Returns the user of a token, and the audiences that both it and the caller name.
@@ -66,8 +76,32 @@ impl Tokens {
                 Ok(None) => {}
                 Err(why) => failures.push(why),
             }
+            match self.issuers.verify(token).await {
+                Some(Ok(user)) => {
+                    let audiences = own;
+                    return Ok(Verified { user, audiences });
+                }
+                None => {}
+                Some(Err(why)) => failures.push(why),
+            }
+        }
+        match self.of_webhook(token, audiences).await {
+            Ok(Some(verified)) => return Ok(verified),
+            Ok(None) => {}
+            Err(why) => failures.push(why),
         }
         Err(joined(failures))
+    }
+
+    async fn of_webhook(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> Result<Option<Verified>, String> {
+        match &self.webhook {
+            Some(webhook) => webhook.verify(token, audiences).await,
+            None => Ok(None),
+        }
     }
 
     async fn of_bootstrap(&self, token: &str, at: AtLeast) -> Result<Option<Identity>, String> {

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use setpoint_apiserver_config::authorization::{Configuration, Kind};
+
 /// A mode of authorization, by the name that it has in upstream's flag `--authorization-mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
@@ -22,6 +24,19 @@ impl Mode {
         ("Node", Self::Node),
         ("RBAC", Self::Rbac),
     ];
+
+    /// Returns the modes among the authorizers of a configuration.
+    pub(crate) fn of(configuration: &Configuration) -> Vec<Self> {
+        let kinds = configuration.authorizers.iter().map(|one| &one.kind);
+        let modes = kinds.filter_map(|kind| match kind {
+            Kind::AlwaysAllow => Some(Self::AlwaysAllow),
+            Kind::AlwaysDeny => Some(Self::AlwaysDeny),
+            Kind::Node => Some(Self::Node),
+            Kind::Rbac => Some(Self::Rbac),
+            Kind::Webhook(_) => None,
+        });
+        modes.collect()
+    }
 
     /// Reads the names of modes.
     ///

@@ -88,9 +88,9 @@ impl Rbac {
     pub(super) fn decide(&self, user: &Identity, attributes: &Attributes) -> Decision {
         let index = self.state.index.read();
         let decision = index.decide(request(user, attributes));
-        Decision {
-            allowed: decision.allowed(),
-            reason: decision.reason(),
+        match decision.allowed() {
+            true => Decision::allowed(decision.reason()),
+            false => Decision::undecided(decision.reason()),
         }
     }
 

@@ -17,8 +17,12 @@ pub(in crate::request) fn failed() {
     authorized(Authorization::Error);
 }
 
-pub(in crate::request) fn refused(user: &Identity, asked: &Attributes) {
-    authorized(Authorization::NoOpinion);
+/// `is_denied`: an authorizer has refused it for good.
+pub(in crate::request) fn refused(user: &Identity, asked: &Attributes, is_denied: bool) {
+    authorized(match is_denied {
+        true => Authorization::Denied,
+        false => Authorization::NoOpinion,
+    });
     let Some(service) = service(user) else {
         return;
     };

@@ -24,7 +24,7 @@ fn pods(namespace: &str, name: &str) -> Attributes {
 
 fn of(modes: &[Mode]) -> Authorizer {
     Authorizer {
-        modes: modes.to_vec(),
+        chain: RwLock::new(Chain::of_modes(modes)),
         ..Authorizer::default()
     }
 }

@@ -104,7 +104,7 @@ impl Impersonation {
                 Err(error) => refused = refused.or(Some(error)),
             }
         }
-        record::refused(&user, &checks::oldest_question(&wanted.name));
+        record::refused(&user, &checks::oldest_question(&wanted.name), false);
         // The oldest mode applies to everybody.
         Err(refused.unwrap_or_else(mode::none))
     }

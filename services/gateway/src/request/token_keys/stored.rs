@@ -34,7 +34,7 @@ impl KeyList {
             let (revision, keys) = (Expect::Absent, Vec::new());
             return Ok(Self { revision, keys });
         };
-        let keys = serde_json::from_slice(&entry.value).map_err(internal)?;
+        let keys = serde_json::from_slice(entry.transformed()?).map_err(internal)?;
         let revision = Expect::At(entry.revision);
         Ok(Self { revision, keys })
     }

@@ -4,7 +4,7 @@
 
 mod admission;
 mod aggregation;
-mod api;
+pub mod api;
 mod apply;
 mod audit;
 mod authentication;
@@ -18,6 +18,7 @@ mod custom_lifecycle;
 mod custom_openapi;
 mod custom_table;
 mod discovery;
+mod encryption;
 mod form;
 mod https;
 mod isolation;

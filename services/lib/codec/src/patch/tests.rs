@@ -422,6 +422,7 @@ fn a_json_patch_may_copy_up_to_the_maximum_size_of_a_request() {
     }
 }
 
+/// Checks V15 (CVE-2019-1002100).
 #[test]
 fn a_json_patch_that_doubles_the_document_repeatedly_is_rejected() {
     let double = |n| json!({"op": "copy", "from": "", "path": format!("/x{n}")});

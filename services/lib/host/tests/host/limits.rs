@@ -50,9 +50,10 @@ async fn read_until_closed(address: SocketAddr, sent: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// Checks F15.
+/// Checks F15 and V16: a head that does not end is cut after 10 s.
 #[tokio::test]
 async fn connections_without_a_complete_request_and_idle_ones_are_closed() {
+    assert_eq!(Limits::default().header, Duration::from_secs(10));
     let limits = Limits {
         header: SHORT,
         idle: SHORT,

@@ -1,7 +1,11 @@
-//! Parts that FlowSchemas and PriorityLevelConfigurations share, and the objects of both that every cluster has
-//! (upstream's mandatory and suggested configuration). They are created when the gateway starts.
+//! Parts that FlowSchemas and PriorityLevelConfigurations share, and the objects of both that every cluster has:
+//! upstream's mandatory and suggested configuration, and schemas for the services of the control plane. They are
+//! created when the gateway starts, and when they are gone; [`revised`] says what else is changed in them.
+
+mod revision;
 
 use serde_json::{Value, json};
+use setpoint_model::users;
 use setpoint_proto::Resource;
 use setpoint_proto::flowcontrol::{FlowSchema, PriorityLevelConfiguration};
 
@@ -9,9 +13,7 @@ use crate::identity::{AUTHENTICATED, UNAUTHENTICATED};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 
-/// The warning about objects of both kinds.
-pub(super) const NO_EFFECT: &str =
-    "this object has no effect: the priority levels of the gateway's flow control are fixed";
+pub use revision::{Configured, is_unwanted, revised};
 
 /// A level with a limit: name, shares, percentage that can be lent, queues and hand size. Without queues, requests
 /// beyond the limit are rejected.
@@ -27,10 +29,17 @@ const LEVELS: [Limited; 7] = [
     ("global-default", 20, 50, Some((128, 6))),
 ];
 /// The schemas that cover all requests of their subjects: name, level, precedence, distinguisher, subjects.
-const SCHEMAS: [(&str, &str, i32, &str, &[Who]); 8] = [
+const SCHEMAS: [(&str, &str, i32, &str, &[Who]); 10] = [
     ("exempt", "exempt", 1, "", &[Who::Group("system:masters")]),
     ("catch-all", "catch-all", 10_000, "ByUser", EVERYBODY),
     ("system-nodes", "system", 500, "ByUser", NODES),
+    (
+        "setpoint-simulated-nodes",
+        "system",
+        501,
+        "ByUser",
+        SIMULATED_NODES,
+    ),
     (
         "kube-controller-manager",
         "workload-high",
@@ -44,6 +53,13 @@ const SCHEMAS: [(&str, &str, i32, &str, &[Who]); 8] = [
         800,
         "ByNamespace",
         &[SCHEDULER],
+    ),
+    (
+        "setpoint-services",
+        "workload-high",
+        801,
+        "ByUser",
+        SERVICES,
     ),
     (
         "kube-system-service-accounts",
@@ -70,7 +86,10 @@ const SCHEMAS: [(&str, &str, i32, &str, &[Who]); 8] = [
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
 const EVERYBODY: &[Who] = &[Who::Group(UNAUTHENTICATED), Who::Group(AUTHENTICATED)];
-const NODES: &[Who] = &[Who::Group("system:nodes")];
+const NODES: &[Who] = &[Who::Group(users::NODES)];
+const SIMULATED_NODES: &[Who] = &[Who::Group(users::SIMULATED_NODES)];
+/// The services of the control plane, each of which has a flow of its own.
+const SERVICES: &[Who] = &[Who::Group(users::SERVICES)];
 const CONTROLLER_MANAGER: Who = Who::User("system:kube-controller-manager");
 const SCHEDULER: Who = Who::User("system:kube-scheduler");
 
@@ -131,7 +150,10 @@ pub fn schemas() -> impl Iterator<Item = FlowSchema> {
         let rules = json!({ "resourceRules": everything, "nonResourceRules": paths });
         schema(name, level, at, by, who, rules)
     });
-    broad.chain([probes(), leader_election(), node_high()])
+    broad
+        .chain([probes()])
+        .chain(leader_election())
+        .chain(node_high())
 }
 
 fn probes() -> FlowSchema {
@@ -140,20 +162,29 @@ fn probes() -> FlowSchema {
     schema("probes", "exempt", 2, "", EVERYBODY, rules)
 }
 
-fn leader_election() -> FlowSchema {
-    let who = [CONTROLLER_MANAGER, SCHEDULER, Who::SystemAccounts];
+/// Returns the schemas of who elects leaders.
+fn leader_election() -> [FlowSchema; 2] {
     let rules = json!({ "resourceRules": [leases(&["get", "create", "update"])] });
-    let name = "system-leader-election";
-    schema(name, "leader-election", 100, "ByUser", &who, rules)
+    let of = |name, at, who| schema(name, "leader-election", at, "ByUser", who, rules.clone());
+    let upstream = [CONTROLLER_MANAGER, SCHEDULER, Who::SystemAccounts];
+    [
+        of("system-leader-election", 100, &upstream),
+        of("setpoint-leader-election", 101, SERVICES),
+    ]
 }
 
-fn node_high() -> FlowSchema {
+/// Returns the schemas of who keeps nodes ready.
+fn node_high() -> [FlowSchema; 2] {
     let nodes = json!({
         "verbs": ["*"], "apiGroups": [""], "resources": ["nodes", "nodes/status"],
         "namespaces": ["*"], "clusterScope": true,
     });
     let rules = json!({ "resourceRules": [nodes, leases(&["*"])] });
-    schema("system-node-high", "node-high", 400, "ByUser", NODES, rules)
+    let of = |name, at, who| schema(name, "node-high", at, "ByUser", who, rules.clone());
+    [
+        of("system-node-high", 400, NODES),
+        of("setpoint-simulated-node-high", 401, SIMULATED_NODES),
+    ]
 }
 
 fn leases(verbs: &[&str]) -> Value {
@@ -193,8 +224,13 @@ fn named<T: Resource>(name: &str) -> T {
     let mut object = T::default();
     object.meta_mut().name = name.into();
     let annotations = &mut object.meta_mut().annotations;
-    annotations.insert("apf.kubernetes.io/autoupdate-spec".into(), "true".into());
+    annotations.insert(revision::AUTO_UPDATE.into(), "true".into());
     object
+}
+
+/// Returns the objects that are in force in any case.
+pub fn mandatory() -> (Vec<PriorityLevelConfiguration>, Vec<FlowSchema>) {
+    (mandatory_levels().collect(), mandatory_schemas().collect())
 }
 
 /// Returns the schemas whose spec cannot be changed.
@@ -246,6 +282,6 @@ mod tests {
             level.validate(&mut errors);
         }
         assert_eq!(errors.to_string(), "[]");
-        assert_eq!((schemas().count(), levels().count()), (11, 8));
+        assert_eq!((schemas().count(), levels().count()), (15, 8));
     }
 }

@@ -214,6 +214,7 @@ mod tests {
             key: String::new(),
             value: envelope::write("v1", "ConfigMap", &raw, cause.as_ref()),
             revision: Revision::from_raw(7),
+            form: crate::Form::default(),
         };
         let kind = kinds().by_resource("configmaps").unwrap();
         Cached::read(kind, Key::new("production", "web"), &entry).unwrap()

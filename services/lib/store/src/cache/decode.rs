@@ -8,9 +8,9 @@ use setpoint_proto::Cause;
 
 use super::definitions::Definitions;
 use super::kind_store::KindStore;
-use super::unreadable::Unreadable;
+use super::unreadable::{self, Unreadable};
 use super::{Cached, metrics};
-use crate::{Batch, Change, Entry, keys};
+use crate::{Batch, Change, Entry, Form, keys};
 
 /// The changes of one revision.
 pub(super) struct DecodedBatch {
@@ -52,15 +52,27 @@ pub(super) fn object(custom: &CustomKinds, entry: &Entry) -> Option<Arc<Cached>>
 /// Decodes an entry; `None` if its kind is not known.
 pub(super) fn stored(custom: &CustomKinds, entry: &Entry) -> Option<(&'static Kind, Key, Stored)> {
     let (kind, key) = keys::parse(custom, &entry.key)?;
-    let stored = match Cached::read(kind, key.clone(), entry) {
+    let stored = match read(kind, &key, entry) {
         Ok(object) => Stored::Object(Arc::new(object)),
-        Err(error) => {
-            tracing::error!(key = entry.key, %error, "a stored value cannot be decoded");
+        Err(why) => {
+            tracing::error!(key = entry.key, why, "a stored value cannot be read");
             metrics::undecodable(kind);
-            Stored::Unreadable(Unreadable::new(key.clone(), entry.revision, &error))
+            Stored::Unreadable(Unreadable {
+                key: key.clone(),
+                revision: entry.revision,
+                why,
+            })
         }
     };
     Some((kind, key, stored))
+}
+
+fn read(kind: &'static Kind, key: &Key, entry: &Entry) -> Result<Cached, String> {
+    if let Form::Untransformable(why) = &entry.form {
+        return Err(unreadable::untransformable(entry.revision, why));
+    }
+    let read = Cached::read(kind, key.clone(), entry);
+    read.map_err(|error| unreadable::undecodable(entry.revision, &error))
 }
 
 /// Decodes the changes of a revision. Those of unknown kinds are left out.
@@ -95,6 +107,7 @@ fn decode_change(
                 key: change.key,
                 value,
                 revision,
+                form: change.form,
             };
             stored(custom, &entry)?
         }

@@ -23,6 +23,8 @@ pub(super) struct KindStore {
     /// The field that names the holder, for kinds that elect leaders.
     holder: Option<Field>,
     count: IntGauge,
+    /// The size of the objects, encoded.
+    bytes: usize,
     dispatched: IntCounter,
 }
 
@@ -39,6 +41,7 @@ impl KindStore {
             objects: Objects::new(),
             unreadable: BTreeMap::new(),
             count: metrics::objects(kind),
+            bytes: 0,
             dispatched: metrics::dispatched(kind),
             index: field(&kind.indexed).map(|field| Index {
                 field,
@@ -55,6 +58,11 @@ impl KindStore {
     /// Returns all objects, in key order.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Cached>> {
         self.objects.values()
+    }
+
+    /// Returns the number of the objects, and their size in bytes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.objects.len(), self.bytes)
     }
 
     /// Returns the value of the key if it cannot be decoded.
@@ -100,10 +108,12 @@ impl KindStore {
         if let Some(index) = &mut self.index {
             index.put(self.objects.get(key), new.as_ref());
         }
+        self.bytes += new.as_ref().map_or(0, |new| new.raw.len());
         let old = match new {
             Some(new) => self.objects.insert(key.clone(), new),
             None => self.objects.remove(key),
         };
+        self.bytes -= old.as_ref().map_or(0, |old| old.raw.len());
         self.count
             .set(self.objects.len().try_into().unwrap_or(i64::MAX));
         old

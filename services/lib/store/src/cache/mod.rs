@@ -218,6 +218,13 @@ impl Cache {
         kind_store.map_or_else(|_| Vec::new(), |kind_store| kind_store.select(filter))
     }
 
+    /// Returns the number of the objects of a kind, and their size in bytes, as of the cache's own revision; `None` if
+    /// it is not stored.
+    pub fn size(&self, kind: &'static Kind) -> Option<(usize, usize)> {
+        let state = self.shared.state.read();
+        Some(state.kind_store(kind).ok()?.size())
+    }
+
     /// Returns all objects of some kinds as of one moment, in the order of the kinds and, in a kind, of the keys.
     ///
     /// # Errors

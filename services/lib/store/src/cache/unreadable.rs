@@ -1,55 +1,83 @@
-//! Stored values that cannot be decoded, and the errors of reads that meet them, in Kubernetes' wording.
+//! Stored values that cannot be decrypted or decoded, and the errors of reads that meet them, in Kubernetes' wording.
 
+use bytes::Bytes;
 use setpoint_codec::{Kind, envelope};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::meta::{StatusCause, StatusDetails};
 use setpoint_proto::{ApiError, Reason, StatusOverride};
 
-use crate::keys;
+use crate::{Entry, Form, keys};
 
 /// The largest number of values that the error of a list names, as upstream.
 const MAX_CAUSES: usize = 100;
 
-/// A value that cannot be decoded.
+/// A value that cannot be decrypted or decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     /// Namespace and name of the object.
     pub key: Key,
     /// The revision of its last write.
     pub revision: Revision,
-    why: String,
+    /// The reason, in upstream's words.
+    pub(super) why: String,
 }
 
 impl Unreadable {
-    pub(super) fn new(key: Key, revision: Revision, error: &envelope::Error) -> Self {
-        let why = error.to_string();
-        Self { key, revision, why }
-    }
-
     fn message(&self, kind: &Kind) -> String {
-        let Self { key, revision, why } = self;
-        let path = keys::object(kind, key);
-        format!(
-            "StorageError: corrupt object, Code: 7, Key: {path}, ResourceVersion: 0, \
-             AdditionalErrorMsg: object not decodable revision={revision}: {why}"
-        )
+        message(&keys::object(kind, &self.key), &self.why)
     }
 
     /// Returns the error of a read of this object.
     pub(super) fn error(&self, kind: &Kind) -> ApiError {
-        let message = self.message(kind);
-        let error = ApiError::new(
-            Reason::InternalError,
-            format!("Internal error occurred: {message}"),
-        );
-        error.with_details(StatusDetails {
-            causes: vec![StatusCause {
-                message,
-                ..Default::default()
-            }],
-            ..Default::default()
-        })
+        internal(self.message(kind))
     }
+}
+
+impl Entry {
+    /// Returns the value, in plain text.
+    ///
+    /// # Errors
+    /// `InternalError` if it could not be decrypted. The object exists, and may be readable again: nobody may take that
+    /// for a value that is corrupt.
+    pub fn transformed(&self) -> Result<&Bytes, ApiError> {
+        match &self.form {
+            Form::Untransformable(why) => {
+                let why = untransformable(self.revision, why);
+                Err(internal(message(&self.key, &why)))
+            }
+            Form::Current | Form::Stale => Ok(&self.value),
+        }
+    }
+}
+
+/// Returns why a value cannot be read that could not be decrypted.
+pub(super) fn untransformable(revision: Revision, why: &str) -> String {
+    format!("data from the storage is not transformable revision={revision}: {why}")
+}
+
+/// Returns why a value cannot be read that could not be decoded.
+pub(super) fn undecodable(revision: Revision, why: &envelope::Error) -> String {
+    format!("object not decodable revision={revision}: {why}")
+}
+
+fn message(path: &str, why: &str) -> String {
+    format!(
+        "StorageError: corrupt object, Code: 7, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
+    )
+}
+
+fn internal(message: String) -> ApiError {
+    let error = ApiError::new(
+        Reason::InternalError,
+        format!("Internal error occurred: {message}"),
+    );
+    error.with_details(StatusDetails {
+        causes: vec![StatusCause {
+            message,
+            ..Default::default()
+        }],
+        ..Default::default()
+    })
 }
 
 /// Returns the error of a list of objects some of which cannot be decoded. The reason of its `Status` is

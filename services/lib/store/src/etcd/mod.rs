@@ -116,7 +116,8 @@ impl Etcd {
     }
 }
 
-async fn client(settings: &Settings) -> Result<Client, Error> {
+/// Returns a client of the endpoints of the settings, which connects when it is first used.
+pub(crate) async fn client(settings: &Settings) -> Result<Client, Error> {
     let channels = settings.endpoints.iter().map(|url| channel(url, settings));
     let channels: Vec<_> = channels.collect::<Result<_, _>>()?;
     let channel = match channels.as_slice() {

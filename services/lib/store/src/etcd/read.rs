@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::error_class::ErrorClass;
 use super::{Etcd, raw, revision};
-use crate::{Entry, Error, Page, Range, keys};
+use crate::{Entry, Error, Form, Page, Range, keys};
 
 /// The delay after the first failure. It is doubled with each further one.
 const BACKOFF: Duration = Duration::from_millis(10);
@@ -112,6 +112,7 @@ pub(super) fn entry(kv: PbKeyValue) -> Entry {
         key: text(kv.key),
         value: kv.value.into(),
         revision: revision(kv.mod_revision),
+        form: Form::default(),
     }
 }
 

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::error_class::ErrorClass;
 use super::read::text;
 use super::{raw, revision};
-use crate::{Batch, Change, Error, KeyChange, keys};
+use crate::{Batch, Change, Error, Form, KeyChange, keys};
 
 const PUT: i32 = 0;
 
@@ -176,6 +176,7 @@ fn batches(events: Vec<PbEvent>) -> Vec<Batch> {
                 key,
                 value,
                 cause: None,
+                form: Form::default(),
             });
         } else if key == keys::TOMBSTONE {
             let cause = Cause::decode(kv.value.as_slice());

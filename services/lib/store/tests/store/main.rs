@@ -1,9 +1,11 @@
 //! The contract suites on each implementation, and failures of etcd.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod backup;
 mod check;
 mod custom_kinds;
 mod differential;
+mod encryption;
 mod failures;
 mod mtls;
 mod panics;
@@ -25,6 +27,48 @@ mod etcd {
     use super::subjects::OnEtcd;
 
     store_contract! { OnEtcd::start() }
+}
+
+mod bumped_memory {
+    use setpoint_store::{Memory, store_contract};
+
+    use super::subjects::bumped;
+
+    store_contract! { bumped(Memory::default()) }
+}
+
+/// All values are encrypted below the suite.
+mod encrypted_memory {
+    use setpoint_store::{Memory, store_contract};
+
+    use super::subjects::encrypted;
+
+    store_contract! { async { encrypted(Memory::default()) } }
+}
+
+mod encrypted_etcd {
+    use setpoint_store::store_contract;
+
+    use super::subjects::{OnEtcd, encrypted};
+
+    store_contract! { async { encrypted(OnEtcd::start().await) } }
+}
+
+/// Checks DG1: as `encrypted_memory`, with answers that are lost, late, or to the second of two identical calls.
+mod encrypted_memory_with_faults {
+    use setpoint_store::{Memory, store_contract};
+
+    use super::subjects::{encrypted, faulty};
+
+    store_contract! { async { encrypted(faulty(Memory::default())) } }
+}
+
+mod cached_encrypted_memory {
+    use setpoint_store::{Memory, cache_contract};
+
+    use super::subjects::encrypted;
+
+    cache_contract! { async { encrypted(Memory::default()) } }
 }
 
 /// Checks DG1: as `memory`, with answers that are lost, late, or to the second of two identical calls.

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use etcd_client::Client;
-use futures::future::{BoxFuture, FutureExt as _};
+use futures::future::{BoxFuture, FutureExt as _, ready};
+use setpoint_encryption::{Configuration, Encryption};
 use setpoint_model::Revision;
-use setpoint_store::Store;
 use setpoint_store::contract::{FaultyStore, Subject};
 use setpoint_store::etcd::{self, Etcd};
+use setpoint_store::{Bumped, Encrypted, Memory, Store, Write, keys};
+
+/// The number by which revisions of a restored store are greater.
+const BUMP: u64 = 10_000;
 
 /// The adapter, and its own etcd process.
 pub struct OnEtcd {
@@ -75,6 +79,38 @@ impl Subject for OnEtcd {
     }
 }
 
+/// A subject all of whose values are encrypted.
+pub struct WithEncryption<S> {
+    inner: S,
+    store: Arc<dyn Store>,
+}
+
+/// Returns a subject whose values are encrypted in `inner`.
+pub fn encrypted<S: Subject>(inner: S) -> WithEncryption<S> {
+    let configuration = Configuration::read(EVERYTHING.as_bytes()).unwrap();
+    let encryption = Arc::new(Encryption::new(&configuration));
+    let store = Arc::new(Encrypted::new(inner.store(), encryption));
+    WithEncryption { inner, store }
+}
+
+impl<S: Subject> Subject for WithEncryption<S> {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
+        self.inner.compact(at)
+    }
+}
+
+const EVERYTHING: &str = "
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: ['*.*']
+  providers: [{aesgcm: {keys: [{name: one, secret: MTIzNDU2Nzg5MDEyMzQ1Ng==}]}}]
+";
+
 /// A subject whose answers to commits are lost, late, or to the second of two identical calls.
 pub struct Faulty<S> {
     inner: S,
@@ -95,5 +131,31 @@ impl<S: Subject> Subject for Faulty<S> {
 
     fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
         self.inner.compact(at)
+    }
+}
+
+/// A store in memory whose revisions go on where those of a lost one ended.
+pub struct Restored {
+    memory: Memory,
+    store: Arc<dyn Store>,
+}
+
+/// Returns a store with greater revisions than those of `memory`.
+pub async fn bumped(memory: Memory) -> Restored {
+    let bump = Write::create(keys::REVISION_BUMP, BUMP.to_string().into());
+    memory.commit(bump).await.unwrap();
+    let store = Arc::new(Bumped::new(memory.clone()));
+    Restored { memory, store }
+}
+
+impl Subject for Restored {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn compact(&self, at: Revision) -> BoxFuture<'_, ()> {
+        let below = at.raw().saturating_sub(BUMP);
+        Memory::compact(&self.memory, Revision::from_raw(below));
+        ready(()).boxed()
     }
 }

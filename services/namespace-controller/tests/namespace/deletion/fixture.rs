@@ -10,7 +10,7 @@ use setpoint_model::Key;
 use setpoint_namespace_controller::controller;
 use setpoint_proto::core::{ConfigMap, Container, Namespace, Pod, ServiceAccount};
 use setpoint_proto::{ApiError, Reason, Resource};
-use setpoint_store::Memory;
+use setpoint_store::{Encrypted, Memory};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -29,7 +29,8 @@ impl Fixture {
     /// Starts a gateway with the namespace [`NAMESPACE`].
     pub async fn start() -> Self {
         let store = Memory::default();
-        let server = in_process::start_over(Arc::new(store.clone())).await;
+        let encrypted = Encrypted::new(Arc::new(store.clone()), Arc::default());
+        let server = in_process::start_over(Arc::new(encrypted)).await;
         let settings = client::Settings {
             address: server.url.clone(),
             ..Default::default()

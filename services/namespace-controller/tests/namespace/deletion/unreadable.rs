@@ -31,6 +31,29 @@ async fn a_namespace_is_deleted_with_the_keys_of_objects_that_cannot_be_read() {
     }
 }
 
+/// An object whose key is missing is not corrupt. It is deleted only by somebody who asks for that.
+#[tokio::test]
+async fn a_namespace_waits_for_the_key_of_an_object_that_is_encrypted() {
+    let fixture = Fixture::running().await;
+    let path = format!("/registry/secrets/{NAMESPACE}/web");
+    let value: &[u8] = b"k8s:enc:aesgcm:v1:lost:0123456789abcdef0123456789abcdef";
+    let created = Write::create(&path, value.into());
+    fixture.store.commit(created).await.unwrap();
+    fixture.end().await;
+    let kind = "NamespaceDeletionContentFailure";
+    let waiting = fixture
+        .until(|namespace| condition::is_true(&namespace.status.conditions, kind))
+        .await;
+    let condition = condition::get(&waiting.status.conditions, kind).unwrap();
+    let why = "data from the storage is not transformable";
+    assert!(condition.message.contains(why), "{}", condition.message);
+    let stored = fixture.store.get(&path).await.unwrap().unwrap();
+    assert_eq!(stored.value, value);
+    let removed = Write::delete(&path, stored.revision);
+    fixture.store.commit(removed).await.unwrap();
+    fixture.until_gone().await;
+}
+
 /// Checks RF11: local APIServices, which have no Service, are no servers of their own.
 #[tokio::test]
 async fn a_namespace_waits_beside_an_api_server_that_does_not_answer_until_it_is_gone() {

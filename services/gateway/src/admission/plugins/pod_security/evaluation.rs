@@ -16,16 +16,31 @@ const VIOLATIONS: &str = "pod-security.kubernetes.io/audit-violations";
 
 /// A Pod or template that is evaluated.
 pub(super) struct Evaluation<'a> {
-    pub labels: PodSecurityRequest<'a>,
-    pub subject: Subject<'a>,
+    labels: PodSecurityRequest<'a>,
+    subject: Subject<'a>,
+    /// The violations of the levels so far. Several modes often have one level.
+    known: Vec<(LevelVersion, Violations)>,
 }
 
-impl Evaluation<'_> {
+impl<'a> Evaluation<'a> {
+    /// Returns the evaluation of a Pod or template, which a request with these labels writes.
+    pub(super) const fn new(labels: PodSecurityRequest<'a>, subject: Subject<'a>) -> Self {
+        Self {
+            labels,
+            subject,
+            known: Vec::new(),
+        }
+    }
+
     /// Evaluates it in all modes. Returns the warning, if there is one.
     ///
     /// # Errors
     /// `Forbidden` if it is a Pod and violates the level that is enforced. Its user is not warned then, as upstream.
-    pub(super) fn against(self, policy: &Policy, target: &Target) -> Result<Vec<String>, ApiError> {
+    pub(super) fn against(
+        mut self,
+        policy: &Policy,
+        target: &Target,
+    ) -> Result<Vec<String>, ApiError> {
         let enforced = match self.subject.is_pod {
             true => self.enforce(policy.enforce, target),
             false => Ok(()),
@@ -36,14 +51,21 @@ impl Evaluation<'_> {
         Ok(warning.into_iter().collect())
     }
 
-    fn violations(&self, level: LevelVersion) -> Violations {
-        evaluate(level, self.subject.meta, self.subject.spec)
+    fn violations(&mut self, level: LevelVersion) -> &Violations {
+        let known = self.known.iter().position(|(known, _)| *known == level);
+        let at = known.unwrap_or_else(|| {
+            let violations = evaluate(level, self.subject.meta, self.subject.spec);
+            self.known.push((level, violations));
+            self.known.len() - 1
+        });
+        &self.known[at].1
     }
 
-    fn enforce(&self, level: LevelVersion, target: &Target) -> Result<(), ApiError> {
+    fn enforce(&mut self, level: LevelVersion, target: &Target) -> Result<(), ApiError> {
         audit::annotate(ENFORCED, || level.to_string());
+        let labels = self.labels;
         let violations = self.violations(level);
-        count(self.labels, level, Mode::Enforce, violations.is_empty());
+        count(labels, level, Mode::Enforce, violations.is_empty());
         match violations.is_empty() {
             true => Ok(()),
             false => {
@@ -53,19 +75,20 @@ impl Evaluation<'_> {
         }
     }
 
-    fn audit(&self, level: LevelVersion) {
+    fn audit(&mut self, level: LevelVersion) {
         if let Some(violation) = self.would_violate(level, Mode::Audit) {
             audit::annotate(VIOLATIONS, || violation);
         }
     }
 
     /// Returns the text about a violation of a level that is not enforced, and counts it.
-    fn would_violate(&self, level: LevelVersion, mode: Mode) -> Option<String> {
+    fn would_violate(&mut self, level: LevelVersion, mode: Mode) -> Option<String> {
+        let labels = self.labels;
         let violations = self.violations(level);
         if violations.is_empty() {
             return None;
         }
-        count(self.labels, level, mode, false);
+        count(labels, level, mode, false);
         Some(format!(
             "would violate PodSecurity \"{level}\": {violations}"
         ))

@@ -176,3 +176,52 @@ impl Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use setpoint_codec::kind_of;
+    use setpoint_model::Key;
+    use setpoint_pod_security::{Level, Version};
+    use setpoint_proto::core::Container;
+
+    use super::*;
+
+    const BASELINE: LevelVersion = LevelVersion {
+        level: Level::Baseline,
+        version: Version::Latest,
+    };
+
+    /// Returns this number of Pods that share the network of their host.
+    fn pods(count: usize) -> Vec<Arc<Cached>> {
+        let pods = (0..count).map(|n| {
+            let mut pod = Pod::default();
+            pod.metadata.name = format!("pod-{n}");
+            pod.spec.host_network = true;
+            pod.spec.containers.push(Container::default());
+            let raw = pod.encode_to_vec().into();
+            let key = Key::new("default", &pod.metadata.name);
+            Arc::new(Cached::computed(kind_of::<Pod>(), key, raw))
+        });
+        pods.collect()
+    }
+
+    #[test]
+    fn no_more_than_3000_pods_are_evaluated_and_the_user_is_told() {
+        let deadline = Instant::now() + Duration::from_secs(600);
+        let found = Found::among(&pods(MAX_PODS + 2), BASELINE, deadline);
+        let warnings = found.warnings("default", BASELINE);
+        let first = "new PodSecurity enforce level only checked against the first 3000 of 3002 existing pods";
+        assert_eq!(warnings[0], first);
+        assert_eq!(warnings[2], "pod-0 (and 2999 other pods): host namespaces");
+    }
+
+    #[test]
+    fn one_pod_is_evaluated_if_there_is_no_time_for_more() {
+        let found = Found::among(&pods(5), BASELINE, Instant::now());
+        let warnings = found.warnings("default", BASELINE);
+        let first =
+            "new PodSecurity enforce level only checked against the first 1 of 5 existing pods";
+        assert_eq!(warnings[0], first);
+        assert_eq!(warnings.len(), 3);
+    }
+}

@@ -108,7 +108,7 @@ impl PodSecurity {
             audit::annotate(FAILED, || unreadable(&invalid));
             pod_security_failed(labels, false);
         }
-        Evaluation { labels, subject }.against(&policy, request.target)
+        Evaluation::new(labels, subject).against(&policy, request.target)
     }
 
     /// Returns by what a request is exempt, whatever its Pod is.

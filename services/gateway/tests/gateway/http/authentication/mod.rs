@@ -2,6 +2,8 @@
 
 mod anonymous;
 mod certificates;
+mod issuers;
+mod token_webhook;
 mod tokens;
 
 use axum::body::Body;
@@ -48,6 +50,7 @@ impl Api {
             let modes = [AuthorizationMode::Rbac];
             registry
                 .with_authentication(options)
+                .unwrap()
                 .with_authorization(&modes)
         };
         let store = std::sync::Arc::new(Memory::default());

@@ -18,13 +18,13 @@ const TOKEN: &str = "abcdef.0123456789abcdef";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
 /// Reviews a token for audiences; none for those of the server.
-async fn review(api: &Api, token: &str, audiences: &[&str]) -> Value {
+pub(super) async fn review(api: &Api, token: &str, audiences: &[&str]) -> Value {
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
     let spec = json!({ "token": token, "audiences": audiences });
     api.post(path, json!({ "spec": spec })).await.ok()["status"].clone()
 }
 
-async fn of_token(api: &Api, client: &Client, token: &str) -> Reply {
+pub(super) async fn of_token(api: &Api, client: &Client, token: &str) -> Reply {
     let bearer = format!("Bearer {token}");
     api.identity(client, &[("authorization", &bearer)]).await
 }
@@ -163,10 +163,11 @@ async fn bootstrap_tokens_can_be_switched_off() {
 /// Starts a gateway over a store, whose keys sign for this time.
 async fn gateway(store: &Arc<Memory>, lifetime: Option<Duration>) -> Api {
     let with = |registry: Registry| {
-        registry.with_authentication(AuthenticationOptions {
+        let options = AuthenticationOptions {
             token_key_lifetime: lifetime,
             ..AuthenticationOptions::default()
-        })
+        };
+        registry.with_authentication(options).unwrap()
     };
     Api::of(in_process::registry_with(store.clone(), Settings::default(), with).await)
 }

@@ -12,6 +12,7 @@ mod nodes;
 mod owners;
 mod reviews;
 mod second_question;
+mod webhooks;
 
 use std::sync::Arc;
 use std::time::Duration;

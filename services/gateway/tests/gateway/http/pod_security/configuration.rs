@@ -83,6 +83,10 @@ async fn exempt_users_namespaces_and_classes_may_do_anything() {
     api.post("/api/v1/namespaces/free/pods", pod("web"))
         .await
         .ok();
+    let line = "pod_security_exemptions_total{request_operation=\"create\",resource=\"pod\",subresource=\"\"} ";
+    let text = super::metrics();
+    let count = text.lines().find_map(|text| text.strip_prefix(line));
+    assert_eq!(count, Some("3"), "jane, the class and the namespace");
 }
 
 #[tokio::test]
@@ -148,6 +152,8 @@ async fn an_invalid_label_that_is_stored_enforces_the_strictest_level() {
         refused.contains("violates PodSecurity \"restricted:latest\""),
         "{refused}"
     );
+    let line = "pod_security_errors_total{fatal=\"false\",request_operation=\"create\",resource=\"pod\",subresource=\"\"} 1";
+    assert!(super::metrics().contains(line), "{}", super::metrics());
     // What does not change it is not refused.
     api.label(json!({ "team": "a" })).await.ok();
     api.label(json!({ ENFORCE: "stricter" }))

@@ -40,6 +40,12 @@ pub fn restricted(name: &str) -> Value {
     pod
 }
 
+/// The metrics of this process.
+pub fn metrics() -> String {
+    let encoder = prometheus::TextEncoder::new();
+    encoder.encode_to_string(&prometheus::gather()).unwrap()
+}
+
 impl Reply {
     /// The texts of the warnings.
     pub fn warnings(&self) -> Vec<String> {

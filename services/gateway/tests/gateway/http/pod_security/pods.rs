@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ENFORCE, LACKS, NAMESPACES, PODS, WARN, pod, restricted};
+use super::{ENFORCE, LACKS, NAMESPACES, PODS, WARN, metrics, pod, restricted};
 use crate::http::api::Api;
 
 #[tokio::test]
@@ -128,10 +128,24 @@ async fn evaluations_are_counted() {
     let mut host = pod("host");
     host["spec"]["hostPID"] = true.into();
     api.post(PODS, host).await.refused(403, "Forbidden");
-    let text = prometheus::TextEncoder::new()
-        .encode_to_string(&prometheus::gather())
-        .unwrap();
+    let text = metrics();
     let line = "pod_security_evaluations_total{decision=\"deny\",mode=\"enforce\",policy_level=\"baseline\",\
         policy_version=\"future\",request_operation=\"create\",resource=\"pod\",subresource=\"\"}";
     assert!(text.contains(line), "{text}");
+}
+
+#[tokio::test]
+async fn a_resize_of_a_pod_that_was_admitted_before_is_not_evaluated() {
+    let api = Api::start().await;
+    let mut host = pod("host");
+    host["spec"]["hostNetwork"] = true.into();
+    host["spec"]["containers"][0]["resources"] = json!({ "requests": { "cpu": "1" } });
+    api.post(PODS, host).await.ok();
+    api.label(json!({ ENFORCE: "restricted" })).await.ok();
+    let resources = json!({ "requests": { "cpu": "2" } });
+    let resize = json!({ "spec": { "containers": [{ "name": "web", "resources": resources }] } });
+    let path = format!("{PODS}/host/resize");
+    let resized = api.patch(&path, "strategic-merge-patch+json", resize).await;
+    resized.ok();
+    assert!(resized.warnings().is_empty());
 }

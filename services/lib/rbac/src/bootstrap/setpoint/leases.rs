@@ -1,7 +1,8 @@
-//! Roles in namespaces: for the Leases of elections, replicas and nodes, and for the CA that signs certificates.
+//! Roles in namespaces: for the Leases of elections, replicas and nodes, for the CA that signs certificates, and for
+//! bootstrap tokens.
 
-use setpoint_model::replicas;
 use setpoint_model::users::{NODES, SERVICES, SIMULATED_NODES, of_service};
+use setpoint_model::{bootstrap_token, replicas};
 use setpoint_proto::rbac::{PolicyRule, Role, RoleBinding, Subject};
 
 use super::services::{CONTROLLER_MANAGER, INFORMERS};
@@ -13,7 +14,11 @@ const REPLICAS: &str = "replicas";
 /// The groups of the processes that announce themselves: services, agents of one node, agents of simulated nodes.
 const ANNOUNCED: [&str; 3] = [NODES, SERVICES, SIMULATED_NODES];
 
-/// Returns the Roles of `setpoint-system`, `setpoint-replicas` and `kube-node-lease`.
+/// The controllers of bootstrap tokens, which have no rule for the whole cluster.
+const SIGNER: &str = "bootstrap-signer-controller";
+const CLEANER: &str = "token-cleaner-controller";
+
+/// Returns the Roles of `setpoint-system`, `setpoint-replicas`, `kube-node-lease`, `kube-system` and `kube-public`.
 pub fn roles() -> Vec<Role> {
     let named = |(namespace, name, rules)| role(namespace, &of_service(name), rules);
     all().into_iter().map(named).collect()
@@ -42,6 +47,8 @@ fn all() -> Vec<(&'static str, &'static str, Vec<PolicyRule>)> {
     of(replicas::SYSTEM_NAMESPACE, in_system_namespace())
         .chain(of(replicas::NAMESPACE, announcements()))
         .chain(of(replicas::NODE_LEASES, of_nodes()))
+        .chain(of(bootstrap_token::NAMESPACE, bootstrap_tokens()))
+        .chain(of("kube-public", cluster_info()))
         .collect()
 }
 
@@ -61,6 +68,7 @@ fn in_system_namespace() -> Table {
 fn elections() -> Table {
     let elected = super::table().into_iter().map(|(name, _)| name);
     let elected = elected.filter(|name| ![CONTROLLER_MANAGER, INFORMERS].contains(name));
+    let elected = elected.chain([SIGNER, CLEANER]);
     let rules = |lease| {
         vec![
             resource_rule("get watch update", "coordination.k8s.io", "leases", lease),
@@ -101,6 +109,26 @@ fn of_nodes() -> Table {
     table! {
         "node-lifecycle-controller" {
             "get watch"                 "coordination.k8s.io"  "leases";
+        }
+    }
+}
+
+/// Tokens cannot be told from other Secrets by a rule; upstream's controllers have these, too.
+fn bootstrap_tokens() -> Table {
+    table! {
+        "bootstrap-signer-controller" {
+            "watch"                     "core"                 "secrets";
+        }
+        "token-cleaner-controller" {
+            "watch delete"              "core"                 "secrets";
+        }
+    }
+}
+
+fn cluster_info() -> Table {
+    table! {
+        "bootstrap-signer-controller" {
+            "watch update"              "core"                 "configmaps"  "cluster-info";
         }
     }
 }

@@ -36,7 +36,8 @@ use super::rule::Table;
 pub use leases::{role_bindings, roles};
 
 /// The names of all services and controllers, each of which writes under its name.
-pub const WRITERS: [&str; 25] = [
+pub const WRITERS: [&str; 27] = [
+    "bootstrap-signer-controller",
     "certificatesigningrequest-controller",
     "controller-manager",
     "cronjob-controller",
@@ -62,6 +63,7 @@ pub const WRITERS: [&str; 25] = [
     "serviceaccount-controller",
     "statefulset-controller",
     "taint-eviction-controller",
+    "token-cleaner-controller",
 ];
 
 /// Returns the ClusterRoles of services and controllers.

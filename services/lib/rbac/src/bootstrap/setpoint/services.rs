@@ -26,7 +26,8 @@ pub fn table() -> Table {
         // Acts as each of its controllers, and as nobody else.
         "controller-manager" {
             "impersonate"         "core"                  "users"
-                "system:setpoint:certificatesigningrequest-controller \
+                "system:setpoint:bootstrap-signer-controller \
+                 system:setpoint:certificatesigningrequest-controller \
                  system:setpoint:cronjob-controller \
                  system:setpoint:daemonset-controller \
                  system:setpoint:deployment-controller \
@@ -46,7 +47,8 @@ pub fn table() -> Table {
                  system:setpoint:root-ca-certificate-publisher-controller \
                  system:setpoint:serviceaccount-controller \
                  system:setpoint:statefulset-controller \
-                 system:setpoint:taint-eviction-controller";
+                 system:setpoint:taint-eviction-controller \
+                 system:setpoint:token-cleaner-controller";
         }
 
         "informers" {

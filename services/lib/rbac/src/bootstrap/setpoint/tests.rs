@@ -10,9 +10,10 @@ const SHARED: [&str; 2] = ["system:setpoint:informers", "system:setpoint:replica
 
 #[test]
 fn every_service_and_controller_has_a_role_but_the_gateway_and_agents() {
-    let roles: BTreeSet<_> = cluster_roles()
-        .into_iter()
-        .map(|role| role.metadata.name)
+    let of_cluster = cluster_roles().into_iter().map(|role| role.metadata.name);
+    let namespaced = roles().into_iter().map(|role| role.metadata.name);
+    let roles: BTreeSet<_> = of_cluster
+        .chain(namespaced)
         .filter(|name| !SHARED.contains(&&**name))
         .collect();
     let without = ["gateway", "node-agent"];
@@ -103,14 +104,18 @@ fn nobody_may_use_all_verbs_or_grant_anything() {
 
 /// Controllers of all kinds see Secrets, too.
 #[test]
-fn secrets_are_named_in_one_role() {
+fn secrets_are_named_in_the_roles_of_certificates_and_tokens_only() {
     let about_secrets = all_rules().into_iter().filter(|(_, rule)| {
         let mut resources = rule.resources.iter();
         resources.any(|resource| resource.starts_with("secrets"))
     });
     let holders: BTreeSet<_> = about_secrets.map(|(role, _)| role).collect();
-    let expected = of_service("certificatesigningrequest-controller");
-    assert_eq!(holders, BTreeSet::from([expected]));
+    let expected = [
+        "bootstrap-signer-controller",
+        "certificatesigningrequest-controller",
+        "token-cleaner-controller",
+    ];
+    assert_eq!(holders, expected.map(of_service).into());
 }
 
 fn all_rules() -> Vec<(String, PolicyRule)> {

@@ -1,6 +1,6 @@
 //! Writes: conditional, atomic and durable.
 
-use crate::{Entry, Error, Expect, Precondition, Write};
+use crate::{Entry, Error, Expect, Form, Precondition, Write};
 use futures::future::join_all;
 use futures::{FutureExt as _, StreamExt as _};
 use setpoint_model::Revision;
@@ -16,6 +16,7 @@ fn conflict(name: &str, text: &str, revision: Revision) -> Result<Revision, Erro
         key: key(name),
         value: value(text),
         revision,
+        form: Form::default(),
     };
     Err(Error::Conflict {
         current: Some(current),
