@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pod-security", &["model", "proto"]),
     ("fairness", &["proto"]),
     // Errors are those of fields, and users those of requests.
-    ("apiserver-config", &["cel", "kinds", "model"]),
+    ("apiserver-config", &["cel", "document", "kinds", "model"]),
     // Names and quantities are checked by the same rules.
     ("cel", &["model"]),
     ("schema", &["cel", "model"]),

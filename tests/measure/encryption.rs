@@ -4,14 +4,13 @@ use std::fs;
 
 use setpoint_encryption::kms::testing::TestKms;
 use setpoint_proto::core::Secret;
-use setpoint_proto::meta::ObjectMeta;
-use setpoint_tests::{Address, Cluster, client};
+use setpoint_tests::{Address, Cluster};
 use tempfile::TempDir;
 
-use crate::load::{self, Load};
+use crate::load::Load;
 use crate::pairs::median;
 use crate::report::Report;
-use crate::writes::{CALLERS, SIZE};
+use crate::writes::{CALLERS, SIZE, creates_of};
 
 /// Turns of each gateway. Short and alternating, since a machine changes over time.
 const TURNS: usize = 9;
@@ -76,30 +75,18 @@ fn with_encryption(file: &str) -> Cluster {
     cluster
 }
 
-/// Runs creates of Secrets of [`SIZE`] bytes, with names that are unique to this `turn`.
+/// Runs creates of Secrets of [`SIZE`] bytes.
 async fn creates(
     gateway: &Address,
     callers: usize,
     turn: usize,
     seconds: f64,
 ) -> anyhow::Result<Load> {
-    let gateway = client(gateway);
     let data = bytes::Bytes::from(vec![b'x'; SIZE]);
-    load::run(callers, seconds, move |caller, n| {
-        let gateway = gateway.clone();
-        let object = Secret {
-            metadata: ObjectMeta {
-                namespace: "default".to_owned(),
-                name: format!("bench-{callers}-{turn}-{caller}-{n}"),
-                ..Default::default()
-            },
-            data: [("data".to_owned(), data.clone())].into(),
-            ..Default::default()
-        };
-        Box::pin(async move {
-            gateway.create(&object).await?;
-            Ok(())
-        })
+    creates_of(gateway, callers, turn, seconds, move |metadata| Secret {
+        metadata,
+        data: [("data".to_owned(), data.clone())].into(),
+        ..Default::default()
     })
     .await
 }

@@ -1,6 +1,7 @@
 //! Measures creates of a 1 KB ConfigMap through the gateway, compared with compare-and-set in etcd itself.
 
 use etcd_client::{Compare, CompareOp, Txn, TxnOp};
+use setpoint_proto::Resource;
 use setpoint_proto::core::ConfigMap;
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_tests::{Address, Cluster, client};
@@ -51,21 +52,34 @@ pub async fn raw_etcd(etcd: &Address, seconds: f64) -> anyhow::Result<load::Load
     .await
 }
 
-/// Runs creates with names that are unique to this `turn`.
+/// Runs creates of ConfigMaps with names that are unique to this `turn`.
 pub async fn creates(gateway: &Address, turn: usize, seconds: f64) -> anyhow::Result<load::Load> {
-    let gateway = client(gateway);
     let data = "x".repeat(SIZE);
-    load::run(CALLERS, seconds, move |caller, n| {
+    creates_of(gateway, CALLERS, turn, seconds, move |metadata| ConfigMap {
+        metadata,
+        data: [("data".to_owned(), data.clone())].into(),
+        ..Default::default()
+    })
+    .await
+}
+
+/// Runs creates of the objects that `object` makes, with names that are unique to this number of `callers` and this
+/// `turn`.
+pub async fn creates_of<T: Resource>(
+    gateway: &Address,
+    callers: usize,
+    turn: usize,
+    seconds: f64,
+    object: impl Fn(ObjectMeta) -> T + Clone + Send + 'static,
+) -> anyhow::Result<load::Load> {
+    let gateway = client(gateway);
+    load::run(callers, seconds, move |caller, n| {
         let gateway = gateway.clone();
-        let object = ConfigMap {
-            metadata: ObjectMeta {
-                namespace: "default".to_owned(),
-                name: format!("bench-{turn}-{caller}-{n}"),
-                ..Default::default()
-            },
-            data: [("data".to_owned(), data.clone())].into(),
+        let object = object(ObjectMeta {
+            namespace: "default".to_owned(),
+            name: format!("bench-{callers}-{turn}-{caller}-{n}"),
             ..Default::default()
-        };
+        });
         Box::pin(async move {
             gateway.create(&object).await?;
             Ok(())

@@ -85,10 +85,10 @@ pub fn summary(contents: &Contents) -> String {
     }
     text += ":\n";
     for (resource, count) in &contents.objects {
-        text += &format!("  {count:>7} {resource}\n");
+        text += &format!("  {count:>7} {}\n", resource.escape_debug());
     }
     for key in contents.unreadable.iter().take(NAMED) {
-        text += &format!("  cannot be read: {key}\n");
+        text += &format!("  cannot be read: {}\n", key.escape_debug());
     }
     text
 }

@@ -5,18 +5,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use jiff::Timestamp;
 use setpoint_store::backup::{self, Restored, Snapshot};
 use setpoint_store::etcd::{Etcd, Settings};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::backup::{open, summary};
 use crate::converge::{Plan, start};
 use crate::down::stop;
 use crate::etcd_options;
 use crate::launcher::topology::{self, service_of};
-use crate::launcher::{ClusterSpec, ProcessSpec, StateDir, port};
+use crate::launcher::{ClusterSpec, StateDir, port};
 use crate::time_format::seconds;
 
 /// The number of keys between two messages about the progress.
@@ -82,8 +83,6 @@ async fn write(
 struct Local<'a> {
     state_dir: &'a StateDir,
     spec: ClusterSpec,
-    /// Whether gateways ran before.
-    was_running: bool,
     _lock: nix::fcntl::Flock<fs::File>,
 }
 
@@ -101,37 +100,51 @@ impl<'a> Local<'a> {
         Ok(Self {
             state_dir,
             spec,
-            was_running: false,
             _lock: lock,
         })
     }
 
-    async fn restore(mut self, snapshot: &Snapshot, options: &Options) -> anyhow::Result<Restored> {
+    async fn restore(self, snapshot: &Snapshot, options: &Options) -> anyhow::Result<Restored> {
         let stages = topology::stages(self.state_dir, &self.spec);
         self.state_dir.pki().ensure(stages.iter().flatten())?;
         println!("Stopping the gateways and etcd");
-        self.was_running = self.stop("gateway").await > 0;
-        self.stop("etcd").await;
-        let aside = self.put_aside()?;
-        let restored = self.fill(snapshot, options).await;
-        if restored.is_err() {
-            self.put_back(&aside).await?;
-        }
-        if self.was_running {
-            Plan::compute(self.state_dir, &stages)
-                .execute(self.state_dir)
-                .await?;
-        } else {
+        let was_serving = self.stop("gateway").await > 0;
+        let was_running = self.stop("etcd").await > 0;
+        let restored = self.replace(snapshot, options).await;
+        if !was_running {
             self.stop("etcd").await;
         }
+        let missing = Plan::compute(self.state_dir, &stages);
+        let started = match (was_serving, was_running) {
+            (true, _) => missing.execute(self.state_dir).await,
+            (false, true) if restored.is_err() => self.start_etcd().await,
+            (false, _) => Ok(()),
+        };
+        // The first error is the cause of the other.
         let restored = restored?;
-        if aside.exists() {
-            println!(
-                "The data from before are in {}.",
-                self.state_dir.shown(&aside)
-            );
-        }
+        started.context("the backup was restored, but the cluster does not start")?;
         Ok(restored)
+    }
+
+    /// Puts the backup in the place of the data of etcd, which is stopped. After a failure they are back.
+    async fn replace(&self, snapshot: &Snapshot, options: &Options) -> anyhow::Result<Restored> {
+        let (mut interrupt, mut terminate) = (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        );
+        let aside = self.put_aside()?;
+        let restored = tokio::select! {
+            restored = self.fill(snapshot, options) => restored,
+            _ = interrupt.recv() => Err(anyhow!("interrupted")),
+            _ = terminate.recv() => Err(anyhow!("interrupted")),
+        };
+        match restored {
+            Ok(restored) => Ok(restored),
+            Err(error) => match self.put_back(&aside).await {
+                Ok(()) => Err(error),
+                Err(second) => Err(error.context(format!("{second:#}"))),
+            },
+        }
     }
 
     /// Stops the processes of a service. Returns how many ran.
@@ -151,14 +164,20 @@ impl<'a> Local<'a> {
         }
         if etcd.exists() {
             fs::rename(&etcd, &aside).with_context(|| format!("cannot move {}", etcd.display()))?;
+            let shown = self.state_dir.shown(&aside);
+            println!("The data from before are in {shown}");
         }
         Ok(aside)
     }
 
+    async fn start_etcd(&self) -> anyhow::Result<()> {
+        let etcd = topology::etcd(self.state_dir, &self.spec);
+        start(self.state_dir, std::slice::from_ref(&etcd)).await
+    }
+
     /// Starts a new etcd and writes the backup into it.
     async fn fill(&self, snapshot: &Snapshot, options: &Options) -> anyhow::Result<Restored> {
-        let etcd: ProcessSpec = topology::etcd(self.state_dir, &self.spec);
-        start(self.state_dir, std::slice::from_ref(&etcd)).await?;
+        self.start_etcd().await?;
         let settings = etcd_options::local(self.state_dir, &self.spec)?;
         write(&settings, snapshot, options).await
     }

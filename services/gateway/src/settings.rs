@@ -1,7 +1,9 @@
 //! The settings of the gateway.
 
+mod access;
+
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -17,15 +19,10 @@ use crate::admission::{Selection as AdmissionPlugins, pod_security_file};
 use crate::aggregation::FrontProxy;
 use crate::audit::Settings as Audit;
 use crate::prometheus_adapter;
-use crate::request::authentication::{
-    Configuration as AuthenticationConfiguration, Options as AuthenticationOptions, StaticTokens,
-    TokenWebhook, read_configuration,
-};
-use crate::request::authorization::{self, Configuration as AuthorizationConfiguration, Mode};
 use crate::request::flow_control::{FlowControl, READS, WRITES};
+use access::{Authentication, Authorization};
 
-/// The default of the modes of authorization.
-const DEFAULT_MODES: [&str; 2] = ["Node", "RBAC"];
+pub(crate) use access::Authorizers;
 
 /// The settings of the gateway.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -79,61 +76,6 @@ pub struct Settings {
     flaps: Flaps,
     /// Metrics of other sources, for HorizontalPodAutoscalers: a Prometheus server, and the query of each metric.
     metrics: prometheus_adapter::Settings,
-}
-
-/// The credentials of users, beside client certificates and tokens of ServiceAccounts.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-struct Authentication {
-    /// Whether requests without credentials are those of system:anonymous; otherwise, and with the mode AlwaysAllow of
-    /// authorization, they are refused. On a connection without TLS, they are those of the administrator.
-    anonymous: bool,
-    /// Whether the tokens of Secrets `kube-system/bootstrap-token-<id>` are accepted.
-    bootstrap_tokens: bool,
-    /// File with the certificates of the CAs by which clients are known, in PEM; several during a change of the CA.
-    /// Empty for those of `tls.ca_file`, which are trusted for servers, too.
-    client_ca_file: PathBuf,
-    /// Whether clients are known by the CA of the signers `kubernetes.io/…`, too, that the Secret
-    /// setpoint-system/cluster-signer has if no file names it.
-    cluster_signer: bool,
-    /// File with an AuthenticationConfiguration (apiserver.config.k8s.io/v1): issuers of OpenID Connect tokens, with
-    /// what their claims become, and the paths that may be requested without credentials. It is read again when it
-    /// changes, but for the rule for requests without credentials. Empty for none.
-    #[serde(default)]
-    configuration_file: PathBuf,
-    /// File with tokens, read at start; empty for none. Each line has the columns token, user, uid and, if the user has
-    /// any, groups (`"dev,ops"`).
-    token_file: PathBuf,
-    /// Time after which another key signs tokens of ServiceAccounts; 0s for never. Tokens of the former keys stay
-    /// valid.
-    #[serde(with = "DurationText")]
-    token_key_lifetime: Duration,
-    /// Time for which an answer about a token of the server of `authentication.token_webhook_config_file` is used
-    /// again; 0s for never.
-    #[serde(with = "DurationText", default = "token_webhook_cache_ttl")]
-    token_webhook_cache_ttl: Duration,
-    /// Kubeconfig file with the URL and the credentials of a server that is asked by TokenReviews
-    /// (authentication.k8s.io/v1) about tokens that nothing else knows, read at start; empty for none.
-    #[serde(default)]
-    token_webhook_config_file: PathBuf,
-}
-
-/// The time for which an answer about a token is used again, as upstream.
-const fn token_webhook_cache_ttl() -> Duration {
-    Duration::from_secs(2 * 60)
-}
-
-/// The permissions of users.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-struct Authorization {
-    /// File with an AuthorizationConfiguration (apiserver.config.k8s.io/v1): the authorizers, of which some may be
-    /// webhooks, in the order in which they are asked. It is read again when it changes. Then `authorization.modes`
-    /// must be as by default, and does not count. Empty for none.
-    #[serde(default)]
-    configuration_file: PathBuf,
-    /// Modes, of which one must allow a request: AlwaysAllow, AlwaysDeny, Node, which allows nodes what they need for
-    /// themselves and their Pods, or RBAC, by which roles and bindings grant permissions. Members of system:masters may
-    /// do anything.
-    modes: Vec<String>,
 }
 
 /// Detection of managers that overwrite each other's fields.
@@ -199,21 +141,8 @@ impl Default for Settings {
             max_requests_inflight: READS,
             max_mutating_requests_inflight: WRITES,
             audit: Audit::default(),
-            authentication: Authentication {
-                anonymous: true,
-                bootstrap_tokens: true,
-                client_ca_file: PathBuf::new(),
-                cluster_signer: true,
-                configuration_file: PathBuf::new(),
-                token_file: PathBuf::new(),
-                token_key_lifetime: Duration::from_secs(90 * 24 * 60 * 60),
-                token_webhook_cache_ttl: token_webhook_cache_ttl(),
-                token_webhook_config_file: PathBuf::new(),
-            },
-            authorization: Authorization {
-                configuration_file: PathBuf::new(),
-                modes: DEFAULT_MODES.map(str::to_owned).into(),
-            },
+            authentication: Authentication::default(),
+            authorization: Authorization::default(),
             enable_admission_plugins: Vec::new(),
             disable_admission_plugins: Vec::new(),
             pod_security_configuration_file: PathBuf::new(),
@@ -268,8 +197,10 @@ impl host::Settings for Settings {
         ])?;
         let files = self.etcd.files();
         files.validate().map_err(|error| format!("etcd: {error}"))?;
-        self.authorization()?.check()?;
-        self.authentication()?;
+        let authorizers = self.authorization()?;
+        let modes = authorizers.modes();
+        authorizers.check()?;
+        self.authentication(&modes)?;
         self.admission_plugins()?;
         self.audit.validate()?;
         self.pod_security()?;
@@ -291,89 +222,6 @@ impl Settings {
     /// Returns the time after its last write at which an Event is deleted.
     pub(crate) fn event_ttl(&self) -> Duration {
         self.event_ttl
-    }
-
-    /// Returns which credentials are accepted.
-    ///
-    /// # Errors
-    /// If a file cannot be read or is wrong.
-    pub(crate) fn authentication(&self) -> Result<AuthenticationOptions, String> {
-        let settings = &self.authentication;
-        let lifetime = settings.token_key_lifetime;
-        let static_tokens = match settings.token_file.as_os_str().is_empty() {
-            true => StaticTokens::default(),
-            false => StaticTokens::read(&settings.token_file)?,
-        };
-        let configuration = match self.authentication_file() {
-            Some(file) => read_configuration(&file)
-                .map_err(|error| in_line("authentication.configuration_file", &error))?,
-            None => AuthenticationConfiguration::default(),
-        };
-        if configuration.anonymous.is_some() && !settings.anonymous {
-            let error = "authentication.anonymous cannot be set when anonymous field is configured in \
-                         authentication.configuration_file";
-            return Err(error.to_owned());
-        }
-        let file = &settings.token_webhook_config_file;
-        let token_webhook = (!file.as_os_str().is_empty())
-            .then(|| TokenWebhook::read(file, settings.token_webhook_cache_ttl))
-            .transpose()
-            .map_err(|error| format!("authentication.token_webhook_config_file: {error}"))?;
-        Ok(AuthenticationOptions {
-            anonymous: settings.anonymous && !self.allows_everything()?,
-            bootstrap_tokens: settings.bootstrap_tokens,
-            configuration,
-            static_tokens,
-            token_webhook,
-            token_key_lifetime: Some(lifetime).filter(|lifetime| !lifetime.is_zero()),
-            instance: String::new(),
-        })
-    }
-
-    /// Returns the file with the configuration of authentication, if there is one.
-    pub(crate) fn authentication_file(&self) -> Option<PathBuf> {
-        let file = &self.authentication.configuration_file;
-        (!file.as_os_str().is_empty()).then(|| file.clone())
-    }
-
-    /// Returns whether every authenticated user may do everything. Nobody may remain unknown then, as upstream.
-    fn allows_everything(&self) -> Result<bool, String> {
-        Ok(self.authorization()?.modes().contains(&Mode::AlwaysAllow))
-    }
-
-    /// Returns the file with the CAs of clients, if there is one of its own.
-    pub(crate) fn client_ca_file(&self) -> Option<PathBuf> {
-        let file = &self.authentication.client_ca_file;
-        (!file.as_os_str().is_empty()).then(|| file.clone())
-    }
-
-    /// Returns whether clients are known by the CA of the signers.
-    pub(crate) fn knows_signers(&self) -> bool {
-        self.authentication.cluster_signer
-    }
-
-    /// Returns what decides about the permissions of users.
-    ///
-    /// # Errors
-    /// If a mode is not valid, or the file cannot be read or is wrong.
-    pub(crate) fn authorization(&self) -> Result<Authorizers, String> {
-        let (modes, named) = (&self.authorization.modes, self.authorization_file());
-        let Some(file) = named else {
-            return Mode::parse_all(modes).map(Authorizers::Modes);
-        };
-        if *modes != DEFAULT_MODES {
-            let error = "authorization.modes cannot be specified when authorization.configuration_file is set";
-            return Err(error.to_owned());
-        }
-        let read = authorization::read_configuration(&file);
-        read.map(Authorizers::File)
-            .map_err(|error| in_line("authorization.configuration_file", &error))
-    }
-
-    /// Returns the file with the configuration of authorization, if there is one.
-    pub(crate) fn authorization_file(&self) -> Option<PathBuf> {
-        let file = &self.authorization.configuration_file;
-        (!file.as_os_str().is_empty()).then(|| file.clone())
     }
 
     /// Returns the admission plugins that are turned on and off.
@@ -398,8 +246,7 @@ impl Settings {
 
     /// Returns the file with the encryption configuration, if there is one.
     pub(crate) fn encryption_file(&self) -> Option<PathBuf> {
-        let file = &self.encryption_provider_config;
-        (!file.as_os_str().is_empty()).then(|| file.clone())
+        named(&self.encryption_provider_config)
     }
 
     /// Returns the encryption of stored values.
@@ -481,34 +328,9 @@ impl Settings {
     }
 }
 
-/// Returns the error of a setting in one line: those of expressions have several.
-fn in_line(setting: &str, error: &str) -> String {
-    let lines = error.lines().map(str::trim);
-    format!("{setting}: {}", lines.collect::<Vec<_>>().join(" "))
-}
-
-/// The authorizers of requests.
-pub(crate) enum Authorizers {
-    Modes(Vec<Mode>),
-    File(AuthorizationConfiguration),
-}
-
-impl Authorizers {
-    fn modes(&self) -> Vec<Mode> {
-        match self {
-            Self::Modes(modes) => modes.clone(),
-            Self::File(configuration) => Mode::of(configuration),
-        }
-    }
-
-    /// Checks the files that they name.
-    fn check(self) -> Result<(), String> {
-        match self {
-            Self::Modes(_) => Ok(()),
-            Self::File(configuration) => authorization::check_configuration(configuration)
-                .map_err(|error| format!("authorization.configuration_file: {error}")),
-        }
-    }
+/// Returns the file that a setting names; `None` if it is empty.
+fn named(file: &Path) -> Option<PathBuf> {
+    (!file.as_os_str().is_empty()).then(|| file.to_owned())
 }
 
 #[cfg(test)]
@@ -522,15 +344,6 @@ mod tests {
     fn the_settings_file_has_every_setting_with_its_default() {
         let template = host::settings::template::<Settings>("gateway", &());
         expect_file!["../../../deploy/config/gateway.toml"].assert_eq(&template);
-    }
-
-    /// Checks F29.
-    #[test]
-    fn nobody_is_anonymous_where_everything_is_allowed() {
-        let mut settings = Settings::default();
-        assert!(settings.authentication().unwrap().anonymous);
-        settings.authorization.modes = vec!["RBAC".to_owned(), "AlwaysAllow".to_owned()];
-        assert!(!settings.authentication().unwrap().anonymous);
     }
 
     #[test]

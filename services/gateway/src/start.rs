@@ -77,7 +77,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     }
     let signed = host.credentials().filter(|_| settings.knows_signers());
     let signed = signed.cloned();
-    let authentication = settings.authentication();
+    let authentication = settings.authentication(&authorizers.modes());
     let mut authentication = authentication.map_err(anyhow::Error::msg)?;
     host.instance().clone_into(&mut authentication.instance);
     let plugins = settings.admission_plugins();

@@ -22,8 +22,6 @@ use crate::registry::{AtLeast, Filter, Registry, RequestContext, Start, Target, 
 /// The managers of the writes, as upstream.
 const CONSUMER: &str = "api-priority-and-fairness-config-consumer-v1";
 const PRODUCER: &str = "api-priority-and-fairness-config-producer-v1";
-/// The type of the condition about a level that does not exist.
-const DANGLING: &str = "Dangling";
 /// The period after which limits are adjusted to the demand.
 const ADJUSTMENT: Duration = Duration::from_secs(10);
 /// The adjustments after which the objects of every cluster are looked at again: as often as they are created again.
@@ -51,10 +49,9 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let mut rounds = REVISION;
     loop {
         tokio::select! {
-            events = events.next() => {
-                let events = events.into_iter().flatten();
-                events.collect::<Result<Vec<_>, _>>()?;
-                apply(registry).await?;
+            Some(events) = events.next() => {
+                events.into_iter().collect::<Result<Vec<_>, _>>()?;
+                apply(registry).await;
             }
             _ = ticks.tick() => {
                 registry.flow_control().adjust();
@@ -62,8 +59,8 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
             }
         }
         if rounds >= REVISION {
-            revise_all(registry, levels).await?;
-            revise_all(registry, schemas).await?;
+            revise_all(registry, levels).await;
+            revise_all(registry, schemas).await;
             rounds = 0;
         }
     }
@@ -86,7 +83,7 @@ fn stored<T: Resource>(registry: &Registry) -> Vec<T> {
 }
 
 /// Puts the objects in force, and says in the status of each schema whether its level exists.
-async fn apply(registry: &Registry) -> Result<(), ApiError> {
+async fn apply(registry: &Registry) {
     let levels: Vec<PriorityLevelConfiguration> = stored(registry);
     let schemas: Vec<FlowSchema> = stored(registry);
     registry
@@ -94,9 +91,17 @@ async fn apply(registry: &Registry) -> Result<(), ApiError> {
         .apply(levels.clone(), schemas.clone());
     for schema in schemas {
         let exists = |name: &str| levels.iter().any(|level| level.metadata.name == name);
-        report(registry, schema, exists).await?;
+        let key = Key::of(&schema.metadata);
+        log_failure(&key, report(registry, schema, exists).await);
     }
-    Ok(())
+}
+
+/// Logs a write that has failed, which a webhook may refuse for good: the limits of the levels do not depend on it. It is
+/// tried again with the next event or round.
+fn log_failure(key: &Key, written: Result<(), ApiError>) {
+    if let Err(error) = written {
+        tracing::warn!(%key, %error, "writing an object of flow control failed");
+    }
 }
 
 async fn report(
@@ -109,7 +114,7 @@ async fn report(
     };
     condition.last_transition_time = Timestamp::now().into();
     let conditions = &mut schema.status.conditions;
-    conditions.retain(|one| one.r#type != DANGLING);
+    conditions.retain(|one| one.r#type != condition.r#type);
     conditions.push(condition);
     let kind = kind_of::<FlowSchema>();
     let target = Target::new(kind, "", &schema.metadata.name, "status")?;
@@ -119,7 +124,7 @@ async fn report(
 }
 
 /// Mends the objects of a kind that every cluster has.
-async fn revise_all<T, I>(registry: &Registry, expected: fn() -> I) -> Result<(), ApiError>
+async fn revise_all<T, I>(registry: &Registry, expected: fn() -> I)
 where
     T: Configured + Object,
     I: Iterator<Item = T>,
@@ -139,9 +144,8 @@ where
             }
             None => Ok(()),
         };
-        unless_outdated(done)?;
+        log_failure(&Key::of(meta), unless_outdated(done));
     }
-    Ok(())
 }
 
 async fn delete(

@@ -1,5 +1,4 @@
-//! Servers that kubeconfig files name, which settings name: the URL, whom the server is trusted by, and the credentials
-//! for it.
+//! Servers of kubeconfig files that settings name: the URL, the CAs of the server, and the credentials for it.
 
 mod file;
 mod server;

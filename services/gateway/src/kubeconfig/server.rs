@@ -20,7 +20,7 @@ use crate::outbound::{Calls, ClientCertificate, NamedClient, Trust, cause, named
 const ANSWER_MAX: usize = 1 << 20;
 const JSON: &str = "application/json";
 
-/// A server. Whom it is, the administrator says: the rules for addresses that objects name do not apply.
+/// A server. The administrator names it: the rules for addresses that objects name do not apply.
 pub(crate) struct Server {
     url: Uri,
     http: NamedClient,
@@ -40,6 +40,9 @@ pub(crate) struct Answer {
 pub(crate) enum Failure {
     #[error("context deadline exceeded")]
     Timeout,
+    /// The server was not asked, since too many calls of it are in flight.
+    #[error("{0}")]
+    Busy(String),
     #[error("{0}")]
     Other(String),
 }
@@ -76,8 +79,16 @@ impl Server {
     /// Posts JSON, and returns the answer.
     ///
     /// # Errors
-    /// If there is none within `limit`.
+    /// If the call may not begin within `limit`, or there is no answer within it then.
     pub(crate) async fn post(&self, json: Bytes, limit: Duration) -> Result<Answer, Failure> {
+        let _call = match timeout(limit, self.calls.begin()).await {
+            Ok(begun) => begun.map_err(Failure::Busy)?,
+            Err(_) => {
+                return Err(Failure::Busy(
+                    "the webhook has too many calls in flight".into(),
+                ));
+            }
+        };
         match timeout(limit, self.call(json)).await {
             Ok(called) => called.map_err(Failure::Other),
             Err(_) => Err(Failure::Timeout),
@@ -85,7 +96,6 @@ impl Server {
     }
 
     async fn call(&self, json: Bytes) -> Result<Answer, String> {
-        let _call = self.calls.begin().await?;
         let mut request = Request::post(&self.url)
             .header(CONTENT_TYPE, JSON)
             .header(ACCEPT, JSON)

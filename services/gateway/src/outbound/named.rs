@@ -12,7 +12,7 @@ use super::pool;
 /// A client that follows no redirect.
 pub(crate) type NamedClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// Returns a client. Whom it calls, the administrator says: the rules for addresses that objects name do not apply.
+/// Returns a client of servers that the administrator names: the rules for addresses that objects name do not apply.
 pub(crate) fn named_client(tls: ClientConfig) -> NamedClient {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);

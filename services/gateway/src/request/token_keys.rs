@@ -49,6 +49,8 @@ struct Known {
     /// The current key is the last one.
     keys: Vec<Key>,
     reread: Option<Instant>,
+    /// The error of the last read for a token, if it has failed.
+    failure: Option<ApiError>,
 }
 
 #[derive(Clone)]
@@ -103,7 +105,8 @@ impl TokenKeys {
     /// Returns whether the keys may be read again now, and counts that as done.
     fn may_reread(&self) -> bool {
         let (mut known, now) = (self.known.lock(), Instant::now());
-        let may = known.keys.is_empty() || known.reread.is_none_or(|last| now - last >= REREAD);
+        let has_none = known.keys.is_empty() && known.failure.is_none();
+        let may = has_none || known.reread.is_none_or(|last| now - last >= REREAD);
         if may {
             known.reread = Some(now);
         }
@@ -228,11 +231,18 @@ impl TokenKeys {
         token: &str,
     ) -> Result<Option<T>, ApiError> {
         let known = self.verify(token);
-        if known.is_some() || !jwt::is_token(token) || !self.may_reread() {
+        if known.is_some() || !jwt::is_token(token) {
             return Ok(known);
         }
-        self.reread().await?;
-        Ok(self.verify(token))
+        if self.may_reread() {
+            let failure = self.reread().await.err();
+            self.known.lock().failure.clone_from(&failure);
+            return failure.map_or_else(|| Ok(self.verify(token)), Err);
+        }
+        // Without any key, nothing is known about the token.
+        let known = self.known.lock();
+        let failure = known.failure.clone().filter(|_| known.keys.is_empty());
+        failure.map_or(Ok(None), Err)
     }
 
     /// Returns the public keys that verify tokens, as a JSON Web Key Set, the current one first.

@@ -12,12 +12,7 @@ const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 /// # Errors
 /// If it is malformed, of another kind, or has a field that is not known; with the path of the field.
 pub(crate) fn decode<T: DeserializeOwned>(text: &[u8], kind: &str) -> Result<T, String> {
-    let document: Value = serde_saphyr::from_slice(text).map_err(|error| {
-        let error = error.to_string();
-        // Without the excerpt, which the file itself shows better.
-        error.lines().next().unwrap_or_default().to_owned()
-    })?;
-    let Value::Object(mut fields) = without_nulls(document) else {
+    let Value::Object(mut fields) = without_nulls(setpoint_document::yaml(text)?) else {
         return Err(format!("expected {kind}"));
     };
     check_kind(&mut fields, kind)?;

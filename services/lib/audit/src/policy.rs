@@ -7,9 +7,6 @@ use setpoint_document as document;
 use crate::matching::{self, Subject};
 use crate::validation::{self, Error};
 
-/// The largest size of a policy file in bytes.
-const LARGEST: u64 = 1 << 20;
-
 /// The parts of a request that are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -166,18 +163,10 @@ impl Policy {
     /// # Errors
     /// If it cannot be read, is larger than a mebibyte, or as [`Self::read`].
     pub fn read_file(path: &Path) -> Result<Self, Error> {
-        let failed = |error: std::io::Error| Error::File {
+        let text = document::read(path).map_err(|error| Error::File {
             path: path.to_owned(),
             error: error.to_string(),
-        };
-        let size = std::fs::metadata(path).map_err(failed)?.len();
-        if size > LARGEST {
-            return Err(Error::File {
-                path: path.to_owned(),
-                error: format!("it is larger than {LARGEST} bytes"),
-            });
-        }
-        let text = std::fs::read(path).map_err(failed)?;
+        })?;
         Self::read(&text).map_err(|error| error.in_file(path))
     }
 

@@ -4,10 +4,29 @@
 mod errors;
 mod field;
 
+use std::path::Path;
+use std::{fs, io};
+
 use serde_json::Value;
 
 pub use errors::{Error, FieldErrors};
 pub use field::Field;
+
+/// The largest size of a file in bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// Reads a file.
+///
+/// # Errors
+/// If it cannot be read, or is larger than a mebibyte.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.len() > LARGEST {
+        return Err(io::Error::other(format!(
+            "it is larger than {LARGEST} bytes"
+        )));
+    }
+    fs::read(path)
+}
 
 /// Reads a document in YAML, of which JSON is a part.
 ///

@@ -1,18 +1,14 @@
 //! The configuration of an administrator: `EncryptionConfiguration` of `apiserver.config.k8s.io/v1`.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
-use setpoint_document::yaml;
+use setpoint_document as document;
 
 use crate::resources::GroupResource;
 use crate::validation;
-
-/// The largest size of a file in bytes.
-const LARGEST: u64 = 1 << 20;
 
 /// A configuration that was validated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,8 +60,8 @@ impl Configuration {
     /// # Errors
     /// If it is malformed or not valid: the path of each wrong field, and upstream's text. No key is part of it.
     pub fn read(text: &[u8]) -> Result<Self, String> {
-        let document: Value = yaml(text)?;
-        validation::configuration(&document)
+        let value: Value = document::yaml(text)?;
+        validation::configuration(&value)
     }
 
     /// Reads the configuration in a file.
@@ -74,16 +70,9 @@ impl Configuration {
     /// If it cannot be read, is larger than a mebibyte, or as [`Self::read`].
     pub fn read_file(path: &Path) -> Result<Self, String> {
         let shown = path.display();
-        let failed = |error: std::io::Error| {
+        let text = document::read(path).map_err(|error| {
             format!("error reading encryption provider configuration file {shown:?}: {error}")
-        };
-        let size = fs::metadata(path).map_err(failed)?.len();
-        if size > LARGEST {
-            return Err(failed(std::io::Error::other(format!(
-                "it is larger than {LARGEST} bytes"
-            ))));
-        }
-        let text = fs::read(path).map_err(failed)?;
+        })?;
         if text.is_empty() {
             return Err(format!(
                 "encryption provider configuration file {shown:?} is empty"

@@ -27,4 +27,4 @@ pub use configuration::Configuration;
 pub use encryption::Encryption;
 pub use error::Error;
 pub use metrics::reloaded;
-pub use transformer::Opened;
+pub use transformer::{ENCRYPTED, Opened};

@@ -11,7 +11,7 @@ use crate::secretbox::Secretbox;
 use crate::{Error, kms};
 
 /// The beginning of every value that is encrypted.
-pub(crate) const ENCRYPTED: &[u8] = b"k8s:enc:";
+pub const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// A value that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]

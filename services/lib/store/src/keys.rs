@@ -30,13 +30,19 @@ pub const PAST_TERM: &str = "/setpoint/past-term";
 /// The key of the number by which revisions are greater than etcd's, which a restore writes.
 pub const REVISION_BUMP: &str = "/setpoint/revision-bump";
 
+/// The prefix of all keys that are not of objects.
+pub const OWN: &str = "/setpoint/";
+
+/// The prefix of the keys of the terms of leases.
+pub const TERMS: &str = "/setpoint/terms/";
+
 /// Returns the key of the current term of a lease. It exists as long as the Lease does.
 ///
 /// 2026-11: we chose a key outside of `/registry/` over the Lease's own, because a renewal must not conflict with the
 /// writes that its term fences, and Kubernetes' tools should find nothing there that they do not know. Wrong if a
 /// backup takes `/registry/` alone: the terms would begin anew.
 pub fn term(lease: &Key) -> String {
-    format!("/setpoint/terms/{}/{}", lease.namespace, lease.name)
+    format!("{TERMS}{}/{}", lease.namespace, lease.name)
 }
 
 /// Returns the key of the current term of a fence's lease.

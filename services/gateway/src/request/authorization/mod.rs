@@ -54,6 +54,8 @@ pub(crate) struct Authorizer {
     chain: RwLock<Chain>,
     nodes: Option<Nodes>,
     rbac: Option<Rbac>,
+    /// Whether everything was allowed at the start.
+    began_open: bool,
 }
 
 /// A decision, with its reason.
@@ -143,6 +145,7 @@ impl Authorizer {
         Self {
             nodes: chain.has(Mode::Node).then(|| Nodes::new(cache)),
             rbac: chain.has(Mode::Rbac).then(|| Rbac::follow(cache)),
+            began_open: chain.is_open() || chain.has(Mode::AlwaysAllow),
             chain: RwLock::new(chain),
         }
     }
@@ -156,6 +159,8 @@ impl Authorizer {
         for (mode, name, is_there) in [
             (Mode::Node, "Node", self.nodes.is_some()),
             (Mode::Rbac, "RBAC", self.rbac.is_some()),
+            // Where it is, nobody may be anonymous, which is decided at the start.
+            (Mode::AlwaysAllow, "AlwaysAllow", self.began_open),
         ] {
             if chain.has(mode) && !is_there {
                 return Err(format!(
@@ -236,10 +241,10 @@ impl Authorizer {
     /// Returns whether a user may do something, once the roles have been read. What a node may do follows from its
     /// Pods: before it is refused, the cache has to have the newest ones.
     async fn outcome(&self, user: &Identity, attributes: &Attributes) -> Result<Outcome, ApiError> {
-        if let Some(rbac) = &self.rbac {
+        let chain = self.chain();
+        if let Some(rbac) = self.rbac.as_ref().filter(|_| chain.has(Mode::Rbac)) {
             rbac.complete().await?;
         }
-        let chain = self.chain();
         let newest = self.nodes.as_ref();
         let newest = newest.filter(|_| Nodes::depends_on_cache(user, attributes));
         if chain.has_webhooks() {
@@ -364,12 +369,12 @@ impl Authorizer {
         if chain.is_open() || chain.has(Mode::AlwaysAllow) {
             found.rules.extend(everything());
         }
-        if let Some(rbac) = &self.rbac {
+        if let Some(rbac) = self.rbac.as_ref().filter(|_| chain.has(Mode::Rbac)) {
             let of_rbac = rbac.rules_for(user, namespace);
             found.rules.extend(of_rbac.rules);
             found.error = of_rbac.error;
         }
-        let of_node = self.nodes.is_some() && node_of(user).is_some();
+        let of_node = chain.has(Mode::Node) && node_of(user).is_some();
         let unresolved = [
             (of_node, UNRESOLVED),
             (chain.has_webhooks(), webhook::UNRESOLVED),
@@ -409,7 +414,7 @@ impl From<Decision> for Outcome {
     }
 }
 
-/// Waits for webhooks where the code cannot: within expressions. Other tasks of the thread go on elsewhere.
+/// Waits for webhooks where the code cannot: in expressions and checks of admission. Other tasks of the thread go on elsewhere.
 fn wait_for(decision: impl Future<Output = Decision>) -> Decision {
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => block_in_place(|| Handle::current().block_on(decision)),

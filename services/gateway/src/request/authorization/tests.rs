@@ -87,3 +87,19 @@ async fn the_first_mode_that_allows_decides() {
         );
     }
 }
+
+/// Checks F29: requests without credentials are accepted or not from the start on.
+#[test]
+fn a_reload_cannot_allow_everything() {
+    let everything = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\n\
+        authorizers: [{type: AlwaysAllow, name: all}]\n";
+    let everything = || Configuration::read(everything.as_bytes()).unwrap();
+    let refused = of(&[Mode::AlwaysDeny]).reload(everything()).unwrap_err();
+    let expected = "authorizer type AlwaysAllow is not allowed if it was not enabled at initial server startup";
+    assert_eq!(refused, expected);
+    let open = Authorizer {
+        began_open: true,
+        ..of(&[Mode::AlwaysAllow])
+    };
+    assert_eq!(open.reload(everything()), Ok(()));
+}

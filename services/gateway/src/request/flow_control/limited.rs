@@ -70,12 +70,9 @@ impl Limited {
         let mut state = self.0.lock();
         state.max_seats = spec.max_seats.unwrap_or(usize::MAX);
         state.set.set_queuing(spec.queuing);
-        let is_same = state.limits == spec.limits;
         state.limits = spec.limits;
-        let current = match is_same {
-            true => state.set.limit(),
-            false => spec.limits.initial(),
-        };
+        let current = state.set.limit();
+        let current = current.clamp(spec.limits.minimum, spec.limits.maximum);
         let woken = state.set.set_limit(now(), current);
         drop(state);
         wake(woken);

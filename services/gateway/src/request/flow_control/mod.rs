@@ -10,7 +10,8 @@
 //!   every ten seconds ──▶ `adjust`: idle levels lend seats to busy ones
 //! ```
 //! The level is that of who asks and what for, never of what a client says about itself. Requests of one level do not
-//! wait for those of another, so that no load keeps a leader from renewing its Lease, or a node from reporting.
+//! wait for the seats of another, which leaders need to renew their Leases, and nodes to report. A body that is on its
+//! way holds no seat, but a part of the memory that the process has for all bodies.
 //!
 //! A watch holds its seats until it has begun; logs and connections have none, as upstream. Those of an exempt level
 //! are counted, and wait for nothing.

@@ -84,10 +84,13 @@ impl Admission {
         *self.0.seat.lock() = Some(seat);
     }
 
-    /// Gives the seat back for as long as the request waits for its own client.
+    /// Gives the seat back for as long as the request waits for its own client. Without priority and fairness, the place
+    /// of a request is its own until it ends.
     pub(crate) fn rest(&self) {
-        let seat = self.0.seat.lock().take();
-        drop(seat);
+        if self.0.classified.is_some() {
+            let seat = self.0.seat.lock().take();
+            drop(seat);
+        }
     }
 
     /// Takes a seat, at once or after a wait.
@@ -301,18 +304,33 @@ impl Drop for Seat {
             }
             (Held::Limited(limited, ticket), _) => match limited.leave(ticket) {
                 None => schema.series.released(*seats),
-                Some((held, after)) => linger(schema.clone(), limited, held, after),
+                Some((held, after)) => {
+                    let seats = Lingering {
+                        held,
+                        counted: *seats,
+                    };
+                    linger(schema.clone(), limited, seats, after);
+                }
             },
             _ => schema.series.released(*seats),
         }
     }
 }
 
+/// The seats of a request that has ended, which are released later.
+#[derive(Clone, Copy)]
+struct Lingering {
+    /// Those that it holds: no more than its level has.
+    held: usize,
+    /// Those that metrics count.
+    counted: usize,
+}
+
 /// Releases seats after some time, or now if there is no runtime any more.
-fn linger(schema: Arc<Schema>, limited: Arc<Limited>, seats: usize, after: Duration) {
+fn linger(schema: Arc<Schema>, limited: Arc<Limited>, seats: Lingering, after: Duration) {
     let release = move || {
-        limited.release(seats);
-        schema.series.released(seats);
+        limited.release(seats.held);
+        schema.series.released(seats.counted);
     };
     match Handle::try_current() {
         Ok(runtime) => drop(runtime.spawn(async move {

@@ -12,7 +12,7 @@ mod web_key;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use signing_key::{SigningKey, is_token};
@@ -28,6 +28,9 @@ struct Header {
     alg: String,
     #[serde(default)]
     kid: String,
+    /// Extensions that must be understood; none is.
+    #[serde(default, skip_serializing)]
+    crit: Option<IgnoredAny>,
 }
 
 /// The parts of a token, whose signature was not verified.
@@ -44,8 +47,12 @@ impl<'t> Token<'t> {
     pub(crate) fn parse(text: &'t str) -> Option<Self> {
         let (signed, signature) = text.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
+        let header: Header = parsed(header)?;
+        if header.crit.is_some() {
+            return None;
+        }
         Some(Self {
-            header: parsed(header)?,
+            header,
             signed,
             claims,
             signature: BASE64.decode(signature).ok()?,

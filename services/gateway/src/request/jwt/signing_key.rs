@@ -46,6 +46,7 @@ impl SigningKey {
         let header = Header {
             alg: ALGORITHM.into(),
             kid: self.id.clone(),
+            crit: None,
         };
         let signed = format!("{}.{}", part(&header)?, part(claims)?);
         let signature = self.pair.sign(&self.random, signed.as_bytes());

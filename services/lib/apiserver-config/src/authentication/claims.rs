@@ -136,9 +136,7 @@ impl<'c> Claims<'c> {
                     let detail = "may not be specified when expression is set";
                     errors.invalid(&path.field("prefix"), prefix, detail);
                 }
-                let at = path.field("expression");
-                let compiled = self.compile(expression, Output::Any, &at, errors);
-                compiled.map(Source::Expression)
+                self.expression(expression, path, errors)
             }
             _ => {
                 errors.invalid(path, "", BOTH);
@@ -156,16 +154,23 @@ impl<'c> Claims<'c> {
         match (mapping.claim.as_str(), mapping.expression.as_str()) {
             ("", "") => None,
             (claim, "") => Some(Source::Claim(claim.to_owned(), String::new())),
-            ("", expression) => {
-                let at = path.field("expression");
-                let compiled = self.compile(expression, Output::Any, &at, errors);
-                compiled.map(Source::Expression)
-            }
+            ("", expression) => self.expression(expression, path, errors),
             _ => {
                 errors.invalid(path, "", BOTH);
                 None
             }
         }
+    }
+
+    fn expression(
+        &mut self,
+        expression: &str,
+        mapping: &FieldPath<'_>,
+        errors: &mut FieldErrors,
+    ) -> Option<Source> {
+        let at = mapping.field("expression");
+        let compiled = self.compile(expression, Output::Any, &at, errors);
+        compiled.map(Source::Expression)
     }
 
     fn extra(

@@ -137,18 +137,21 @@ impl Provider {
     }
 
     fn set_health(&self, health: Result<(), Arc<str>>) {
-        let (changed, readable) = {
+        let changed = {
             let mut state = self.state.lock();
             let changed = state.health != health;
-            let readable = changed && health.is_ok() && std::mem::take(&mut state.has_refused);
             state.health = health;
-            (changed, readable)
+            changed
         };
-        let Some(reports) = self.reports.upgrade().filter(|_| changed) else {
-            return;
-        };
-        reports.health_changed();
-        if readable {
+        if let Some(reports) = self.reports.upgrade().filter(|_| changed) {
+            reports.health_changed();
+        }
+    }
+
+    /// Lets values be read again that could not be opened, if the provider works.
+    fn retry(&self) {
+        let may = self.state.lock().may_retry(Instant::now());
+        if let Some(reports) = self.reports.upgrade().filter(|_| may) {
             reports.may_be_readable();
         }
     }
@@ -169,6 +172,7 @@ impl Provider {
             );
         }
         self.set_health(answer.map_err(Into::into));
+        self.retry();
     }
 
     async fn take(&self, answer: &StatusResponse, asked: Instant) -> Result<(), String> {
@@ -191,16 +195,11 @@ impl Provider {
             key = hash(&answer.key_id),
             "another key encrypts"
         );
-        let refused = {
-            let mut state = self.state.lock();
-            state.seed = Some(Arc::new(seed));
-            state.expires = asked + SEED_TTL;
-            // What it could not decrypt before it may with that key.
-            state.health.is_ok() && std::mem::take(&mut state.has_refused)
-        };
-        if let Some(reports) = self.reports.upgrade().filter(|_| refused) {
-            reports.may_be_readable();
-        }
+        let mut state = self.state.lock();
+        state.seed = Some(Arc::new(seed));
+        state.expires = asked + SEED_TTL;
+        // What it could not decrypt before it may with that key.
+        state.retry.0 = asked;
         Ok(())
     }
 

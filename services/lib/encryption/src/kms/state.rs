@@ -14,6 +14,10 @@ use super::v2::{EncryptedObject, StatusResponse};
 /// The time for which a seed is used after a good answer, as upstream.
 pub(super) const SEED_TTL: Duration = Duration::from_secs(3 * 60);
 
+/// The time between the first two attempts to read values that could not be opened, and the longest one.
+const FIRST_RETRY: Duration = Duration::from_secs(10);
+const LONGEST_RETRY: Duration = Duration::from_secs(30 * 60);
+
 /// The seed that seals, and its encrypted form: an object without data.
 pub(super) struct WriteSeed {
     pub seed: [u8; SIZE],
@@ -29,8 +33,10 @@ pub(super) struct State {
     pub health: Result<(), Arc<str>>,
     /// The version of its first answer, which may not change.
     pub version: Option<String>,
-    /// Whether values could not be opened that may be readable when the provider works, or has another key.
+    /// Whether values could not be opened since they were tried last.
     pub has_refused: bool,
+    /// The time before which they are not tried again, and the wait after that.
+    pub retry: (Instant, Duration),
 }
 
 impl State {
@@ -41,7 +47,27 @@ impl State {
             health: Err("it has not answered yet".into()),
             version: None,
             has_refused: false,
+            retry: (Instant::now(), FIRST_RETRY),
         }
+    }
+
+    /// Returns whether values that could not be opened may be tried again now, since the provider works. Reading
+    /// everything anew is expensive, so each time the wait doubles while there are such values.
+    pub(super) fn may_retry(&mut self, now: Instant) -> bool {
+        if self.health.is_err() {
+            return false;
+        }
+        if !self.has_refused {
+            self.retry = (now, FIRST_RETRY);
+            return false;
+        }
+        let (at, wait) = self.retry;
+        if now < at {
+            return false;
+        }
+        self.has_refused = false;
+        self.retry = (now + wait, (wait * 2).min(LONGEST_RETRY));
+        true
     }
 
     /// Returns the seed to seal with.

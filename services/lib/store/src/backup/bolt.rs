@@ -73,7 +73,8 @@ impl<'f> Database<'f> {
     /// The file has no such bucket, is damaged, or cannot be read; or `visit` has failed.
     pub fn visit(&self, name: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
         let mut root = None;
-        self.walk(self.root, DEPTH, &mut |key, value| {
+        let mut left = self.pages;
+        self.walk(self.root, DEPTH, &mut left, &mut |key, value| {
             if key == name {
                 root = Some(number(value.bytes, 0)?);
             }
@@ -82,19 +83,31 @@ impl<'f> Database<'f> {
         match root {
             // The pages of a small bucket are in its value; a store that was ever used has a larger one.
             Some(0) | None => Err(damaged("no bucket of keys")),
-            Some(root) => self.walk(root, DEPTH, visit),
+            Some(root) => self.walk(root, DEPTH, &mut left, visit),
         }
     }
 
-    fn walk(&self, id: u64, depth: usize, visit: &mut Visit<'_>) -> Result<(), Error> {
+    /// Visits the tree below a page. `left` is the number of pages that were not read yet: each is in one tree, and there
+    /// once.
+    fn walk(
+        &self,
+        id: u64,
+        depth: usize,
+        left: &mut u64,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Error> {
         let page = self.page(id)?;
+        let read = page.bytes.len() as u64 / self.page_size;
+        *left = left
+            .checked_sub(read)
+            .ok_or_else(|| damaged("a page that is in the tree twice"))?;
         let depth = depth
             .checked_sub(1)
             .ok_or_else(|| damaged("a tree without an end"))?;
         for index in 0..page.count {
             let at = PAGE_HEADER + index * ELEMENT;
             match page.kind {
-                BRANCH => self.walk(number(&page.bytes, at + 8)?, depth, visit)?,
+                BRANCH => self.walk(number(&page.bytes, at + 8)?, depth, left, visit)?,
                 LEAF => {
                     let start = at.saturating_add(size(&page.bytes, at + 4)?);
                     let middle = start.saturating_add(size(&page.bytes, at + 8)?);

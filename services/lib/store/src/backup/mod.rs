@@ -41,7 +41,7 @@ pub enum Error {
     #[error("the snapshot is of a store whose restore has not ended")]
     Unfinished,
     /// The store to restore into has objects already.
-    #[error("the store is not empty: it has the key {0}; restore into an etcd without data")]
+    #[error("the store is not empty: it has the key {0:?}; restore into an etcd without data")]
     NotEmpty(String),
     /// The store did not answer, or has refused a write.
     #[error(transparent)]

@@ -1,6 +1,8 @@
 //! Writes the keys of a snapshot into an empty store.
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use setpoint_codec::kind_of;
+use setpoint_proto::coordination::Lease;
 
 use super::{Error, Snapshot};
 use crate::{Range, Store, Term, Write, bumped, keys};
@@ -12,9 +14,6 @@ const REVISIONS: u64 = 1_000_000_000;
 const TERMS: u64 = 1_000_000;
 /// The number of writes in flight.
 const IN_FLIGHT: usize = 32;
-/// The keys of Leases and of their terms, which are not restored.
-const LEASES: [&str; 2] = ["/registry/leases/", "/setpoint/terms/"];
-
 /// The choice of keys that are restored.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -32,7 +31,7 @@ pub struct Restored {
     pub leases: usize,
 }
 
-/// Writes all keys of a snapshot into a store without any. Calls `progress` with the number of keys so far.
+/// Writes the keys of a snapshot that are of objects or of Setpoint into a store without any. Calls `progress` with the number of keys so far.
 ///
 /// Gateways must not run over the store before it has ended: they serve nothing until then.
 ///
@@ -47,7 +46,7 @@ pub async fn restore(
 ) -> Result<Restored, Error> {
     let bump = snapshot.revision()?.raw().saturating_add(REVISIONS);
     let past_term = highest_term(snapshot)?.saturating_add(TERMS);
-    for root in [keys::ROOT, "/setpoint/"] {
+    for root in [keys::ROOT, keys::OWN] {
         refuse_content(store, root).await?;
     }
     let begun = Write::create(keys::REVISION_BUMP, bumped::UNFINISHED.into());
@@ -68,7 +67,7 @@ pub async fn restore(
     let ended = Write::update(keys::REVISION_BUMP, begun, bump.to_string().into());
     store.commit(ended).await?;
     let count = |begin: &str| snapshot.keys().filter(|key| key.starts_with(begin)).count();
-    let leases = count(LEASES[0]);
+    let leases = count(&leases());
     Ok(Restored {
         objects: count(keys::ROOT) - leases,
         leases,
@@ -95,17 +94,22 @@ async fn refuse_content(store: &dyn Store, prefix: &str) -> Result<(), Error> {
 
 /// Whether a key is restored as it is.
 fn is_restored(key: &str, options: Options) -> bool {
-    let is_ours = key.starts_with(keys::ROOT) || key.starts_with("/setpoint/");
+    let is_ours = key.starts_with(keys::ROOT) || key.starts_with(keys::OWN);
     let is_raised = [keys::REVISION_BUMP, keys::PAST_TERM].contains(&key);
-    let is_left_out = LEASES.iter().any(|leases| key.starts_with(leases));
+    let is_left_out = key.starts_with(&leases()) || key.starts_with(keys::TERMS);
     let is_token_key = [keys::TOKEN_KEY, keys::TOKEN_KEYS].contains(&key);
     let is_replaced = is_token_key && options.new_token_keys;
     is_ours && !(is_raised || is_left_out || is_replaced)
 }
 
+/// Returns the prefix of the keys of Leases, which are not restored.
+fn leases() -> String {
+    keys::prefix(kind_of::<Lease>(), "")
+}
+
 /// Returns the highest term of any Lease, of those that were deleted, too.
 fn highest_term(snapshot: &Snapshot) -> Result<u64, Error> {
-    let is_term = |key: &&str| key.starts_with(LEASES[1]) || *key == keys::PAST_TERM;
+    let is_term = |key: &&str| key.starts_with(keys::TERMS) || *key == keys::PAST_TERM;
     let mut terms = snapshot.keys().filter(is_term).map(|key| {
         let value = snapshot.value(key)?.unwrap_or_default();
         // A value that is no term, which something else has written, was never in use.

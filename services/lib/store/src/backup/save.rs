@@ -14,13 +14,13 @@ use crate::etcd::{self, Settings};
 /// The time that etcd may take for the next part of a snapshot.
 const STALL: Duration = Duration::from_secs(30);
 
-/// Writes a snapshot of the first member that answers to a new file, which only its owner can read, and checks it.
+/// Writes a snapshot of a member to a new file, which only its owner can read, and checks it.
 /// Calls `progress` with the number of bytes so far.
 ///
 /// The file gets its name once it is whole and on the disk.
 ///
 /// # Errors
-/// etcd cannot be reached or ends the snapshot, the file exists or cannot be written, or the check has failed.
+/// The member cannot be reached or ends the snapshot, the file exists or cannot be written, or the check has failed.
 pub async fn save(
     settings: &Settings,
     path: &Path,
@@ -36,11 +36,19 @@ pub async fn save(
         .create_new(true)
         .mode(0o600)
         .clone();
-    let file = options.open(&partial)?;
+    let file = options.open(&partial).map_err(|error| {
+        let text = format!(
+            "{}: {error}; it may be left of a backup that was interrupted",
+            partial.display()
+        );
+        std::io::Error::new(error.kind(), text)
+    })?;
     let saved = async {
         receive(settings, file, progress).await?;
         let snapshot = Snapshot::open(&partial)?;
-        fs::rename(&partial, path)?;
+        // Unlike a rename, this fails if somebody has made the file meanwhile.
+        fs::hard_link(&partial, path)?;
+        fs::remove_file(&partial)?;
         Ok(snapshot)
     };
     let saved = saved.await;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use etcd_client::proto::PbKeyValue;
 use prost::Message as _;
 use setpoint_codec::envelope;
+use setpoint_encryption::ENCRYPTED;
 use setpoint_model::Revision;
 use sha2::{Digest as _, Sha256};
 
@@ -25,8 +26,6 @@ const SECTOR: u64 = 512;
 const VERSIONS: &[u8] = b"key";
 /// The size of a version's number: the revision and the position in its transaction, with an underscore between.
 const NUMBER: usize = 17;
-/// The beginning of a value that is encrypted at rest.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// The newest values of all keys in a snapshot. Values are read when they are needed.
 #[derive(Debug)]

@@ -61,6 +61,10 @@ impl Webhook {
                 Err(failure) => {
                     let why = failure.to_string();
                     tracing::error!(why, "an authorization webhook has not answered");
+                    if let Failure::Busy(_) = failure {
+                        // Anybody can cause it, so the policy must not turn it into a way around the webhook.
+                        return Decision::denied(why);
+                    }
                     if !self.settings.denies_on_failure {
                         self.metrics.failed_open(result_of(&failure));
                     }
@@ -121,7 +125,7 @@ impl Webhook {
 fn result_of(failure: &Failure) -> &'static str {
     match failure {
         Failure::Timeout => "timeout",
-        Failure::Other(_) => "error",
+        Failure::Busy(_) | Failure::Other(_) => "error",
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
 use bytes::Bytes;
+use futures::future::join_all;
 use serde_json::{Value, json};
 use setpoint_gateway::AuthorizationConfiguration;
 use setpoint_gateway::registry::Registry;
@@ -244,6 +245,21 @@ async fn the_failure_policy_decides_without_an_answer() {
         .get(PODS)
         .await
         .refused(403, "Forbidden");
+}
+
+/// Whoever can ask a webhook often could switch it off otherwise, where a failure leaves the decision to roles.
+#[tokio::test]
+async fn a_request_that_finds_the_webhook_busy_is_refused_whatever_the_policy_says() {
+    let webhook = Webhook::start();
+    let api = webhook.api("    timeout: 1s\n").await;
+    let hanging = api.user("hanging");
+    // A name for each, since equal questions have one answer.
+    let paths: Vec<_> = (0..200)
+        .map(|n| format!("/api/v1/namespaces/n-{n}/services"))
+        .collect();
+    let replies = join_all(paths.iter().map(|path| hanging.get(path))).await;
+    let refused = replies.iter().filter(|reply| reply.code == 403);
+    assert!(refused.count() >= 40, "of 200, no more than 160 may wait");
 }
 
 #[tokio::test]
