@@ -27,7 +27,11 @@ const LISTED: usize = 500;
 const REST: Duration = Duration::from_millis(50);
 const CALLERS: usize = 4;
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Those that the hostile user lists and watches.
+const LISTED_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Those of the normal user. Another namespace, so that the lists stay as large as they are.
+const CREATED_MAPS: &str = "/api/v1/namespaces/jane/configmaps";
+const NAMESPACES: &str = "/api/v1/namespaces";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
 type Connection = SendRequest<Full<Bytes>>;
@@ -95,6 +99,10 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     let attack = Attack::begin(&url).await?;
     let beside = creates(&url, seconds).await?;
     let (served, rejected) = attack.end().await;
+    anyhow::ensure!(
+        rejected > 0,
+        "the hostile user was not bounded: it was no load"
+    );
     for (what, load) in [("alone", &alone), ("beside a hostile user", &beside)] {
         report.add(format!("creates of a user {what}"), load.rate, "/s");
         let p99 = load.percentile(0.99);
@@ -119,9 +127,13 @@ async fn prepare(url: &Address) -> anyhow::Result<()> {
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" },
         "subjects": [{ "kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "tenants" }],
     });
-    admin.send(Method::POST, BINDINGS, binding).await?;
+    let namespace = json!({ "metadata": { "name": "jane" } });
+    for (path, object) in [(BINDINGS, binding), (NAMESPACES, namespace)] {
+        let status = admin.send(Method::POST, path, object).await?;
+        anyhow::ensure!(status.is_success(), "{path}: {status}");
+    }
     for _ in 0..LISTED {
-        admin.send(Method::POST, CONFIG_MAPS, config_map()).await?;
+        admin.send(Method::POST, LISTED_MAPS, config_map()).await?;
     }
     Ok(())
 }
@@ -132,7 +144,7 @@ async fn creates(url: &Address, seconds: f64) -> anyhow::Result<load::Load> {
     load::run(CALLERS, seconds, move |_, _| {
         let mut jane = jane.clone();
         Box::pin(async move {
-            let status = jane.send(Method::POST, CONFIG_MAPS, config_map()).await?;
+            let status = jane.send(Method::POST, CREATED_MAPS, config_map()).await?;
             anyhow::ensure!(status.is_success(), "the normal user got {status}");
             Ok(())
         })
@@ -163,7 +175,7 @@ impl Attack {
                 clients.spawn(lists(mallory.clone(), counts.clone()));
             }
             for _ in 0..WATCHES / CONNECTIONS {
-                clients.spawn(watches(mallory.clone()));
+                clients.spawn(watches(mallory.clone(), counts.clone()));
             }
         }
         while counts.served.load(Ordering::Relaxed) == 0 {
@@ -183,7 +195,7 @@ impl Attack {
 
 async fn lists(mut user: User, counts: Arc<Counts>) {
     while !counts.is_over.load(Ordering::Relaxed) {
-        match user.send(Method::GET, CONFIG_MAPS, Value::Null).await {
+        match user.send(Method::GET, LISTED_MAPS, Value::Null).await {
             Ok(StatusCode::OK) => {
                 counts.served.fetch_add(1, Ordering::Relaxed);
             }
@@ -196,10 +208,15 @@ async fn lists(mut user: User, counts: Arc<Counts>) {
     }
 }
 
-/// Keeps a watch open, which reads all changes.
-async fn watches(mut user: User) {
-    let path = format!("{CONFIG_MAPS}?watch=true");
-    let _ = user.send(Method::GET, &path, Value::Null).await;
+/// Keeps a watch open, which reads all changes. It is begun again when it ends or is rejected.
+async fn watches(mut user: User, counts: Arc<Counts>) {
+    let path = format!("{LISTED_MAPS}?watch=true");
+    while !counts.is_over.load(Ordering::Relaxed) {
+        if user.send(Method::GET, &path, Value::Null).await.is_err() {
+            return;
+        }
+        sleep(REST).await;
+    }
 }
 
 /// Returns a ConfigMap of 1 KB whose name the gateway chooses.

@@ -14,6 +14,7 @@ mod informer;
 mod load;
 mod pairs;
 mod process;
+mod protection;
 mod rbac;
 mod report;
 mod start;
@@ -72,7 +73,7 @@ enum Part {
     Writes,
     /// Creates, gets and lists in JSON over HTTP/2, compared with raw etcd.
     Http,
-    /// Deliveries to 1, 16 and 256 watchers.
+    /// Deliveries to 1, 16 and 256 watchers, and the memory of 10 000 idle ones.
     Watch,
     /// Time from the creation of a Deployment until N Pods run.
     Cascade,
@@ -84,8 +85,10 @@ enum Part {
     Definitions,
     /// Decisions about requests, with few bindings and with many.
     Rbac,
-    /// The cost of TLS and RBAC.
+    /// The cost of TLS and RBAC, also for the start of a cluster.
     Guard,
+    /// The cost of audit at the level Metadata, priority and fairness, and encryption with AES-GCM, together.
+    Protection,
     /// Creates of a user beside a hostile one of the same priority level.
     Hostile,
     /// The cost of encryption at rest by a KMS.
@@ -135,6 +138,7 @@ impl Part {
                 Ok(())
             }
             Self::Guard => guard::measure(report, options.seconds).await,
+            Self::Protection => protection::measure(report, options.seconds).await,
             Self::Hostile => hostile::measure(report, options.seconds).await,
             Self::Encryption => encryption::measure(report, options.seconds).await,
             Self::Idle => idle::measure(report, options.idle).await,

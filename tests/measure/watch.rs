@@ -11,10 +11,11 @@ use setpoint_proto::setpoint::objects_client::ObjectsClient;
 use setpoint_tests::{Address, Cluster, client};
 
 use crate::load;
-use crate::process::cpu;
+use crate::process::{cpu, memory};
 use crate::report::Report;
 
 const WRITERS: usize = 8;
+const IDLE: usize = 10_000;
 
 /// Reports deliveries per second and the gateway's CPU time for each, with 1, 16 and 256 watchers.
 pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
@@ -46,6 +47,28 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
             "µs",
         );
     }
+    idle(report).await
+}
+
+/// Reports the gateway's memory for watches of which nothing happens.
+async fn idle(report: &mut Report) -> anyhow::Result<()> {
+    let mut cluster = Cluster::bare();
+    let gateway = cluster.process("gateway-0").pid();
+    let before = memory(gateway);
+    let _watches = watch(&cluster.gateway_url(), IDLE).await?;
+    let after = memory(gateway);
+    let each = after.saturating_sub(before) as f64 / IDLE as f64 / 1024.0;
+    report.add(
+        format!("memory of the gateway for a watch of {IDLE} idle ones"),
+        each,
+        "KiB",
+    );
+    let all = after as f64 / f64::from(1 << 20);
+    report.add(
+        format!("memory of the gateway with {IDLE} idle watches"),
+        all,
+        "MiB",
+    );
     Ok(())
 }
 

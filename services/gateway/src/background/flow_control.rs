@@ -96,8 +96,8 @@ async fn apply(registry: &Registry) {
     }
 }
 
-/// Logs a write that has failed, which a webhook may refuse for good: the limits of the levels do not depend on it. It is
-/// tried again with the next event or round.
+/// Logs a write that has failed, which a webhook may refuse for good: the limits of the levels do not depend on it. It
+/// is tried again with the next event or round.
 fn log_failure(key: &Key, written: Result<(), ApiError>) {
     if let Err(error) = written {
         tracing::warn!(%key, %error, "writing an object of flow control failed");

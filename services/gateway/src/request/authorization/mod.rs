@@ -414,7 +414,8 @@ impl From<Decision> for Outcome {
     }
 }
 
-/// Waits for webhooks where the code cannot: in expressions and checks of admission. Other tasks of the thread go on elsewhere.
+/// Waits for webhooks where the code cannot: in expressions and checks of admission. Other tasks of the thread go on
+/// elsewhere.
 fn wait_for(decision: impl Future<Output = Decision>) -> Decision {
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => block_in_place(|| Handle::current().block_on(decision)),

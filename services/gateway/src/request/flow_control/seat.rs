@@ -84,8 +84,8 @@ impl Admission {
         *self.0.seat.lock() = Some(seat);
     }
 
-    /// Gives the seat back for as long as the request waits for its own client. Without priority and fairness, the place
-    /// of a request is its own until it ends.
+    /// Gives the seat back for as long as the request waits for its own client. Without priority and fairness, the
+    /// place of a request is its own until it ends.
     pub(crate) fn rest(&self) {
         if self.0.classified.is_some() {
             let seat = self.0.seat.lock().take();

@@ -26,7 +26,7 @@ use tonic::Code;
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
 
-async fn serve_router(router: Router, limits: Limits) -> (SocketAddr, DropGuard) {
+pub(crate) async fn serve_router(router: Router, limits: Limits) -> (SocketAddr, DropGuard) {
     let listener = serve::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -265,7 +265,7 @@ async fn requests_of_pages_of_other_sites_are_answered_with_403() {
     }
 }
 
-async fn fetch(address: SocketAddr, http2: bool, path: &str) -> (StatusCode, Value) {
+pub(crate) async fn fetch(address: SocketAddr, http2: bool, path: &str) -> (StatusCode, Value) {
     let request = Request::get(format!("http://{address}{path}"));
     let request = request.body(Full::default()).unwrap();
     let answer = client(http2).request(request).await.unwrap();

@@ -1,5 +1,6 @@
 //! All tests of the crate from outside.
 
+mod floods;
 mod limits;
 mod listener;
 mod process;

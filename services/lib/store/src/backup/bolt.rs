@@ -87,8 +87,8 @@ impl<'f> Database<'f> {
         }
     }
 
-    /// Visits the tree below a page. `left` is the number of pages that were not read yet: each is in one tree, and there
-    /// once.
+    /// Visits the tree below a page. `left` is the number of pages that were not read yet: each is in one tree, and
+    /// there once.
     fn walk(
         &self,
         id: u64,

@@ -31,7 +31,8 @@ pub struct Restored {
     pub leases: usize,
 }
 
-/// Writes the keys of a snapshot that are of objects or of Setpoint into a store without any. Calls `progress` with the number of keys so far.
+/// Writes the keys of a snapshot that are of objects or of Setpoint into a store without any. Calls `progress` with the
+/// number of keys so far.
 ///
 /// Gateways must not run over the store before it has ended: they serve nothing until then.
 ///
