@@ -158,6 +158,10 @@ pub const FENCED: &str = "Fenced";
 /// The reason of the cause in errors of creates in a namespace that is being deleted.
 pub const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
+/// A part of the message of errors about a stored value that could not be decrypted, as upstream. Nothing else in them
+/// tells it from one that is corrupt.
+pub const NOT_TRANSFORMABLE: &str = "data from the storage is not transformable";
+
 /// `google.rpc.Status`, the format of `grpc-status-details-bin`.
 #[derive(Clone, PartialEq, Message)]
 struct RichStatus {

@@ -31,7 +31,9 @@ mod kinds {
 }
 
 pub use any::Any;
-pub use error::{ApiError, FENCED, NAMESPACE_TERMINATING, Reason, Retry, StatusOverride};
+pub use error::{
+    ApiError, FENCED, NAMESPACE_TERMINATING, NOT_TRANSFORMABLE, Reason, Retry, StatusOverride,
+};
 pub use kinds::SCALARS;
 #[doc(hidden)]
 pub use messages::k8s;

@@ -3,13 +3,10 @@
 use setpoint_controller::{Client, Receipt};
 use setpoint_model::Revision;
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
-use setpoint_proto::{ApiError, Reason};
+use setpoint_proto::{ApiError, NOT_TRANSFORMABLE, Reason};
 
 use crate::plan::CONTENT;
 use crate::{Action, Item, World};
-
-/// Upstream's words for a value that could not be decrypted. Nothing else in the error tells it from a corrupt one.
-const NOT_TRANSFORMABLE: &str = "data from the storage is not transformable";
 
 pub(crate) async fn act(
     client: &Client,

@@ -1,9 +1,8 @@
 //! The file with the configuration of Pod security.
 
-use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use setpoint_document as document;
 use setpoint_pod_security::Configuration;
 
 /// Reads the configuration of a file, a `PodSecurityConfiguration` in YAML or JSON. An empty path stands for upstream's
@@ -15,18 +14,15 @@ pub(crate) fn read(file: &Path) -> Result<Configuration, String> {
     if file.as_os_str().is_empty() {
         return Ok(Configuration::default());
     }
-    let read = fs::read_to_string(file).map_err(|error| error.to_string());
-    let read = read.and_then(|text| parse(&text));
+    let read = document::read(file).map_err(|error| error.to_string());
+    let read = read.and_then(|text| Configuration::read(&document::yaml(&text)?));
     read.map_err(|error| format!("{}: {error}", file.display()))
-}
-
-fn parse(text: &str) -> Result<Configuration, String> {
-    let document: Value = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-    Configuration::read(&document)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn written(text: &str) -> Result<Configuration, String> {

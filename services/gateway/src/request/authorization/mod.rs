@@ -30,6 +30,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::block_in_place;
 
 use super::{Attributes, audit};
+use crate::errors::internal;
 use crate::settings_file;
 pub(crate) use chain::check as check_configuration;
 use chain::{Chain, Member};
@@ -239,7 +240,8 @@ impl Authorizer {
     }
 
     /// Returns whether a user may do something, once the roles have been read. What a node may do follows from its
-    /// Pods: before it is refused, the cache has to have the newest ones.
+    /// Pods: before it is refused, the cache has to have the newest ones. A request that nothing allows, while a
+    /// webhook has failed, has the error of the webhook, as upstream.
     async fn outcome(&self, user: &Identity, attributes: &Attributes) -> Result<Outcome, ApiError> {
         let chain = self.chain();
         if let Some(rbac) = self.rbac.as_ref().filter(|_| chain.has(Mode::Rbac)) {
@@ -252,6 +254,9 @@ impl Authorizer {
                 nodes.reach_newest().await?;
             }
             let decision = self.decide_by_all(&chain, user, attributes).await;
+            if !decision.allowed && !decision.error.is_empty() {
+                return Err(internal(&decision.error));
+            }
             return Ok(decision.into());
         }
         let allows = || self.modes_allow(&chain, user, attributes);

@@ -26,15 +26,7 @@ pub struct Configuration {
 pub struct JwtAuthenticator {
     /// The issuer.
     pub issuer: Issuer,
-    /// As the file has them.
-    source: document::Jwt,
     rules: std::sync::Arc<Rules>,
-}
-
-impl PartialEq for JwtAuthenticator {
-    fn eq(&self, other: &Self) -> bool {
-        self.source == other.source
-    }
 }
 
 impl Configuration {

@@ -33,8 +33,7 @@ pub(super) fn configuration(
         let rules = authenticator(&jwt, &compiler, disallowed, &path, &mut errors);
         seen.add(&jwt.issuer, &path, &mut errors);
         authenticators.push(JwtAuthenticator {
-            issuer: jwt.issuer.clone(),
-            source: jwt,
+            issuer: jwt.issuer,
             rules: Arc::new(rules),
         });
     }

@@ -163,8 +163,8 @@ pub async fn a_client_that_attaches_reads_what_is_written_from_now_on<R: Runtime
         .attach(&id(0), ALL_OUTPUT, nothing)
         .await
         .unwrap();
-    let touched = fixture.run(&["touch", "go"], ALL_OUTPUT, &[]).await;
-    assert_eq!(touched.2, 0);
+    // The container may end before this command, which then ends with it: its exit code says nothing.
+    fixture.run(&["touch", "go"], ALL_OUTPUT, &[]).await;
     let pieces = timeout(TIMEOUT, output.collect::<Vec<_>>()).await.unwrap();
     let pieces = pieces.into_iter().map(|piece| match piece.unwrap() {
         Output::Stdout(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),

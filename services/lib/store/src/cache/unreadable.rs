@@ -4,7 +4,7 @@ use bytes::Bytes;
 use setpoint_codec::{Kind, envelope};
 use setpoint_model::{Key, Revision};
 use setpoint_proto::meta::{StatusCause, StatusDetails};
-use setpoint_proto::{ApiError, Reason, StatusOverride};
+use setpoint_proto::{ApiError, NOT_TRANSFORMABLE, Reason, StatusOverride};
 
 use crate::{Entry, Form, keys};
 
@@ -52,7 +52,7 @@ impl Entry {
 
 /// Returns why a value cannot be read that could not be decrypted.
 pub(super) fn untransformable(revision: Revision, why: &str) -> String {
-    format!("data from the storage is not transformable revision={revision}: {why}")
+    format!("{NOT_TRANSFORMABLE} revision={revision}: {why}")
 }
 
 /// Returns why a value cannot be read that could not be decoded.

@@ -1,5 +1,7 @@
 //! One issuer: what its tokens must have.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,7 +20,7 @@ const LEEWAY: i64 = 5 * 60;
 /// An issuer whose keys are followed.
 pub(super) struct Issuer {
     authenticator: JwtAuthenticator,
-    keys: Keys,
+    keys: Arc<Keys>,
     metrics: JwtIssuer,
 }
 
@@ -63,14 +65,28 @@ impl Issuer {
         let provider = Provider::new(&authenticator.issuer)?;
         let metrics = JwtIssuer::new(&authenticator.issuer.url, instance);
         Ok(Self {
-            keys: Keys::follow(provider, metrics.clone()),
+            keys: Arc::new(Keys::follow(provider, metrics.clone())),
             metrics,
             authenticator,
         })
     }
 
-    pub(super) const fn authenticator(&self) -> &JwtAuthenticator {
-        &self.authenticator
+    /// Returns whether the keys of another authenticator are on the same server, and the server is trusted in the same
+    /// way.
+    pub(super) fn has_server_of(&self, other: &JwtAuthenticator) -> bool {
+        let (own, other) = (&self.authenticator.issuer, &other.issuer);
+        own.url == other.url
+            && own.discovery_url == other.discovery_url
+            && own.certificate_authority == other.certificate_authority
+    }
+
+    /// Returns an issuer with the same keys.
+    pub(super) fn with(&self, authenticator: JwtAuthenticator) -> Self {
+        Self {
+            authenticator,
+            keys: self.keys.clone(),
+            metrics: self.metrics.clone(),
+        }
     }
 
     pub(super) fn url(&self) -> &str {

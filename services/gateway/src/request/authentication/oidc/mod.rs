@@ -46,8 +46,8 @@ impl Issuers {
         Self { current, instance }
     }
 
-    /// Replaces the issuers. Those that have not changed keep their keys; the keys of the others are fetched from now
-    /// on.
+    /// Replaces the issuers. Those of the same server keep its keys, whatever else has changed; the keys of the others
+    /// are fetched from now on.
     ///
     /// # Errors
     /// If TLS to one cannot be set up; then those before stay.
@@ -57,12 +57,12 @@ impl Issuers {
     pub(super) fn replace(&self, authenticators: Vec<JwtAuthenticator>) -> Result<(), String> {
         let before = self.current.read().clone();
         let issuers = authenticators.into_iter().map(|one| {
-            let kept = before.iter().find(|known| *known.authenticator() == one);
-            match kept {
-                Some(kept) => Ok(kept.clone()),
-                None => Issuer::follow(one, &self.instance).map(Arc::new),
+            match before.iter().find(|known| known.has_server_of(&one)) {
+                Some(known) => Ok(known.with(one)),
+                None => Issuer::follow(one, &self.instance),
             }
         });
+        let issuers = issuers.map(|issuer| issuer.map(Arc::new));
         let issuers = issuers.collect::<Result<Vec<_>, String>>()?;
         *self.current.write() = Arc::new(issuers);
         Ok(())
