@@ -11,6 +11,7 @@ const READ: [&str; 3] = ["get", "list", "watch"];
 const NAMESPACES: [&str; 5] = [
     "kube-node-lease",
     "kube-public",
+    "default",
     "kube-system",
     "setpoint-replicas",
     "setpoint-system",
