@@ -225,7 +225,10 @@ async fn a_certificate_of_another_ca_is_unauthorized() {
 fn node(gateway: &Gateway, name: &str, uid: &str) -> Credentials {
     let (ca, key) = (gateway.authority.certificate(), gateway.authority.key());
     let key = rcgen::KeyPair::from_pem(&key).unwrap();
-    let issuer = rcgen::Issuer::from_ca_cert_pem(ca, key).unwrap();
+    let mut of_ca = rcgen::CertificateParams::default();
+    let name_of_ca = &mut of_ca.distinguished_name;
+    name_of_ca.push(rcgen::DnType::CommonName, "setpoint-ca");
+    let issuer = rcgen::Issuer::from_params(&of_ca, key);
     let mut params = rcgen::CertificateParams::default();
     let subject = &mut params.distinguished_name;
     subject.push(rcgen::DnType::OrganizationName, "system:nodes");

@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which gateways may refuse the certificate of a Node that exists: one that has just started reads the CA
 /// of the signers first.
-const REFUSED: Duration = Duration::from_secs(60);
+const REFUSED: Duration = Duration::from_secs(30);
 /// The longest wait until the clock is read again, which goes on while the machine sleeps.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
 

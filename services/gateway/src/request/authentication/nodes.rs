@@ -1,7 +1,8 @@
 //! Certificates of nodes that name the UID of their Node: they are accepted while there is that Node.
 //!
-//! The signer of CertificateSigningRequests adds the UID. So the deletion of a Node revokes its certificate at once: the
-//! next request is unauthorized, and open connections are closed a moment later, with the watches on them. Certificates
+//! The signer of CertificateSigningRequests adds the UID. So the deletion of a Node revokes its certificate: once the
+//! watch cache has it, requests are unauthorized, and open connections are closed a moment later, with the watches on
+//! them. Certificates
 //! without a UID, as those of a local cluster's own agents, are not looked at.
 
 use std::collections::HashMap;

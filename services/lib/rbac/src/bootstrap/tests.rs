@@ -8,10 +8,10 @@ use super::{AUTOUPDATE, cluster_role_bindings, cluster_roles, role_bindings, rol
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-const NAMESPACES: [&str; 5] = [
+const NAMESPACES: [&str; 6] = [
+    "default",
     "kube-node-lease",
     "kube-public",
-    "default",
     "kube-system",
     "setpoint-replicas",
     "setpoint-system",

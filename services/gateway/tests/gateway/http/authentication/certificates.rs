@@ -184,7 +184,12 @@ async fn a_certificate_of_a_node_is_accepted_while_its_node_exists() {
         "system:node:b"
     );
     api.delete("/api/v1/nodes/a").await.ok();
-    api.identity(&own, &[]).await.refused(401, "Unauthorized");
+    // As soon as the watch cache has the deletion.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while api.identity(&own, &[]).await.code != 401 {
+        assert!(std::time::Instant::now() < deadline, "it is still accepted");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
     let again = json!({ "metadata": { "name": "a" } });
     api.post("/api/v1/nodes", again).await.ok();
     api.identity(&own, &[]).await.refused(401, "Unauthorized");

@@ -33,15 +33,19 @@ impl Identities {
     }
 }
 
-fn credentials(authority: &Authority, [user, group, host]: [&str; 3]) -> Credentials {
-    let leaf = Leaf {
+fn credentials(authority: &Authority, identity: [&str; 3]) -> Credentials {
+    let issued = authority.issue(&leaf(identity)).unwrap();
+    issued.credentials().unwrap()
+}
+
+fn leaf([user, group, host]: [&str; 3]) -> Leaf {
+    Leaf {
         name: user.to_owned(),
         groups: vec![group.to_owned()],
         hosts: vec![host.to_owned()],
         usage: Usage::ServerAndClient,
         lifetime: Duration::from_secs(600),
-    };
-    authority.issue(&leaf).unwrap().credentials().unwrap()
+    }
 }
 
 fn page() -> Router {
@@ -90,15 +94,17 @@ async fn a_gateway_does_not_speak_to_what_has_no_certificate_of_the_nodes_agent(
     }
 }
 
-/// Returns a gateway that knows the signers' CA, and an agent with a certificate by it.
-fn by_signers(signers: &Authority, agent: [&str; 3]) -> Identities {
+/// Returns a gateway that knows the signers' CA, and an agent with a certificate by `issuer`, which knows gateways.
+fn by_signers(signers: &Authority, issuer: &Authority, agent: [&str; 3]) -> Identities {
     let authority = Authority::create("ca").unwrap();
     let gateway = ["system:setpoint:gateway", "system:setpoint", "gateway"];
     let gateway = credentials(&authority, gateway);
     gateway.also_know_clients_by(signers.certificate()).unwrap();
+    let issued = issuer.issue(&leaf(agent)).unwrap();
+    let agent = Credentials::from_pem(authority.certificate(), &issued.certificate, &issued.key);
     Identities {
         gateway,
-        agent: credentials(signers, agent),
+        agent: agent.unwrap(),
     }
 }
 
@@ -106,7 +112,7 @@ fn by_signers(signers: &Authority, agent: [&str; 3]) -> Identities {
 async fn an_agent_may_have_a_certificate_by_the_signers_for_its_address() {
     let signers = Authority::create("signers").unwrap();
     let own = ["system:node:n", "system:nodes", "127.0.0.1"];
-    let plane = Plane::secured(by_signers(&signers, own), page()).await;
+    let plane = Plane::secured(by_signers(&signers, &signers, own), page()).await;
     let exec = format!("{POD}/exec?command=echo&command=hello&stdout=true");
     let mut socket = plane.socket(&exec, "v4.channel.k8s.io").await;
     assert_eq!(socket.rest(1).await.0, "hello");
@@ -129,13 +135,13 @@ async fn a_certificate_by_the_signers_is_good_for_one_node_at_one_address() {
         ["system:setpoint:gateway", "system:setpoint", "127.0.0.1"],
     ];
     for agent in agents {
-        let plane = Plane::secured(by_signers(&signers, agent), page()).await;
+        let plane = Plane::secured(by_signers(&signers, &signers, agent), page()).await;
         plane.api.get(PAGE).await.refused(503, "ServiceUnavailable");
         assert!(plane.agent.opened().is_empty(), "{agent:?}");
     }
     let own = ["system:node:n", "system:nodes", "127.0.0.1"];
-    let mut unknown = by_signers(&signers, own);
-    unknown.agent = credentials(&Authority::create("signers").unwrap(), own);
+    let other = Authority::create("signers").unwrap();
+    let unknown = by_signers(&signers, &other, own);
     let plane = Plane::secured(unknown, page()).await;
     plane.api.get(PAGE).await.refused(503, "ServiceUnavailable");
 }
