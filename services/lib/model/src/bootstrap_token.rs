@@ -29,6 +29,10 @@ pub const AUTHENTICATION: &str = "usage-bootstrap-authentication";
 pub const SIGNING: &str = "usage-bootstrap-signing";
 /// See [`ID`]; a text for people.
 pub const DESCRIPTION: &str = "description";
+/// The further group of users with a token that brings in an agent.
+pub const JOINING_AGENTS: &str = "system:bootstrappers:setpoint:agent";
+/// The annotation of the Secret of such a token with the one node that it brings in.
+pub const NODE_ANNOTATION: &str = "setpoint.dev/node";
 
 /// The lengths of the parts of a token.
 const ID_LENGTH: usize = 6;

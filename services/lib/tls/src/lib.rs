@@ -19,6 +19,7 @@ mod files;
 mod follower;
 mod identity;
 mod material;
+mod pin;
 #[cfg(test)]
 mod tests;
 pub mod x509;
@@ -29,3 +30,4 @@ pub use error::Error;
 pub use files::Files;
 pub use identity::PeerIdentity;
 pub use material::Validity;
+pub use pin::{Pin, Pinned};
