@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use setpoint_host::http_client::Answer;
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::ConfigMap;
 use setpoint_tls::{Pin, Pinned};
 use tokio::time::{Instant, sleep};
 
@@ -16,7 +18,6 @@ use super::signature;
 use crate::launcher::embedded;
 use crate::token::Token;
 
-const PATH: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 /// The time for which a gateway may be unreachable.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The time in which the signature by a new token comes. The signer takes a fraction of a second, or more on a busy
@@ -65,14 +66,14 @@ pub async fn discover(gateway: &Gateway, token: &Token, pins: &[Pin]) -> anyhow:
 }
 
 async fn attempt(gateway: &Gateway, token: &Token, pins: &[Pin]) -> Result<Pinned, Obstacle> {
-    let first = gateway.get_unverified(PATH).await;
+    let first = gateway.get_unverified(&path()).await;
     let first = first.map_err(|failure| obstacle(gateway, failure))?;
     let first = kubeconfig(gateway, &first, token)?;
     let authorities = embedded(&first, "certificate-authority-data");
     let authorities = authorities.context("cluster-info cannot be read")?;
     let authorities = Pinned::parse(&authorities).context("cluster-info cannot be read")?;
     let trusted = pinned(&authorities, pins)?;
-    let again = gateway.get(&trusted, PATH).await;
+    let again = gateway.get(&trusted, &path()).await;
     let again = again.map_err(|failure| obstacle(gateway, failure))?;
     let again = kubeconfig(gateway, &again, token)?;
     match again == first {
@@ -83,6 +84,14 @@ async fn attempt(gateway: &Gateway, token: &Token, pins: &[Pin]) -> Result<Pinne
             PATIENCE,
         )),
     }
+}
+
+/// Returns the path of the ConfigMap.
+fn path() -> String {
+    format!(
+        "/api/v1/namespaces/kube-public/{}/cluster-info",
+        ConfigMap::RESOURCE
+    )
 }
 
 /// Returns the CAs with a pin.

@@ -7,6 +7,8 @@ use axum::body::Body;
 use axum::http::Request;
 use serde_json::Value;
 use setpoint_host::http_client;
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::Node;
 use setpoint_tls::Credentials;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -59,7 +61,7 @@ pub async fn until_ready(
 }
 
 async fn read(gateway: &Gateway, own: &Credentials, node: &str) -> anyhow::Result<Value> {
-    let url = format!("{}/api/v1/nodes/{node}", gateway.url());
+    let url = format!("{}/api/v1/{}/{node}", gateway.url(), Node::RESOURCE);
     let request = Request::get(url).body(Body::empty())?;
     let answer = timeout(TIMEOUT, http_client::send_as(Some(own), request, MAX_BYTES)).await;
     let answer = answer.context("the gateway does not answer")??;

@@ -109,7 +109,7 @@ fn unreadable(what: &str, error: ApiError) -> anyhow::Error {
 
 /// Returns whether the agent of a node reports that it is ready.
 fn is_ready(node: &Node) -> bool {
-    let mut conditions = node.status.iter().flat_map(|status| &status.conditions);
+    let mut conditions = node.status.conditions.iter();
     conditions.any(|condition| condition.r#type == "Ready" && condition.status == "True")
 }
 

@@ -31,7 +31,7 @@ impl Server {
         let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let (status, body) = (StatusCode::from_u16(status).unwrap(), map.to_string());
-        let router = Router::new().route(PATH, get(move || async move { (status, body) }));
+        let router = Router::new().route(&path(), get(move || async move { (status, body) }));
         let serving = serve_with(Some(own), listener, router, Limits::default(), stop.clone());
         tokio::spawn(serving);
         Self {
