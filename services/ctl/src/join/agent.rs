@@ -87,12 +87,18 @@ impl<'a> Agent<'a> {
     }
 }
 
-/// Returns the last failure that a log tells, without time and level.
+/// Returns the last failure that a log tells, without time and level: of the process, or of its settings.
 fn last_failure(log: &str) -> Option<String> {
-    let mut lines = log.lines().rev();
-    let line = lines.find(|line| line.contains("ERROR"))?;
-    let (_, said) = line.split_once("error=")?;
-    // A text of the log is quoted as in Rust.
+    log.lines().rev().find_map(|line| {
+        let of_settings = line.strip_prefix("node-agent: ").map(str::to_owned);
+        of_settings.or_else(|| failure(line))
+    })
+}
+
+/// Returns the failure in a line of the log.
+fn failure(line: &str) -> Option<String> {
+    let (_, said) = line.split_once("ERROR")?.1.split_once("error=")?;
+    // A text of the log is quoted, mostly as in JSON.
     let said: Option<String> = serde_json::Deserializer::from_str(said)
         .into_iter()
         .next()?
@@ -113,6 +119,8 @@ mod tests {
             last_failure(log).as_deref(),
             Some("the request was denied: \"no\"")
         );
+        let log = "node-agent: unknown flag\n\n";
+        assert_eq!(last_failure(log).as_deref(), Some("unknown flag"));
         assert_eq!(last_failure("2026-11-28T12:00:00Z  INFO x: y\n"), None);
         assert_eq!(last_failure(""), None);
     }

@@ -182,9 +182,6 @@ fn what_a_token_was_not_made_for_does_not_join() {
         )),
         "{why}"
     );
-    let why = machine.refused(&command.replace("--node worker-1", "--node worker-2"));
-    assert!(why.contains("worker-1"), "{why}");
-    assert_eq!(tokens(&cluster).len(), 1, "a refused use is none");
     let token = token_of(&command);
     let why =
         machine.refused(&command.replace(token, &format!("{}.{}", &token[..6], "0".repeat(16))));
@@ -245,6 +242,21 @@ fn what_a_token_was_not_made_for_does_not_join() {
     assert!(!exists(&machine.state.join("join/worker-1")));
     let status = stdout_of(&cluster.run(&["status"]));
     assert_eq!(status.matches(" ready\n").count(), 14, "{status}");
+}
+
+#[test]
+fn a_token_brings_in_the_node_that_it_names_only() {
+    let cluster = Cluster::new();
+    cluster.up(&["--profile", "fast"]);
+    let machine = Machine::new(&cluster, "machine");
+    let command = create(&cluster, "worker-1", &[]);
+    let why = machine.refused(&command.replace("--node worker-1", "--node worker-2"));
+    assert!(why.contains("worker-1"), "{why}");
+    assert_eq!(tokens(&cluster).len(), 1, "a refused use is none");
+    assert!(!exists(&machine.state.join("join/worker-2")));
+    let nodes = stdout_of(&kubectl(&cluster, "get nodes -o name"));
+    assert!(!nodes.contains("worker-2"), "{nodes}");
+    stdout_of(&machine.follow(&command));
 }
 
 /// Checks V20: a machine without credentials reads what it needs to join.
