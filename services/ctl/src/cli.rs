@@ -10,8 +10,8 @@ use clap::{Parser, Subcommand};
 use crate::connection::Connection;
 use crate::launcher::StateDir;
 use crate::{
-    backup, certs, chaos, down, encryption, history, kubeconfig, leaders, relay, restore, status,
-    trace, up, why,
+    backup, certs, chaos, down, encryption, history, join, kubeconfig, leaders, relay, restore,
+    status, token, trace, up, why,
 };
 
 /// Starts and stops a Setpoint cluster on this machine, and shows what kubectl does not.
@@ -44,6 +44,10 @@ enum Command {
     Certs(certs::Options),
     /// Make a client certificate for a user, and write it as a kubeconfig
     Kubeconfig(kubeconfig::Options),
+    /// Make, list and delete tokens by which agents join the cluster
+    Token(token::Options),
+    /// Start the agent of a node of a cluster, by a token of `setpoint token create`
+    Join(join::Options),
     /// Save all objects to a file, a snapshot of etcd, and check it
     Backup(backup::Options),
     /// Give the cluster the objects of a backup in place of its own
@@ -80,6 +84,8 @@ impl Cli {
             Command::Status => status::status(&connection.state_dir).await,
             Command::Certs(options) => certs::certs(&connection.state_dir, &options).await,
             Command::Kubeconfig(options) => kubeconfig::kubeconfig(&connection.state_dir, &options),
+            Command::Token(options) => token::token(&connection, &options).await,
+            Command::Join(options) => join::join(&connection.state_dir, &options).await,
             Command::Backup(options) => backup::backup(&connection.state_dir, &options).await,
             Command::Restore(options) => restore::restore(&connection.state_dir, &options).await,
             Command::Leaders(options) => leaders::leaders(&connection, &options).await,

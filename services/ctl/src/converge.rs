@@ -5,8 +5,8 @@ use futures::stream::{FuturesUnordered, TryStreamExt};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::down::stop;
-use crate::launcher::topology::service_of;
-use crate::launcher::{self, ProcessSpec, RunningProcess, Started, StateDir, port, sweep};
+use crate::launcher::topology::{joined_name, service_of};
+use crate::launcher::{self, Joined, ProcessSpec, RunningProcess, Started, StateDir, port, sweep};
 use crate::time_format::seconds;
 
 /// The difference between the running and the wanted processes.
@@ -31,7 +31,13 @@ impl Plan {
             .iter()
             .flatten()
             .filter(|process| find(process).is_some_and(|running| !running.is_current(process)));
-        let wanted = |name: &String| stages.iter().flatten().any(|process| process.name == *name);
+        // Those that have joined are of their own: a cluster with fewer processes keeps them.
+        let joined = Joined::all(state_dir).into_iter();
+        let joined: Vec<_> = joined.map(|joined| joined_name(&joined.node)).collect();
+        let wanted = |name: &String| {
+            let mut processes = stages.iter().flatten();
+            joined.contains(name) || processes.any(|process| process.name == *name)
+        };
         let recorded = state_dir.recorded().into_iter();
         let surplus = recorded
             .filter(|name| !wanted(name) && RunningProcess::find(state_dir, name).is_some());

@@ -21,6 +21,9 @@ pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
     let _ = fs::remove_file(state_dir.cluster_spec());
     match stopped {
         0 => println!("Setpoint is not running."),
+        count if !state_dir.has_cluster() => {
+            println!("Setpoint is down: {count} processes stopped")
+        }
         count => println!(
             "Setpoint is down: {count} processes stopped; its objects are in {}",
             state_dir.shown(&state_dir.etcd())

@@ -2,7 +2,8 @@
 //!
 //! `setpoint up` starts a cluster as background processes of this machine and exits. Their records are files of the
 //! state directory: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`, and,
-//! while the cluster runs, its size and ports in `cluster.json`.
+//! while the cluster runs, its size and ports in `cluster.json`. `join/` has the agents that have joined a cluster, this
+//! or another one.
 
 #[macro_use]
 mod output;
@@ -19,6 +20,7 @@ mod encryption;
 mod etcd_options;
 mod health;
 mod history;
+mod join;
 mod kubeconfig;
 pub mod launcher;
 mod leaders;
@@ -29,6 +31,7 @@ mod status;
 mod subject;
 mod table;
 mod time_format;
+mod token;
 mod trace;
 mod up;
 mod why;

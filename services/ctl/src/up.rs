@@ -8,15 +8,16 @@ use std::time::Instant;
 use anyhow::bail;
 use clap::{Args, value_parser};
 
-use crate::converge::Plan;
+use crate::converge::{Plan, start};
 use crate::down::stop;
 use crate::launcher::{
-    ClusterSpec, ProcessSpec, Profile, RunningProcess, StateDir, port, program, sweep, topology,
+    ClusterSpec, Joined, ProcessSpec, Profile, RunningProcess, StateDir, port, program, sweep,
+    topology,
 };
 use crate::time_format::seconds;
 
 /// Options of `setpoint up`. A running cluster keeps the values of options that are not given.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Stop the running cluster and delete all objects first
     #[arg(long)]
@@ -75,6 +76,9 @@ impl Options {
 /// Starts, restarts and stops processes until the running cluster has the wanted size.
 pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
     let _lock = state_dir.lock()?;
+    if !state_dir.has_cluster() && !Joined::all(state_dir).is_empty() {
+        return up_joined(state_dir, options).await;
+    }
     let spec = options.apply_to(current_spec(state_dir)?)?;
     let stages = topology::stages(state_dir, &spec);
     for service in stages.iter().flatten().map(|process| process.service) {
@@ -92,6 +96,7 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
         spec.save(state_dir)?;
         state_dir.write_kubeconfig(spec.gateways[0])?;
         println!("Setpoint is running already; nothing was changed.");
+        start_joined(state_dir).await;
         print!("{}", next_steps(state_dir));
         return Ok(ExitCode::SUCCESS);
     }
@@ -103,8 +108,41 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     plan.execute(state_dir).await?;
     state_dir.write_kubeconfig(spec.gateways[0])?;
     println!("Setpoint is ready after {}.", seconds(begin.elapsed()));
+    start_joined(state_dir).await;
     print!("{}", next_steps(state_dir));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the agents of a state directory without a cluster.
+async fn up_joined(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    if *options != Options::default() {
+        bail!(
+            "{} has agents of a cluster elsewhere and none of its own: `up` starts them, without options",
+            state_dir.shown(state_dir.state())
+        );
+    }
+    match start_joined(state_dir).await {
+        true => Ok(ExitCode::SUCCESS),
+        false => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// Starts those agents again that have joined and do not run. Returns whether all are ready. One that is not is no
+/// failure of the cluster: its certificate may have expired, or its node was deleted.
+async fn start_joined(state_dir: &StateDir) -> bool {
+    let mut all_ready = true;
+    for joined in Joined::all(state_dir) {
+        let process = topology::joined_agent(state_dir, &joined);
+        if RunningProcess::find(state_dir, &process.name).is_some() {
+            continue;
+        }
+        println!("Starting the agent of {}, which has joined", joined.node);
+        if let Err(error) = start(state_dir, std::slice::from_ref(&process)).await {
+            eprintln!("{error:#}");
+            all_ready = false;
+        }
+    }
+    all_ready
 }
 
 /// Returns the spec of the running cluster, or the default if none of its processes runs.

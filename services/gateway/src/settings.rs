@@ -1,6 +1,7 @@
 //! The settings of the gateway.
 
 mod access;
+mod cluster_info;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::audit::Settings as Audit;
 use crate::prometheus_adapter;
 use crate::request::flow_control::{FlowControl, READS, WRITES};
 use access::{Authentication, Authorization};
+use cluster_info::ClusterInfo;
 
 pub(crate) use access::Authorizers;
 
@@ -55,6 +57,9 @@ pub struct Settings {
     authentication: Authentication,
     /// Permissions of users.
     authorization: Authorization,
+    /// The ConfigMap kube-public/cluster-info.
+    #[serde(default)]
+    cluster_info: ClusterInfo,
     /// Admission plugins that are on besides those that are on by default, by Kubernetes' names.
     #[serde(default)]
     enable_admission_plugins: Vec<String>,
@@ -143,6 +148,7 @@ impl Default for Settings {
             audit: Audit::default(),
             authentication: Authentication::default(),
             authorization: Authorization::default(),
+            cluster_info: ClusterInfo::default(),
             enable_admission_plugins: Vec::new(),
             disable_admission_plugins: Vec::new(),
             pod_security_configuration_file: PathBuf::new(),
@@ -203,6 +209,7 @@ impl host::Settings for Settings {
         self.authentication(&modes)?;
         self.admission_plugins()?;
         self.audit.validate()?;
+        self.cluster_info.validate()?;
         self.pod_security()?;
         self.encryption()?;
         self.metrics.validate()
@@ -276,6 +283,11 @@ impl Settings {
     /// Returns the settings of audit.
     pub(crate) const fn audit(&self) -> &Audit {
         &self.audit
+    }
+
+    /// Returns the address that is published in `kube-public/cluster-info`; empty for none.
+    pub(crate) fn published_server(&self) -> &str {
+        &self.cluster_info.server
     }
 
     /// Returns the window of flap detection; `None` if it is turned off.

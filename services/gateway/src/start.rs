@@ -138,6 +138,9 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             health_report(&host, "cluster-signer"),
             || know_clients_of_signers(registry.clone(), signed.clone(), shutdown.clone())
         ),
+        supervise("cluster-info", health_report(&host, "cluster-info"), || {
+            publish_cluster_info(registry.clone(), &settings, host.clone())
+        }),
         supervise("certificates", health_report(&host, "certificates"), || {
             record_expiring(registry.clone(), host.clone())
         }),
@@ -210,6 +213,13 @@ async fn know_clients_of_signers(
 ) {
     let known = registry.know_clients_of_signers(credentials);
     shutdown.run_until_cancelled(known).await;
+}
+
+/// Publishes the address and the CAs of the cluster, if the settings have the address.
+async fn publish_cluster_info(registry: Arc<Registry>, settings: &Settings, host: Host) {
+    let credentials = host.credentials().cloned();
+    let published = registry.publish_cluster_info(credentials, settings.published_server());
+    host.shutdown().run_until_cancelled(published).await;
 }
 
 /// Creates Events about certificates of the gateway that are about to expire.

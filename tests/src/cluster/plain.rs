@@ -2,14 +2,15 @@
 
 use setpoint_ctl::launcher::ProcessSpec;
 
-/// The flags of TLS, each with a value: of all services, of a gateway for etcd, and of etcd.
-const WITH_VALUE: [&str; 9] = [
+/// The flags of TLS, each with a value: of all services, of a gateway for etcd and for machines that join, and of etcd.
+const WITH_VALUE: [&str; 10] = [
     "--tls-ca-file",
     "--tls-certificate-file",
     "--tls-key-file",
     "--etcd-ca-file",
     "--etcd-certificate-file",
     "--etcd-key-file",
+    "--cluster-info-server",
     "--trusted-ca-file",
     "--cert-file",
     "--key-file",

@@ -61,20 +61,11 @@ impl Kubeconfig {
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let value = |name: &str| {
-            let mut lines = text.lines().map(str::trim_start);
-            let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-            value.ok_or_else(|| anyhow!("it has no {name}"))
-        };
-        let embedded = |name: &str| {
-            let pem = STANDARD.decode(value(name)?.trim())?;
-            anyhow::Ok(String::from_utf8(pem)?)
-        };
         Ok(Self {
-            server: value("server")?.trim().to_owned(),
-            ca: embedded("certificate-authority-data")?,
-            certificate: embedded("client-certificate-data")?,
-            key: embedded("client-key-data")?,
+            server: value(text, "server")?.to_owned(),
+            ca: embedded(text, "certificate-authority-data")?,
+            certificate: embedded(text, "client-certificate-data")?,
+            key: embedded(text, "client-key-data")?,
         })
     }
 
@@ -119,6 +110,23 @@ impl Kubeconfig {
         let written = file.and_then(|mut file| file.write_all(self.text().as_bytes()));
         written.with_context(|| format!("cannot write {}", path.display()))
     }
+}
+
+/// Returns the value of a key of a kubeconfig that is on a line of its own.
+fn value<'t>(text: &'t str, name: &str) -> anyhow::Result<&'t str> {
+    let mut lines = text.lines().map(|line| line.trim_start_matches([' ', '-']));
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let value = value.ok_or_else(|| anyhow!("it has no {name}"))?;
+    Ok(value.trim().trim_matches('"'))
+}
+
+/// Returns the text of a key of a kubeconfig that is embedded in base64, on a line of its own.
+///
+/// # Errors
+/// If there is none, or it is malformed.
+pub fn embedded(text: &str, name: &str) -> anyhow::Result<String> {
+    let decoded = STANDARD.decode(value(text, name)?)?;
+    Ok(String::from_utf8(decoded)?)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod authorities;
 mod cluster_spec;
 mod identity;
+mod joined;
 mod kubeconfig;
 mod launch;
 pub mod pki;
@@ -21,7 +22,9 @@ pub(crate) use authorities::{Authorities, Issuer};
 pub use cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, election};
 pub use identity::Identity;
 pub(crate) use identity::PROCESS_LIFETIME;
+pub use joined::{Joined, Runtime};
 pub use kubeconfig::Kubeconfig;
+pub(crate) use kubeconfig::embedded;
 pub use launch::{Started, command, program, start, sweep};
 pub use pki::Pki;
 pub(crate) use pki::Wanted;

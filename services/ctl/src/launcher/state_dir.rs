@@ -57,6 +57,16 @@ impl StateDir {
         nodes.flatten().map(|node| node.path()).collect()
     }
 
+    /// The folder of agents that have joined a cluster from here.
+    pub fn joined(&self) -> PathBuf {
+        self.state.join("join")
+    }
+
+    /// Returns whether a cluster was started here, rather than agents of another one alone.
+    pub fn has_cluster(&self) -> bool {
+        self.state.join("pki").exists()
+    }
+
     /// The kubeconfig file of the cluster.
     pub fn kubeconfig(&self) -> PathBuf {
         self.state.join("kubeconfig")
@@ -152,10 +162,11 @@ impl StateDir {
         Ok(())
     }
 
-    /// Deletes all objects, container state and logs. Nothing may run.
+    /// Deletes all objects, container state and logs, and the agents that have joined, whom the cluster does not know
+    /// any more. Nothing may run.
     pub fn clear(&self) -> anyhow::Result<()> {
         let logs = self.state.join("log");
-        for path in [self.etcd(), self.all_nodes(), logs.clone()] {
+        for path in [self.etcd(), self.all_nodes(), self.joined(), logs.clone()] {
             match fs::remove_dir_all(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(error).with_context(|| format!("cannot delete {}", path.display()));

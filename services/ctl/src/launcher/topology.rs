@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
 use super::identity::{API_NAMES, Identity};
+use super::joined::Joined;
 use super::state_dir::StateDir;
 
 /// All services, each a program of this workspace.
@@ -33,6 +34,9 @@ pub const ELECTED: [&str; 3] = [
 const CERTS: &str = "certs";
 /// Prefix of a relay's name; the name of its client follows.
 const RELAY_PREFIX: &str = "relay-";
+/// Prefix of the name of an agent that has joined; its node follows. Names are unique in the whole cluster, and those
+/// of its other agents have a number there.
+const JOINED_PREFIX: &str = "node-agent-of-";
 /// Third octet of the first relay addresses, 127.0.100.1 and following. Pods have addresses from 127.1.0.0 on.
 const RELAY_OCTET: usize = 100;
 /// Nodes that run containers as processes of this machine, with one agent each.
@@ -137,10 +141,13 @@ pub fn relay_name(client: &str) -> String {
     format!("{RELAY_PREFIX}{client}")
 }
 
-/// Returns the service of a process name, `<service>-<n>` or `relay-<service>-<n>`.
+/// Returns the service of a process name, `<service>-<n>`, `relay-<service>-<n>` or `node-agent-of-<node>`.
 pub fn service_of(name: &str) -> &str {
     if name.starts_with(RELAY_PREFIX) {
         return "relay";
+    }
+    if name.starts_with(JOINED_PREFIX) {
+        return AGENT;
     }
     name.rsplit_once('-').map_or(name, |(service, _)| service)
 }
@@ -256,6 +263,7 @@ pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &st
     gateway
         .args(further.into_iter().flatten())
         .arg("--allowed-hosts", hosts.join(","))
+        .arg("--cluster-info-server", address(spec.gateways[0]))
         .arg("--etcd-endpoints", etcd)
         .arg("--etcd-ca-file", files.ca_file.display())
         .arg("--etcd-certificate-file", files.certificate_file.display())
@@ -315,11 +323,35 @@ pub fn agent(state_dir: &StateDir, index: usize, name: &str, count: usize) -> Pr
     ProcessSpec::bare(AGENT, index).identified(state_dir, identity)
 }
 
+/// Returns the agent that has joined, or is to. It has no certificate of ours: it asks the cluster for one.
+pub fn joined_agent(state_dir: &StateDir, joined: &Joined) -> ProcessSpec {
+    let agent = ProcessSpec {
+        name: joined_name(&joined.node),
+        ..ProcessSpec::bare(AGENT, 0)
+    };
+    agent
+        .arg("--runtime", joined.runtime.flag())
+        .arg("--node-name", &joined.node)
+        .arg("--state-dir", state_dir.node(&joined.node).display())
+        .arg("--bootstrap-directory", joined.folder(state_dir).display())
+        .arg(
+            "--bootstrap-token-file",
+            joined.token_file(state_dir).display(),
+        )
+        .client_of(&joined.server)
+}
+
+/// Returns the name of the process of an agent that has joined.
+pub fn joined_name(node: &str) -> String {
+    format!("{JOINED_PREFIX}{node}")
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
     use super::super::cluster_spec::Profile;
+    use super::super::joined::Runtime;
     use super::*;
 
     fn spec(profile: Profile) -> ClusterSpec {
@@ -382,6 +414,26 @@ mod tests {
                 assert_eq!(stage(&process.name), index);
             }
         }
+    }
+
+    #[test]
+    fn an_agent_that_has_joined_has_its_own_name_and_no_certificate_of_ours() {
+        let joined = Joined {
+            node: "worker-1".to_owned(),
+            server: "https://10.0.0.1:6443".to_owned(),
+            runtime: Runtime::Simulated,
+            token: "abcdef".to_owned(),
+        };
+        let agent = joined_agent(&nowhere(), &joined);
+        assert_eq!(agent.name, "node-agent-of-worker-1");
+        assert_eq!((service_of(&agent.name), stage(&agent.name)), (AGENT, 2));
+        assert!(agent.identity.is_none());
+        assert_eq!(
+            agent.args.join(" "),
+            "--runtime simulated --node-name worker-1 --state-dir /nowhere/.setpoint/node/worker-1 \
+             --bootstrap-directory /nowhere/.setpoint/join/worker-1 \
+             --bootstrap-token-file /nowhere/.setpoint/join/worker-1/token --gateway-address https://10.0.0.1:6443"
+        );
     }
 
     #[test]

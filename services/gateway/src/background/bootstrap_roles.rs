@@ -55,7 +55,8 @@ fn add<'r, T: Reconcile + Object + Resource + Message + Default>(
     }
 }
 
-async fn reconcile<T: Reconcile + Object + Resource + Message + Default>(
+/// Creates an object, or completes it unless it is protected by its annotation.
+pub(super) async fn reconcile<T: Reconcile + Object + Resource + Message + Default>(
     registry: &Registry,
     expected: T,
 ) -> Result<(), ApiError> {

@@ -11,6 +11,7 @@ mod attempts;
 mod audit_policy;
 mod bootstrap_roles;
 mod cache_differences;
+mod cluster_info;
 mod cluster_signer;
 mod configurations;
 mod custom_resource_definitions;

@@ -11,6 +11,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, ServerConfig};
+use tokio::sync::watch;
 
 use crate::agent_verifier::AgentVerifier;
 use crate::client_authorities::ClientAuthorities;
@@ -18,7 +19,7 @@ use crate::current::{AnyClient, Current};
 use crate::files::{Block, Pem, Serving, ServingFiles, Stamp};
 use crate::follower::Follower;
 use crate::material::{Material, Validity};
-use crate::{Error, Files, PeerIdentity};
+use crate::{Error, Files, PeerIdentity, pin};
 
 /// The protocols of one port, in the order of preference.
 const HTTP2: &[u8] = b"h2";
@@ -232,6 +233,17 @@ impl Credentials {
                 let _ = trust.changed().await;
             }
         }
+    }
+
+    /// Returns the certificates of the CAs that are trusted for servers, in PEM. Nothing else that their file holds is in
+    /// it.
+    pub fn authorities(&self) -> String {
+        pin::in_pem(&self.current.get().authorities)
+    }
+
+    /// Returns a signal of changes of the CAs. It ends with the last clone of the credentials.
+    pub fn authority_changes(&self) -> watch::Receiver<()> {
+        self.current.trust()
     }
 
     /// Returns the time in which the certificate is valid.

@@ -18,7 +18,7 @@ use crate::material::Material;
 #[derive(Debug)]
 pub(crate) struct Current {
     material: RwLock<Arc<Material>>,
-    /// Changes with the CAs of clients.
+    /// Changes with the CAs of clients or of servers.
     trust: watch::Sender<()>,
 }
 
@@ -37,12 +37,14 @@ impl Current {
     pub(crate) fn set(&self, material: Material) {
         let material = Arc::new(material);
         let before = std::mem::replace(&mut *self.material.write(), Arc::clone(&material));
-        if before.client_authorities != material.client_authorities {
+        if before.client_authorities != material.client_authorities
+            || before.authorities != material.authorities
+        {
             self.trust.send_replace(());
         }
     }
 
-    /// Returns a signal of changes of the CAs of clients.
+    /// Returns a signal of changes of the CAs of clients or of servers.
     pub(crate) fn trust(&self) -> watch::Receiver<()> {
         self.trust.subscribe()
     }

@@ -23,6 +23,7 @@ mod files;
 mod follower;
 mod identity;
 mod material;
+mod pin;
 mod signing_request;
 #[cfg(test)]
 mod tests;
@@ -34,4 +35,5 @@ pub use error::Error;
 pub use files::{Files, ServingFiles};
 pub use identity::{PeerIdentity, USER_ID, hosts_of_pem};
 pub use material::Validity;
+pub use pin::{Pin, Pinned};
 pub use signing_request::SigningRequest;

@@ -68,6 +68,8 @@ pub(crate) struct Material {
     pub(crate) serving_validity: Option<Validity>,
     /// The validity of the CA of servers that expires first.
     pub(crate) ca_validity: Validity,
+    /// The CAs of servers.
+    pub(crate) authorities: Vec<CertificateDer<'static>>,
     /// The CAs of clients.
     pub(crate) client_authorities: Vec<CertificateDer<'static>>,
 }
@@ -108,6 +110,7 @@ impl Material {
             validity,
             serving_validity,
             ca_validity: ca_validity.ok_or_else(|| malformed(&pem.ca.source))?,
+            authorities,
             client_authorities,
         })
     }
@@ -161,7 +164,7 @@ fn roots(source: &str, bundle: &[CertificateDer<'static>]) -> Result<RootCertSto
 }
 
 /// Returns the certificates of a text, at least one.
-fn certificates(block: &Block) -> Result<Vec<CertificateDer<'static>>, Error> {
+pub(crate) fn certificates(block: &Block) -> Result<Vec<CertificateDer<'static>>, Error> {
     let malformed = |source| Error::Pem {
         file: block.source.clone(),
         needed: "certificate",

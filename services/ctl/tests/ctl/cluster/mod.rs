@@ -6,6 +6,7 @@ mod backup;
 mod certificates;
 mod chaos;
 mod harness;
+mod join;
 mod leaders;
 mod lifecycle;
 mod size;

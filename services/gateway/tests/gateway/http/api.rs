@@ -14,6 +14,7 @@ use setpoint_gateway::in_process;
 use setpoint_gateway::registry::Registry;
 use setpoint_store::cache;
 use setpoint_store::{Memory, Store};
+use setpoint_tls::Credentials;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tower::ServiceExt as _;
 
@@ -121,6 +122,17 @@ impl Api {
         let stop = CancellationToken::new();
         let registry = self.registry.clone();
         tokio::spawn(registry.run_background(HOUR, stop.clone(), |_| |_| ()));
+        stop.drop_guard()
+    }
+
+    /// Publishes the address and the CAs of the cluster until the guard is dropped.
+    pub fn publish(&self, credentials: Credentials, server: &'static str) -> DropGuard {
+        let stop = CancellationToken::new();
+        let (registry, stopped) = (self.registry.clone(), stop.clone());
+        tokio::spawn(async move {
+            let published = registry.publish_cluster_info(Some(credentials), server);
+            stopped.run_until_cancelled(published).await
+        });
         stop.drop_guard()
     }
 

@@ -10,6 +10,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod body;
+mod cluster_info;
 mod compression;
 mod containers;
 mod custom;

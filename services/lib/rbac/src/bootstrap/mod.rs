@@ -6,6 +6,7 @@
 //! `kubernetes.io/bootstrapping: rbac-defaults`, and the annotation [`AUTOUPDATE`], without which an object is left as
 //! an administrator has changed it.
 
+pub mod cluster_info;
 mod components;
 mod controllers;
 mod namespaces;

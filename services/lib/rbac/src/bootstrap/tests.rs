@@ -335,6 +335,24 @@ fn anonymous_users_see_health_and_version_only() {
     assert_eq!(rules[0].non_resource_urls.join(" "), paths);
 }
 
+/// Where it is published, one ConfigMap is added to that.
+#[test]
+fn with_cluster_info_anonymous_users_get_one_config_map() {
+    let role = super::cluster_info::role();
+    let [rule] = &role.rules[..] else {
+        panic!("{role:?}");
+    };
+    assert_eq!(rule.verbs, ["get"]);
+    assert_eq!(rule.resources, ["configmaps"]);
+    assert_eq!(rule.resource_names, ["cluster-info"]);
+    let binding = super::cluster_info::role_binding();
+    assert_eq!(binding.subjects, [group("system:unauthenticated")]);
+    assert_eq!(binding.role_ref.name, role.metadata.name);
+    for meta in [role.metadata, binding.metadata] {
+        assert_eq!(meta.namespace, "kube-public");
+    }
+}
+
 #[test]
 fn only_masters_are_administrators() {
     assert_eq!(roles_of(&group("system:masters")), ["cluster-admin"]);
