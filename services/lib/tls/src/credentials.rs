@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use pem::{EncodeConfig, LineEnding, encode_config};
 use rustls::client::Resumption;
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, ServerConfig};
+use tokio::sync::watch;
 
 use crate::client_authorities::ClientAuthorities;
 use crate::current::{AnyClient, Current};
@@ -193,6 +195,28 @@ impl Credentials {
                 let _ = trust.changed().await;
             }
         }
+    }
+
+    /// Returns the CAs by which clients are known now, in PEM, each once.
+    pub fn client_authorities(&self) -> String {
+        let mut seen = Vec::new();
+        let material = self.current.get();
+        let authorities = material.client_authorities.iter();
+        let once = authorities.filter(|authority| {
+            let is_new = !seen.contains(authority);
+            seen.push(*authority);
+            is_new
+        });
+        let config = EncodeConfig::new().set_line_ending(LineEnding::LF);
+        once.map(|authority| {
+            encode_config(&pem::Pem::new("CERTIFICATE", authority.to_vec()), config)
+        })
+        .collect()
+    }
+
+    /// Returns a signal of changes of [`Self::client_authorities`].
+    pub fn client_authorities_changes(&self) -> watch::Receiver<()> {
+        self.current.trust()
     }
 
     /// Returns the time in which the certificate is valid.

@@ -1,8 +1,8 @@
 //! Roles in namespaces: for the Leases of elections, replicas and nodes, for the CA that signs certificates, and for
-//! bootstrap tokens.
+//! tokens in Secrets.
 
 use setpoint_model::users::{NODES, SERVICES, SIMULATED_NODES, of_service};
-use setpoint_model::{bootstrap_token, replicas};
+use setpoint_model::{bootstrap_token, legacy_token, replicas};
 use setpoint_proto::rbac::{PolicyRule, Role, RoleBinding, Subject};
 
 use super::services::{CONTROLLER_MANAGER, INFORMERS};
@@ -48,6 +48,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<PolicyRule>)> {
         .chain(of(replicas::NAMESPACE, announcements()))
         .chain(of(replicas::NODE_LEASES, of_nodes()))
         .chain(of(bootstrap_token::NAMESPACE, bootstrap_tokens()))
+        .chain(of(legacy_token::TRACKING_NAMESPACE, tracked_tokens()))
         .chain(of("kube-public", cluster_info()))
         .collect()
 }
@@ -121,6 +122,15 @@ fn bootstrap_tokens() -> Table {
         }
         "token-cleaner-controller" {
             "watch delete"              "core"                 "secrets";
+        }
+    }
+}
+
+fn tracked_tokens() -> Table {
+    table! {
+        "legacy-service-account-token-cleaner-controller" {
+            "watch"                     "core"                 "configmaps"
+                "kube-apiserver-legacy-service-account-token-tracking";
         }
     }
 }
