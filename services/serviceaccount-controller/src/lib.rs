@@ -1,7 +1,9 @@
-//! Keeps the objects that every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`. Each
-//! has a controller of its own, as upstream: the serviceaccount-controller and the root-ca-certificate-publisher.
+//! Keeps the objects that every namespace has: the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`; and
+//! removes tokens in Secrets that nobody uses. Each has a controller of its own, as upstream: the
+//! serviceaccount-controller, the root-ca-certificate-publisher and the legacy-service-account-token-cleaner.
 
 pub mod account;
+pub mod legacy_token;
 pub mod root_ca;
 
 use setpoint_controller::{Receipt, Whole, Written};

@@ -2,6 +2,7 @@
 
 mod grpcurl;
 mod helm;
+mod helm_user;
 mod kube;
 mod kubectl_answers;
 mod kubectl_auth;

@@ -9,6 +9,7 @@ mod deployment;
 mod disruption;
 mod endpoints;
 mod job;
+mod legacy_tokens;
 mod metrics;
 mod quota;
 mod replication_controller;

@@ -9,8 +9,7 @@
 //!   `-Group`, `-Uid` and `-Extra-…`, and recognises the gateway by its client certificate.
 //! * The certificate is that of the settings (`front_proxy.*`), or one that the first gateway makes and keeps in the
 //!   Secret `setpoint-system/front-proxy`; a gateway that finds the Secret deleted makes a new CA.
-//!   `kube-system/extension-apiserver-authentication` has what servers need to know. It has no `client-ca-file`: the
-//!   gateway does not ask clients for certificates.
+//!   `kube-system/extension-apiserver-authentication` has what servers need to know, the CAs of clients included.
 //! * Bodies are streams, connections are upgraded, nothing is buffered or retried. A request ends within 60 s, or the
 //!   `timeout` of its client; watches, logs and connections have no deadline. 1024 requests to one server may be in
 //!   flight; further ones are answered 429. Errors are upstream's texts, redirects are refused (502).

@@ -1,10 +1,15 @@
 //! Keeps the ConfigMap that tells other API servers how to recognise this one and its users (upstream: the controller
 //! of cluster authentication trust).
 //!
-//! It has no `client-ca-file`, as the gateway knows no client certificates: such servers authenticate users by the
-//! headers of the front proxy and by TokenReviews.
+//! It has the CAs by which this server knows clients, if it speaks TLS, and those of the front proxy.
+//!
+//! 2026-11: we chose to publish the CAs that a gateway knows now, over adding them to those that are published, as
+//! upstream: a CA that was removed must not stay trusted. Wrong if gateways have different CAs for long: they would
+//! write in turn, once a second.
 
 use std::collections::BTreeMap;
+use std::future::pending;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::select;
@@ -13,6 +18,9 @@ use setpoint_codec::{Kind, Object, kind_of};
 use setpoint_model::Key;
 use setpoint_proto::core::{ConfigMap, Secret};
 use setpoint_proto::{ApiError, Reason};
+use setpoint_tls::Credentials;
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::attempts::repeat;
 use crate::aggregation::{EXTRA_PREFIX, FRONT_PROXY, FRONT_PROXY_NAMESPACE, GROUP, UID, USER};
@@ -23,6 +31,10 @@ use crate::write::current::Current;
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
+/// The least time between two writes: gateways may read a changed file of CAs one after the other.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// The key of the CAs of clients.
+const CLIENT_CA: &str = "client-ca-file";
 /// The manager of the writes.
 const CONTROLLER: &str = "cluster-authentication-trust-controller";
 
@@ -31,19 +43,45 @@ pub(crate) async fn run(registry: &Registry) {
     repeat("extension-authentication", || follow(registry)).await;
 }
 
-/// Restores the ConfigMap whenever it or the certificate of the front proxy changes, until a watch ends.
+/// Restores the ConfigMap whenever it, the CAs of clients or the certificate of the front proxy changes, until a watch
+/// ends.
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let maps = watch(registry, kind_of::<ConfigMap>(), NAMESPACE).await?;
     let secrets = watch(registry, kind_of::<Secret>(), FRONT_PROXY_NAMESPACE).await?;
     let mut events = select(maps, secrets);
+    let mut trust = credentials(registry).map(Credentials::authority_changes);
     restore(registry).await?;
-    while let Some(event) = events.next().await {
-        let name = event?.object.key.name.clone();
-        if name == NAME || name == FRONT_PROXY {
-            restore(registry).await?;
+    loop {
+        tokio::select! {
+            event = events.next() => {
+                let Some(event) = event.transpose()? else {
+                    return Ok(());
+                };
+                if ![NAME, FRONT_PROXY].contains(&event.object.key.name.as_str()) {
+                    continue;
+                }
+            }
+            () = changed(trust.as_mut()) => {}
         }
+        restore(registry).await?;
+        sleep(INTERVAL).await;
     }
-    Ok(())
+}
+
+/// Returns the credentials of this server, which are those of its connections, too.
+fn credentials(registry: &Registry) -> Option<&Credentials> {
+    registry.dial_policy().credentials()
+}
+
+/// Waits until the CAs of clients change; for ever without TLS.
+async fn changed(trust: Option<&mut watch::Receiver<()>>) {
+    match trust {
+        Some(trust) => {
+            // The sender is in the credentials.
+            let _ = trust.changed().await;
+        }
+        None => pending().await,
+    }
 }
 
 async fn watch(
@@ -115,7 +153,9 @@ async fn data(registry: &Registry) -> Result<BTreeMap<String, String>, ApiError>
         ("extra-headers-prefix", header(EXTRA_PREFIX)),
     ];
     let data = data.map(|(key, value)| (format!("requestheader-{key}"), value));
-    Ok(data.into())
+    let clients = credentials(registry).map(Credentials::client_authorities);
+    let clients = clients.map(|bundle| (CLIENT_CA.to_owned(), bundle));
+    Ok(data.into_iter().chain(clients).collect())
 }
 
 /// Returns the name of a header as upstream writes it: each word begins with a capital letter.

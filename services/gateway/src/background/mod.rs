@@ -3,8 +3,9 @@
 //!
 //! Every gateway runs them; they elect no leader. Loops that upstream's controller manager runs are controllers with
 //! Leases (`controller-manager`), except those of the status of policies, which needs the gateway's compiler of
-//! expressions, and of the aggregation of roles.
+//! expressions, of tokens in Secrets, which needs the keys that sign, and of the aggregation of roles.
 
+mod account_tokens;
 mod aggregation;
 mod api_services;
 mod attempts;
@@ -20,6 +21,7 @@ mod expiring_certificates;
 mod extension_authentication;
 mod flow_control;
 mod kubernetes_service;
+mod legacy_token_tracking;
 mod policy_status;
 mod revoked_nodes;
 mod role_aggregation;
@@ -49,8 +51,8 @@ const BOOTSTRAP_ROLES: &str = "poststarthook/rbac/bootstrap-roles";
 impl Registry {
     /// Creates the objects that every cluster has; then runs the deletion of expired objects, and the loops that keep
     /// these objects, priority and fairness, the status of definitions, APIServices and their availability, the
-    /// ConfigMap for other API servers, the Service `kubernetes`, and the end of connections of deleted Nodes, until
-    /// `shutdown`.
+    /// ConfigMap for other API servers, tokens in Secrets and the record of their use, the Service `kubernetes`, and the
+    /// end of connections of deleted Nodes, until `shutdown`.
     ///
     /// With the mode RBAC, it also creates the roles and bindings that every cluster has, and aggregates ClusterRoles.
     ///
@@ -70,6 +72,7 @@ impl Registry {
         let definitions = report("custom-resource-definitions");
         let (services, policies) = (report("api-services"), report("policy-status"));
         let (fairness, revoked) = (report("flow-control"), report("revoked-nodes"));
+        let (tokens, uses) = (report("account-tokens"), report("legacy-token-tracking"));
         let (servers, authentication) = (report("aggregation"), report("extension-authentication"));
         let uses_rbac = self.authorizer().rbac().is_some();
         let roles = uses_rbac.then(|| (report(BOOTSTRAP_ROLES), report("role-aggregation")));
@@ -98,6 +101,12 @@ impl Registry {
                 supervise("aggregation", servers, || Box::pin(aggregation::run(&self))),
                 supervise("extension-authentication", authentication, || {
                     Box::pin(extension_authentication::run(&self))
+                }),
+                supervise("account-tokens", tokens, || {
+                    Box::pin(account_tokens::run(&self))
+                }),
+                supervise("legacy-token-tracking", uses, || {
+                    Box::pin(legacy_token_tracking::run(&self))
                 }),
                 supervise("flow-control", fairness, || {
                     Box::pin(flow_control::run(&self))

@@ -90,7 +90,8 @@ async fn actor_of(registry: &Registry, request: &mut Request) -> Result<Actor, A
     let user = registry
         .authenticator()
         .authenticate(connection.as_ref(), headers, &path);
-    Actor::of(user.await?, headers)
+    // Calls have no warnings.
+    Actor::of(user.await?.user, headers)
 }
 
 /// The start of the paths of server reflection, which names no resource.

@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
-use http::header::{HOST, X_CONTENT_TYPE_OPTIONS};
+use http::header::{HOST, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 use setpoint_host::serve::ConnectionInfo;
@@ -16,15 +16,17 @@ use setpoint_kinds::Identity;
 use setpoint_proto::{ApiError, Reason};
 
 use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
+use super::warnings;
 use crate::registry::Registry;
 use crate::request::audit;
+use crate::request::authentication::Authenticated;
 use crate::request::impersonation::Actor;
 use crate::request::service_account::ISSUER;
 use crate::request::{Query, RequestInfo};
 
 const KEYS: &str = "/openid/v1/jwks";
 
-/// Sets the user of a request, who may act as another, as an extension.
+/// Sets the user of a request, who may act as another, as an extension. Warns about its credentials in the response.
 pub(super) async fn authenticate<F: Future<Output = Response>>(
     registry: &Registry,
     info: &RequestInfo,
@@ -33,9 +35,13 @@ pub(super) async fn authenticate<F: Future<Output = Response>>(
 ) -> Response {
     let errors = ErrorFormat::of(&info.query, request.headers());
     match user_of(registry, info, &mut request).await {
-        Ok(user) => {
+        Ok((user, warning)) => {
             request.extensions_mut().insert(user);
-            next(request).await
+            let mut response = next(request).await;
+            if let Some(warning) = warning.and_then(warnings::header) {
+                response.headers_mut().append(WARNING, warning);
+            }
+            response
         }
         Err(error) => refused(error, errors),
     }
@@ -45,7 +51,7 @@ async fn user_of(
     registry: &Registry,
     info: &RequestInfo,
     request: &mut Request,
-) -> Result<Identity, ApiError> {
+) -> Result<(Identity, Option<&'static str>), ApiError> {
     let connection = request.extensions().get::<ConnectionInfo>().cloned();
     let (headers, authorizer) = (request.headers_mut(), registry.authorizer());
     let asked = &*info.attributes;
@@ -53,14 +59,15 @@ async fn user_of(
         .authenticator()
         .authenticate(connection.as_ref(), headers, &asked.path);
     let user = user.await;
-    let user = user.inspect_err(|error| audit::refuse(error, || asked.clone()))?;
+    let known = user.inspect_err(|error| audit::refuse(error, || asked.clone()))?;
+    let Authenticated { user, warning } = known;
     audit::begin(&user, slice::from_ref(asked));
     let actor = Actor::of(user, headers)?;
     let user = registry.impersonation();
     let user = user
         .resolve(authorizer, actor, slice::from_ref(asked))
         .await?;
-    Ok(user)
+    Ok((user, warning))
 }
 
 /// Authorizes what a request asks for.

@@ -5,6 +5,7 @@ mod authorization;
 mod config_reloads;
 mod conversions;
 mod in_flight;
+mod legacy_tokens;
 mod pod_security;
 mod request;
 mod watches;
@@ -15,6 +16,7 @@ pub(crate) use authentication::{JwtIssuer, hashed};
 pub(crate) use authorization::{Authorization, authorized, refused_service};
 pub(crate) use config_reloads::ConfigReloads;
 pub(crate) use conversions::{converted, converted_versions};
+pub(crate) use legacy_tokens::{LegacyToken, legacy_token_used};
 pub(crate) use pod_security::{
     PodSecurityRequest, pod_security_evaluated, pod_security_exempted, pod_security_failed,
 };

@@ -19,6 +19,7 @@ pub(crate) mod flow_control;
 pub(crate) mod impersonation;
 mod info;
 mod jwt;
+pub(crate) mod legacy_token;
 mod query;
 mod route;
 pub(crate) mod service_account;

@@ -1,4 +1,5 @@
 //! Tokens of ServiceAccounts, which requests and TokenReviews have verified: their claims, and what makes them invalid.
+//! Those in Secrets, which do not expire, are [legacy tokens](super::legacy_token).
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use setpoint_store::cache::{AtLeast, Cache};
 
 use super::TokenKeys;
 use super::authentication::{INVALID, Verified};
+use super::legacy_token::{LegacyClaims, LegacyTokens, UsedTokens};
 pub(crate) use super::token_keys::internal;
 
 /// The issuer of all tokens, and their default audience.
@@ -22,7 +24,15 @@ pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// The tolerated clock skew in seconds; also how long a token outlives the deletion of an object that it is bound to.
 const LEEWAY: i64 = 60;
 
-/// The claims of a token.
+/// The claims of a token of either kind.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum AnyClaims {
+    Bound(Claims),
+    Legacy(LegacyClaims),
+}
+
+/// The claims of a token that expires.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Claims {
     pub(crate) iss: String,
@@ -68,7 +78,7 @@ pub(crate) fn groups(namespace: &str) -> Vec<String> {
 /// Returns the user that a ServiceAccount is, without a token.
 pub(crate) fn identity(namespace: &str, name: &str) -> Identity {
     Identity {
-        name: format!("system:serviceaccount:{namespace}:{name}"),
+        name: username_of(namespace, name),
         uid: String::new(),
         groups: groups(namespace),
         extra: BTreeMap::new(),
@@ -78,13 +88,23 @@ pub(crate) fn identity(namespace: &str, name: &str) -> Identity {
 /// Verifies tokens, with the keys that sign them.
 pub(crate) struct ServiceAccountTokens {
     pub(crate) keys: TokenKeys,
+    legacy: LegacyTokens,
     cache: Cache,
 }
 
 impl ServiceAccountTokens {
     /// Returns the tokens that these keys sign; `cache` has the objects that they are bound to.
     pub(super) fn new(keys: TokenKeys, cache: Cache) -> Self {
-        Self { keys, cache }
+        Self {
+            keys,
+            legacy: LegacyTokens::new(cache.clone()),
+            cache,
+        }
+    }
+
+    /// Returns the Secrets whose tokens were used.
+    pub(crate) fn used(&self) -> &UsedTokens {
+        &self.legacy.used
     }
 
     /// Verifies a token: its signature, its time, one of the audiences, and that what it is bound to still exists. `at`
@@ -99,11 +119,15 @@ impl ServiceAccountTokens {
         at: AtLeast,
     ) -> Result<Option<Verified>, String> {
         let claims = self.keys.claims_of(token).await;
-        let claims: Option<Claims> = claims.map_err(|error| error.message)?;
-        let Some(claims) = claims.filter(|claims| claims.iss == ISSUER) else {
-            return Ok(None);
-        };
         let refuse = |why: String| format!("[{INVALID}, {why}]");
+        let claims = match claims.map_err(|error| error.message)? {
+            Some(AnyClaims::Bound(claims)) if claims.iss == ISSUER => claims,
+            Some(AnyClaims::Legacy(claims)) if claims.is_legacy() => {
+                let verified = self.legacy.verify(token, &claims, audiences, at).await;
+                return verified.map(Some).map_err(refuse);
+            }
+            _ => return Ok(None),
+        };
         let common = claims.aud.iter().filter(|one| audiences.contains(one));
         let common: Vec<String> = common.cloned().collect();
         if common.is_empty() {
@@ -123,6 +147,7 @@ impl ServiceAccountTokens {
         Ok(Some(Verified {
             user: user(&claims),
             audiences: common,
+            warning: None,
         }))
     }
 
@@ -187,10 +212,12 @@ impl Reference {
 
 /// Returns the name of the user of a token that is bound to these objects.
 pub(crate) fn username(bound: &Bound) -> String {
-    format!(
-        "system:serviceaccount:{}:{}",
-        bound.namespace, bound.serviceaccount.name
-    )
+    username_of(&bound.namespace, &bound.serviceaccount.name)
+}
+
+/// Returns the name of the user that a ServiceAccount is.
+pub(super) fn username_of(namespace: &str, name: &str) -> String {
+    format!("system:serviceaccount:{namespace}:{name}")
 }
 
 fn check_time(claims: &Claims, now: i64) -> Result<(), String> {

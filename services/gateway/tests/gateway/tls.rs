@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use setpoint_gateway::registry::Registry;
-use setpoint_gateway::{AuthorizationMode, in_process};
+use setpoint_gateway::{AuthorizationMode, DialPolicy, in_process};
 use setpoint_host::serve::{Limits, bind, serve_with};
 use setpoint_proto::setpoint::ListRequest;
 use setpoint_proto::setpoint::objects_client::ObjectsClient;
@@ -27,6 +27,8 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
+
+use crate::http::api::{Api, Reply};
 
 /// The time after which Events expire: longer than any test.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -285,4 +287,34 @@ async fn the_streams_of_a_node_end_with_its_node() {
         .expect("the watch ends");
     let (code, reply) = gateway.get(own.http1_client(), "/version").await;
     assert_eq!(code, 401, "{reply}");
+}
+
+/// Servers behind the gateway, and controllers, know clients as it does.
+#[tokio::test]
+async fn the_cas_of_clients_are_published_and_follow_its_own() {
+    let authority = Authority::create("setpoint-ca").unwrap();
+    let other = Authority::create("other-ca").unwrap();
+    let own = issue(&authority, "system:setpoint:gateway", &[]);
+    let policy = DialPolicy::default().with_credentials(Some(own.clone()));
+    let with = |registry: Registry| registry.with_dial_policy(policy);
+    let store = Arc::new(Memory::default());
+    let api = Api::of(in_process::registry_with(store, Settings::default(), with).await);
+    let _background = api.run_background();
+    let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+    let until = async |bundle: &str| {
+        let is_published = |reply: &Reply| reply.json()["data"]["client-ca-file"] == bundle;
+        api.eventually(path, is_published).await;
+    };
+    let both = [authority.certificate(), other.certificate()].concat();
+    until(authority.certificate()).await;
+    for (further, published) in [
+        (other.certificate(), both.as_str()),
+        ("", authority.certificate()),
+        (authority.certificate(), authority.certificate()),
+    ] {
+        own.also_know_clients_by(further).unwrap();
+        until(published).await;
+    }
+    api.delete(path).await.ok();
+    until(authority.certificate()).await;
 }

@@ -66,8 +66,12 @@ impl Record {
         head: Head,
         object: Option<ObjectReference>,
         status: Status,
+        annotations: Vec<(Cow<'static, str>, String)>,
     ) {
         let record = Self::new(sink, decision, head, object, true);
+        for (key, value) in annotations {
+            record.annotate(key, value);
+        }
         record.fail(status);
         let mut state = record.state.lock();
         record.emit(Stage::ResponseStarted, &mut state, true);

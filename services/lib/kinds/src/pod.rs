@@ -4,12 +4,13 @@ mod binding;
 mod cells;
 mod devices;
 mod ephemeral;
-pub mod references;
 mod resize;
 mod status;
 pub mod tolerations;
 mod update;
 mod waits;
+
+pub use setpoint_model::pod_references as references;
 
 use jiff::Timestamp;
 use serde_json::Value;

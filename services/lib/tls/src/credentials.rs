@@ -1,5 +1,6 @@
 //! The identity of a process, as its files hold it now.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -239,6 +240,14 @@ impl Credentials {
     /// it.
     pub fn authorities(&self) -> String {
         pin::in_pem(&self.current.get().authorities)
+    }
+
+    /// Returns the CAs by which clients are known now, in PEM, each once.
+    pub fn client_authorities(&self) -> String {
+        let material = self.current.get();
+        let mut seen = HashSet::new();
+        let authorities = material.client_authorities.iter();
+        pin::in_pem(authorities.filter(|authority| seen.insert(authority.as_ref())))
     }
 
     /// Returns a signal of changes of the CAs. It ends with the last clone of the credentials.

@@ -35,6 +35,8 @@ pub(super) struct Current {
     source: Mutex<Option<Source>>,
     /// Set once the policy has decided; `None` inside if nothing is recorded.
     record: OnceLock<Option<Arc<Record>>>,
+    /// The annotations from before, which are about the credentials of the request.
+    early: Mutex<Vec<(Cow<'static, str>, String)>>,
 }
 
 impl Current {
@@ -43,6 +45,7 @@ impl Current {
             auditor,
             source: Mutex::new(Some(source)),
             record: OnceLock::new(),
+            early: Mutex::default(),
         })
     }
 
@@ -60,6 +63,9 @@ impl Current {
         };
         let (sink, lasts) = (self.auditor.sink(), asked.is_long_running());
         let record = Record::begin(sink, decision, head, reference(asked), lasts);
+        for (key, value) in self.early.lock().drain(..) {
+            record.annotate(key, value);
+        }
         if let Some(parent) = Span::current().traceparent().or(source.traceparent) {
             record.annotate(TRACE_ID, parent.trace_id());
         }
@@ -79,7 +85,8 @@ impl Current {
             ..source.head
         };
         let (sink, status) = (self.auditor.sink(), error.to_status());
-        Record::refuse(sink, decision, head, reference(asked), status);
+        let early = std::mem::take(&mut *self.early.lock());
+        Record::refuse(sink, decision, head, reference(asked), status, early);
     }
 
     fn record(&self) -> Option<&Arc<Record>> {
@@ -182,9 +189,13 @@ pub(crate) fn has_requests() -> bool {
     CURRENT.try_with(of).unwrap_or_default()
 }
 
-/// Adds an annotation; the first value of a key stays.
+/// Adds an annotation; the first value of a key stays. The record may not have begun yet.
 pub(crate) fn annotate(key: impl Into<Cow<'static, str>>, value: impl FnOnce() -> String) {
-    with(|record| record.annotate(key, value()));
+    let _ = CURRENT.try_with(|current| match current.record.get() {
+        Some(Some(record)) => record.annotate(key, value()),
+        Some(None) => {}
+        None => current.early.lock().push((key.into(), value())),
+    });
 }
 
 /// Adds the trace of the current span, if the request has none yet.

@@ -133,7 +133,7 @@ impl Authenticator {
         connection: Option<&ConnectionInfo>,
         headers: &mut HeaderMap,
         path: &str,
-    ) -> Result<Identity, ApiError> {
+    ) -> Result<Authenticated, ApiError> {
         let mut failures = Vec::new();
         let known = self.known(connection, headers, &mut failures).await;
         let authorization = headers.remove(AUTHORIZATION);
@@ -145,11 +145,11 @@ impl Authenticator {
             return Err(unauthorized(&failures.join(", ")));
         }
         match connection.is_some_and(ConnectionInfo::is_tls) {
-            true if self.anonymous.accepts(path) => Ok(anonymous()),
+            true if self.anonymous.accepts(path) => Ok(anonymous().into()),
             true => Err(unauthorized("there are no credentials")),
             // What is not understood does not make an administrator.
             false if authorization.is_some() => Err(unauthorized("it is no bearer token")),
-            false => Ok(Identity::administrator()),
+            false => Ok(Identity::administrator().into()),
         }
     }
 
@@ -159,11 +159,11 @@ impl Authenticator {
         connection: Option<&ConnectionInfo>,
         headers: &mut HeaderMap,
         failures: &mut Vec<String>,
-    ) -> Option<Identity> {
+    ) -> Option<Authenticated> {
         let of_websocket = websocket_token::take(headers);
         match connection.map_or(Ok(None), ConnectionInfo::identity) {
             Ok(Some(peer)) => match self.nodes.check(peer, connection).await {
-                Ok(()) => return Some(with_authenticated(certificate::user(peer))),
+                Ok(()) => return Some(with_authenticated(certificate::user(peer)).into()),
                 Err(why) => failures.push(why),
             },
             Ok(None) => {}
@@ -180,7 +180,9 @@ impl Authenticator {
                 .authenticate_token(&token, &own_audiences(), AtLeast::Any)
                 .await
             {
-                Ok(found) => return Some(found.user),
+                Ok(Verified { user, warning, .. }) => {
+                    return Some(Authenticated { user, warning });
+                }
                 Err(why) => failures.push(why),
             }
         }
@@ -198,9 +200,9 @@ impl Authenticator {
         audiences: &[String],
         at: AtLeast,
     ) -> Result<Verified, String> {
-        let Verified { user, audiences } = self.tokens.verify(token, audiences, at).await?;
-        let user = with_authenticated(user);
-        Ok(Verified { user, audiences })
+        let verified = self.tokens.verify(token, audiences, at).await?;
+        let user = with_authenticated(verified.user);
+        Ok(Verified { user, ..verified })
     }
 }
 
@@ -218,6 +220,35 @@ pub(crate) struct Verified {
     pub(crate) user: Identity,
     /// The audiences that both the token and the verifier named.
     pub(crate) audiences: Vec<String>,
+    /// What whoever uses it should know.
+    pub(crate) warning: Option<&'static str>,
+}
+
+impl Verified {
+    /// Returns a token of a user for these audiences.
+    fn of(user: Identity, audiences: Vec<String>) -> Self {
+        Self {
+            user,
+            audiences,
+            warning: None,
+        }
+    }
+}
+
+/// The user of a request.
+pub(crate) struct Authenticated {
+    pub(crate) user: Identity,
+    /// What the user should know about its credentials.
+    pub(crate) warning: Option<&'static str>,
+}
+
+impl From<Identity> for Authenticated {
+    fn from(user: Identity) -> Self {
+        Self {
+            user,
+            warning: None,
+        }
+    }
 }
 
 /// Returns the audiences of this server.

@@ -59,8 +59,7 @@ impl Tokens {
         if !own.is_empty()
             && let Some(user) = self.from_file.user(token)
         {
-            let (user, audiences) = (user.clone(), own);
-            return Ok(Verified { user, audiences });
+            return Ok(Verified::of(user.clone(), own));
         }
         match self.service_accounts.verify(token, audiences, at).await {
             Ok(Some(verified)) => return Ok(verified),
@@ -69,18 +68,12 @@ impl Tokens {
         }
         if !own.is_empty() {
             match self.of_bootstrap(token, at).await {
-                Ok(Some(user)) => {
-                    let audiences = own;
-                    return Ok(Verified { user, audiences });
-                }
+                Ok(Some(user)) => return Ok(Verified::of(user, own)),
                 Ok(None) => {}
                 Err(why) => failures.push(why),
             }
             match self.issuers.verify(token).await {
-                Some(Ok(user)) => {
-                    let audiences = own;
-                    return Ok(Verified { user, audiences });
-                }
+                Some(Ok(user)) => return Ok(Verified::of(user, own)),
                 None => {}
                 Some(Err(why)) => failures.push(why),
             }

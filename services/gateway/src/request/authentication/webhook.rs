@@ -108,8 +108,5 @@ fn outcome(status: TokenReviewStatus, audiences: &[String]) -> Result<Option<Ver
         groups: status.user.groups,
         extra: extra.map(|(name, values)| (name, values.items)).collect(),
     };
-    Ok(Some(Verified {
-        user,
-        audiences: common,
-    }))
+    Ok(Some(Verified::of(user, common)))
 }

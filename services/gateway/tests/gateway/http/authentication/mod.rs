@@ -3,6 +3,7 @@
 mod anonymous;
 mod certificates;
 mod issuers;
+pub mod legacy_tokens;
 mod token_webhook;
 mod tokens;
 

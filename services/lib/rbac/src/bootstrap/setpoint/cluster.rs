@@ -94,6 +94,13 @@ fn identities() -> Table {
             "watch update"  "core"                   "configmaps"       "kube-root-ca.crt";
             "create"        "core"                   "configmaps";
         }
+        // Tokens cannot be told from other Secrets by a rule; upstream's controller may change all of them, too.
+        "legacy-service-account-token-cleaner-controller" {
+            "watch patch delete"  "core"             "secrets";
+            "watch"         "core"                   "serviceaccounts";
+            // Whether a Pod names a token.
+            "list"          "core"                   "pods";
+        }
         "certificatesigningrequest-controller" {
             "get delete"    "certificates.k8s.io"    "certificatesigningrequests";
             "update"        "certificates.k8s.io"    "certificatesigningrequests/approval \

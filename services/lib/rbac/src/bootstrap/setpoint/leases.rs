@@ -1,8 +1,8 @@
 //! Roles in namespaces: for the Leases of elections, replicas and nodes, for the CA that signs certificates, for
-//! bootstrap tokens, and for the addresses of gateways.
+//! bootstrap tokens and tokens in Secrets, and for the addresses of gateways.
 
 use setpoint_model::users::{NODES, SERVICES, SIMULATED_NODES, of_service};
-use setpoint_model::{bootstrap_token, replicas};
+use setpoint_model::{bootstrap_token, legacy_token, replicas};
 use setpoint_proto::rbac::{PolicyRule, Role, RoleBinding, Subject};
 
 use super::services::{CONTROLLER_MANAGER, INFORMERS};
@@ -49,6 +49,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<PolicyRule>)> {
         .chain(of(replicas::NAMESPACE, announcements()))
         .chain(of(replicas::NODE_LEASES, of_nodes()))
         .chain(of(bootstrap_token::NAMESPACE, bootstrap_tokens()))
+        .chain(of(legacy_token::TRACKING_NAMESPACE, tracked_tokens()))
         .chain(of("kube-public", cluster_info()))
         .chain(of("default", addresses_of_gateways()))
         .collect()
@@ -127,6 +128,15 @@ fn bootstrap_tokens() -> Table {
         // A token is claimed for one request, and removed once that has its certificate.
         "certificatesigningrequest-controller" {
             "watch patch delete"        "core"                 "secrets";
+        }
+    }
+}
+
+fn tracked_tokens() -> Table {
+    table! {
+        "legacy-service-account-token-cleaner-controller" {
+            "watch"                     "core"                 "configmaps"
+                "kube-apiserver-legacy-service-account-token-tracking";
         }
     }
 }

@@ -36,7 +36,7 @@ use super::rule::Table;
 pub use leases::{role_bindings, roles};
 
 /// The names of all services and controllers, each of which writes under its name.
-pub const WRITERS: [&str; 27] = [
+pub const WRITERS: [&str; 28] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-controller",
     "controller-manager",
@@ -49,6 +49,7 @@ pub const WRITERS: [&str; 27] = [
     "gateway",
     "horizontalpodautoscaler-controller",
     "job-controller",
+    "legacy-service-account-token-cleaner-controller",
     "namespace-controller",
     "node-agent",
     "node-lifecycle-controller",

@@ -36,6 +36,7 @@ pub fn table() -> Table {
                  system:setpoint:garbage-collector-controller \
                  system:setpoint:horizontalpodautoscaler-controller \
                  system:setpoint:job-controller \
+                 system:setpoint:legacy-service-account-token-cleaner-controller \
                  system:setpoint:namespace-controller \
                  system:setpoint:node-lifecycle-controller \
                  system:setpoint:persistentvolume-controller \

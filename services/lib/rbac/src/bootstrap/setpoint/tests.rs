@@ -113,6 +113,7 @@ fn secrets_are_named_in_the_roles_of_certificates_and_tokens_only() {
     let expected = [
         "bootstrap-signer-controller",
         "certificatesigningrequest-controller",
+        "legacy-service-account-token-cleaner-controller",
         "token-cleaner-controller",
     ];
     assert_eq!(holders, expected.map(of_service).into());
