@@ -1,6 +1,5 @@
 //! The identity of a process, as its files hold it now.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -245,9 +244,13 @@ impl Credentials {
     /// Returns the CAs by which clients are known now, in PEM, each once.
     pub fn client_authorities(&self) -> String {
         let material = self.current.get();
-        let mut seen = HashSet::new();
-        let authorities = material.client_authorities.iter();
-        pin::in_pem(authorities.filter(|authority| seen.insert(authority.as_ref())))
+        let mut once: Vec<&CertificateDer<'static>> = Vec::new();
+        for authority in &material.client_authorities {
+            if !once.contains(&authority) {
+                once.push(authority);
+            }
+        }
+        pin::in_pem(once)
     }
 
     /// Returns a signal of changes of the CAs. It ends with the last clone of the credentials.

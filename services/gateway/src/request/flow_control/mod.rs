@@ -37,7 +37,8 @@ use setpoint_kinds::{Identity, flowcontrol};
 use setpoint_proto::ApiError;
 use setpoint_proto::flowcontrol::{FlowSchema, PriorityLevelConfiguration};
 use setpoint_store::cache::Cache;
-use tokio::time::Instant;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
 
 use super::Attributes;
 pub(crate) use debug::Page;
@@ -53,6 +54,11 @@ pub(crate) const READS: usize = 400;
 pub(crate) const WRITES: usize = 200;
 /// The longest wait for a seat: a quarter of the request timeout, as in kube-apiserver.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
+/// The time for which the answer of a rejected request is held back, less than its client is told to wait: one that
+/// tries again at once would take the processors from those who have seats.
+const HELD_BACK: Duration = Duration::from_millis(500);
+/// The number of answers that are held back at a time. Others are given at once.
+const HELD_BACK_MAX: usize = 4096;
 
 /// The schemas by precedence and the levels by name, in force.
 #[derive(Debug, Default)]
@@ -67,6 +73,8 @@ pub(crate) struct FlowControl {
     total: usize,
     active: RwLock<Arc<Active>>,
     watches: Arc<Mutex<WatchCounts>>,
+    /// Permits to hold answers back.
+    held_back: Semaphore,
     /// The limits without priority and fairness.
     max_in_flight: Option<MaxInFlight>,
 }
@@ -85,6 +93,7 @@ impl FlowControl {
             total: reads.saturating_add(writes),
             active: RwLock::default(),
             watches: Arc::default(),
+            held_back: Semaphore::new(HELD_BACK_MAX),
             max_in_flight: None,
         };
         // Until the stored objects are known, those that every cluster has are in force.
@@ -199,6 +208,11 @@ impl FlowControl {
         };
         let admission = Admission::new(schema, work, wait, user, asked);
         let entered = admission.resume().await;
+        if entered.is_err()
+            && let Ok(_permit) = self.held_back.try_acquire()
+        {
+            sleep(HELD_BACK).await;
+        }
         (admission, entered)
     }
 

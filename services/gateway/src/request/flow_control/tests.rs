@@ -173,6 +173,34 @@ async fn a_request_is_rejected_when_its_queue_is_full_or_its_wait_times_out() {
     assert_eq!(seats(&control, "global-default"), (0, 0));
 }
 
+/// Checks DG23: clients that try again at once are answered twice a second at most, and others do not wait for them.
+#[tokio::test(start_paused = true)]
+async fn the_answer_of_a_rejected_request_is_held_back() {
+    let (control, cache) = (control(1), cache());
+    let busy = enter(&control, &cache, "jane").await.unwrap();
+    let mut waiting = pin!(enter(&control, &cache, "jane"));
+    assert!(poll!(&mut waiting).is_pending());
+    let begun = Instant::now();
+    let mut rejected = pin!(enter(&control, &cache, "jane"));
+    assert!(poll!(&mut rejected).is_pending());
+    assert_eq!(
+        seats(&control, "global-default"),
+        (1, 1),
+        "it is not in the queue"
+    );
+    rejected.await.unwrap_err();
+    assert_eq!(begun.elapsed(), HELD_BACK);
+    drop(busy);
+    waiting.await.unwrap();
+    assert_eq!(begun.elapsed(), HELD_BACK);
+    let _all = control.held_back.acquire_many(4096).await.unwrap();
+    let _busy = enter(&control, &cache, "jane").await.unwrap();
+    let mut waiting = pin!(enter(&control, &cache, "jane"));
+    assert!(poll!(&mut waiting).is_pending());
+    enter(&control, &cache, "jane").await.unwrap_err();
+    assert_eq!(begun.elapsed(), HELD_BACK, "too many are held back");
+}
+
 /// A client that goes away while it waits, or at the moment when it is dispatched.
 #[tokio::test]
 async fn a_dropped_request_leaves_nothing_behind() {
