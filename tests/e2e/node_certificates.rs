@@ -27,7 +27,8 @@ impl Agent {
         fs::copy(ca, certificates.join("ca.crt")).expect("it is writable");
         let token_file = folder.join("token");
         fs::write(&token_file, format!("{token}\n")).expect("it is writable");
-        let log = || File::create(folder.join("log")).expect("it is writable");
+        let log = File::create(folder.join("log")).expect("it is writable");
+        let both = log.try_clone().expect("it is open");
         let mut command = Command::new(program("node-agent").expect("build the workspace first"));
         command
             .args(["--runtime", "process", "--instance", node, "--state-dir"])
@@ -39,7 +40,8 @@ impl Agent {
                 "SETPOINT__GATEWAY__ADDRESS",
                 format!("https://{}", cluster.gateway_url().place()),
             )
-            .stdout(log());
+            .stdout(both)
+            .stderr(log);
         let process = Process::start(command);
         Self { process, folder }
     }
