@@ -23,6 +23,7 @@ mod main_job;
 mod metrics;
 mod mistakes;
 mod namespaces;
+mod node_certificates;
 mod node_failure;
 mod node_pressure;
 mod nodes;

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use setpoint_tls::USER_ID;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::cri_attributes::ParsedCriAttribute;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
@@ -72,6 +73,11 @@ impl Request {
         }
         request.read_extensions(&parsed)?;
         Ok(request)
+    }
+
+    /// Adds the UID of the user to the subject, which no request may name itself.
+    pub(crate) fn identify(&mut self, uid: &str) {
+        self.others.push((USER_ID, uid.to_owned()));
     }
 
     fn read_attribute(&mut self, attribute: &AttributeTypeAndValue<'_>) -> Result<(), String> {

@@ -12,6 +12,7 @@
 //! ─▶ the crate `setpoint-runtime`.
 
 mod agent;
+mod bootstrap;
 mod metrics;
 mod node;
 mod pod;

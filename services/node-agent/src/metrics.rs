@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus::{Histogram, register_histogram};
+use prometheus::{Histogram, IntCounter, register_histogram, register_int_counter};
 use setpoint_proto::core::Pod;
 
 static POD_START: LazyLock<Histogram> = LazyLock::new(|| {
@@ -17,6 +17,26 @@ static POD_START: LazyLock<Histogram> = LazyLock::new(|| {
     register_histogram!("kubelet_pod_start_sli_duration_seconds", help, buckets)
         .expect("metric names are unique")
 });
+
+static CLIENT_RENEWALS: LazyLock<IntCounter> = LazyLock::new(|| {
+    let name = "kubelet_certificate_manager_client_expiration_renew_errors";
+    let help = "Attempts to renew the client certificate that have failed.";
+    register_int_counter!(name, help).expect("metric names are unique")
+});
+
+static SERVING_RENEWALS: LazyLock<IntCounter> = LazyLock::new(|| {
+    let name = "kubelet_server_expiration_renew_errors";
+    let help = "Attempts to renew the serving certificate that have failed.";
+    register_int_counter!(name, help).expect("metric names are unique")
+});
+
+/// Counts an attempt to renew a certificate that has failed.
+pub fn renewal_failed(is_serving: bool) {
+    match is_serving {
+        true => SERVING_RENEWALS.inc(),
+        false => CLIENT_RENEWALS.inc(),
+    }
+}
 
 /// Observes the start latency of a Pod whose status becomes running, if it was pending.
 pub fn observe_pod_start(pod: &Pod, now: Timestamp) {

@@ -11,8 +11,9 @@ use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
 use setpoint_runtime::{Kind, LogLimits, docker};
-use setpoint_tls::Files;
+use setpoint_tls::{Credentials, Files};
 
+use crate::bootstrap;
 use crate::node::eviction;
 use crate::node::image_gc;
 use crate::node::shutdown::GracePeriods;
@@ -39,6 +40,8 @@ pub struct Settings {
     ///
     /// The files of `tls` are then in a directory of that name: instead of `tls/ca.crt`, `tls/<node>/ca.crt`.
     pub certificate_requests: PathBuf,
+    /// Certificates by CertificateSigningRequests.
+    pub bootstrap: bootstrap::Settings,
     /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
     /// Number of Pods reconciled concurrently.
@@ -123,6 +126,7 @@ impl Default for Settings {
             runtime: Kind::Process,
             node_name: String::new(),
             certificate_requests: PathBuf::new(),
+            bootstrap: bootstrap::Settings::default(),
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),
@@ -217,7 +221,32 @@ impl Settings {
         }
     }
 
+    /// Checks what an agent needs that has its certificates by CertificateSigningRequests.
+    fn check_bootstrap(&self) -> Result<(), String> {
+        if !self.bootstrap.is_on() {
+            return Ok(());
+        }
+        first_broken(&[
+            (
+                !self.node_name.is_empty() && self.nodes == 1,
+                "bootstrap.directory: one node must be named by node-name",
+            ),
+            (
+                self.certificate_requests.as_os_str().is_empty(),
+                "bootstrap.directory: not with certificate-requests",
+            ),
+            (
+                self.gateway
+                    .address
+                    .split(',')
+                    .all(|one| one.trim().starts_with("https://")),
+                "bootstrap.directory: gateway.address must be one of https",
+            ),
+        ])
+    }
+
     fn check(&self) -> Result<(), String> {
+        self.check_bootstrap()?;
         let quantity = |name: &str, text: &str| match text {
             "" => Ok(()),
             text => Amount::parse(text)
@@ -299,13 +328,22 @@ impl setpoint_host::Settings for Settings {
         self.check()
     }
 
-    async fn identity_files(&mut self, files: Files) -> anyhow::Result<Files> {
+    fn has_own_identity(&self) -> bool {
+        self.bootstrap.is_on()
+    }
+
+    async fn identity(&mut self, files: Files) -> anyhow::Result<Credentials> {
+        if self.bootstrap.is_on() {
+            return bootstrap::identity(self).await;
+        }
         if self.certificate_requests.as_os_str().is_empty() {
-            return Ok(files);
+            return Ok(Credentials::load(&files)?);
         }
         // Names the node.
         engine::connect(self).await?;
-        certificate::request(&self.certificate_requests, &self.node_name, files).await
+        let requests = &self.certificate_requests;
+        let files = certificate::request(requests, &self.node_name, files).await?;
+        Ok(Credentials::load(&files)?)
     }
 }
 

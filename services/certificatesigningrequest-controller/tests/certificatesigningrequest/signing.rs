@@ -1,27 +1,29 @@
 //! Tests of the controller against a gateway in this process.
 #![expect(clippy::unwrap_used, reason = "tests may panic")]
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, SanType};
 use setpoint_certificatesigningrequest_controller::{
-    Action, Authority, Request, RequestView, Requests, Signing, World, plan,
+    Action, Approval, Authority, Informers, NodeView, Request, RequestView, Requests, Signing,
+    TokenView, World, plan,
 };
 use setpoint_controller::{Client, Receipt, Reconciler, Recorder, View, client};
 use setpoint_gateway::in_process::{self, InProcess};
 use setpoint_model::Key;
 use setpoint_proto::certificates::{CertificateSigningRequest, CertificateSigningRequestCondition};
-use setpoint_proto::core::{Namespace, Secret};
+use setpoint_proto::core::{Namespace, Node, Secret};
 use setpoint_proto::{ApiError, Reason};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
-const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
-const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-const NODE_USAGES: &[&str] = &["digital signature", "client auth"];
+pub(super) const API_CLIENT: &str = "kubernetes.io/kube-apiserver-client";
+pub(super) const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+pub(super) const NODE_USAGES: &[&str] = &["digital signature", "client auth"];
 
 /// A request of jane, who is in two groups.
 const JANE: &str = "-----BEGIN CERTIFICATE REQUEST-----
@@ -34,14 +36,14 @@ cApD
 -----END CERTIFICATE REQUEST-----
 ";
 
-struct Fixture {
-    gateway: Client,
+pub(super) struct Fixture {
+    pub(super) gateway: Client,
     requests: Requests,
     _gateway: InProcess,
 }
 
 impl Fixture {
-    async fn start(settings: Signing) -> Self {
+    pub(super) async fn start(settings: Signing) -> Self {
         let server = in_process::start().await;
         let connection = client::Settings {
             address: server.url.clone(),
@@ -51,11 +53,7 @@ impl Fixture {
         let mut namespace = Namespace::default();
         namespace.metadata.name = "setpoint-system".into();
         gateway.create(&namespace).await.unwrap();
-        let requests = Requests {
-            requests: gateway.informer::<RequestView>().reader(),
-            settings: Arc::new(settings),
-            events: Recorder::silent(),
-        };
+        let requests = Informers::of(&gateway).reconciler(settings, Recorder::silent());
         Self {
             gateway,
             requests,
@@ -63,7 +61,13 @@ impl Fixture {
         }
     }
 
-    async fn create(&self, signer: &str, usages: &[&str], pem: &str, seconds: Option<i32>) {
+    pub(super) async fn create(
+        &self,
+        signer: &str,
+        usages: &[&str],
+        pem: &str,
+        seconds: Option<i32>,
+    ) {
         let mut request = CertificateSigningRequest::default();
         request.metadata.name = "one".into();
         request.spec.request = pem.to_owned().into_bytes().into();
@@ -73,11 +77,11 @@ impl Fixture {
         self.gateway.create(&request).await.unwrap();
     }
 
-    async fn get(&self) -> Result<CertificateSigningRequest, ApiError> {
+    pub(super) async fn get(&self) -> Result<CertificateSigningRequest, ApiError> {
         self.gateway.get(&Key::new("", "one")).await
     }
 
-    async fn decide(&self, decision: &str) {
+    pub(super) async fn decide(&self, decision: &str) {
         let mut request = self.get().await.unwrap();
         let conditions = &mut request.status.conditions;
         conditions.push(CertificateSigningRequestCondition {
@@ -92,20 +96,26 @@ impl Fixture {
             .unwrap();
     }
 
-    async fn world(&self, after: Duration) -> World {
+    pub(super) async fn world(&self, after: Duration) -> World {
         let now = Timestamp::now().saturating_add(after).unwrap();
+        let request = RequestView::of(self.get().await.unwrap());
+        let token: Option<Secret> = self.gateway.get(&token()).await.ok();
+        let node: Option<Node> = self.gateway.get(&Key::new("", "one")).await.ok();
         World {
-            request: Arc::new(RequestView::of(self.get().await.unwrap())),
+            request: Arc::new(request),
+            token: token.map(|token| Arc::new(TokenView::of(token))),
+            node: node.map(|node| Arc::new(NodeView::of(node))),
+            taken: BTreeSet::new(),
             now,
         }
     }
 
     /// Executes the plan for the request. Returns the actions.
-    async fn reconcile(&self) -> Vec<Action> {
+    pub(super) async fn reconcile(&self) -> Vec<Action> {
         self.reconcile_after(Duration::ZERO).await
     }
 
-    async fn reconcile_after(&self, after: Duration) -> Vec<Action> {
+    pub(super) async fn reconcile_after(&self, after: Duration) -> Vec<Action> {
         let world = self.world(after).await;
         let steps = plan(&world).steps;
         for step in &steps {
@@ -115,8 +125,12 @@ impl Fixture {
         steps.into_iter().map(|step| step.action).collect()
     }
 
+    pub(super) async fn act(&self, world: &World, action: &Action) -> Result<Receipt, ApiError> {
+        self.requests.act(&self.gateway, world, action).await
+    }
+
     /// Approves and signs the request. Returns the certificate in DER.
-    async fn signed(&self) -> Vec<u8> {
+    pub(super) async fn signed(&self) -> Vec<u8> {
         self.decide("Approved").await;
         self.reconcile().await;
         assert!(self.reconcile().await.is_empty(), "it is done");
@@ -130,12 +144,22 @@ impl Fixture {
     }
 }
 
-fn der(pem: &[u8]) -> Vec<u8> {
+/// The Secret of the token `abcdef`.
+pub(super) fn token() -> Key {
+    Key::new("kube-system", "bootstrap-token-abcdef")
+}
+
+pub(super) fn der(pem: &[u8]) -> Vec<u8> {
     let mut blocks = Pem::iter_from_buffer(pem);
     blocks.next().unwrap().unwrap().contents
 }
 
-fn request_by(key: &KeyPair, name: &str, organization: &str, san: Option<SanType>) -> String {
+pub(super) fn request_by(
+    key: &KeyPair,
+    name: &str,
+    organization: &str,
+    san: Option<SanType>,
+) -> String {
     let mut params = CertificateParams::default();
     let subject = &mut params.distinguished_name;
     subject.push(DnType::CommonName, name);
@@ -144,7 +168,7 @@ fn request_by(key: &KeyPair, name: &str, organization: &str, san: Option<SanType
     params.serialize_request(key).unwrap().pem().unwrap()
 }
 
-fn request(name: &str, organization: &str) -> String {
+pub(super) fn request(name: &str, organization: &str) -> String {
     request_by(&KeyPair::generate().unwrap(), name, organization, None)
 }
 
@@ -223,7 +247,7 @@ async fn a_kubelets_client_certificate_is_approved_and_others_wait() {
         .create(KUBELET_CLIENT, NODE_USAGES, &node, None)
         .await;
     let actions = fixture.reconcile().await;
-    assert_eq!(actions, [Action::Approve { of_itself: false }]);
+    assert_eq!(actions, [Action::Approve(Approval::NodeClient)]);
     let [approved] = &fixture.get().await.unwrap().status.conditions[..] else {
         panic!("one condition");
     };
@@ -231,6 +255,8 @@ async fn a_kubelets_client_certificate_is_approved_and_others_wait() {
         (&*approved.r#type, &*approved.reason),
         ("Approved", "AutoApproved")
     );
+    let created = Action::CreateNode("one".to_owned());
+    assert_eq!(fixture.reconcile().await, [created]);
     fixture.reconcile().await;
     assert!(!fixture.get().await.unwrap().status.certificate.is_empty());
 

@@ -81,6 +81,7 @@ impl AgentAddress {
         let Some(credentials) = policy.credentials() else {
             return Ok(ClientStream::Plain(stream));
         };
+        let stream = (self.address.ip(), stream);
         let secured = timeout(TIMEOUT, secure(credentials, protocol, &self.nodes, stream)).await;
         let secured = secured.unwrap_or_else(|_| Err("it does not answer".to_owned()));
         secured.map_err(|cause| self.unreachable(&cause))

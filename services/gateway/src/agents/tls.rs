@@ -1,8 +1,8 @@
 //! TLS to agents, whose certificates say which nodes they speak for.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use setpoint_model::users::{
     NODE_PREFIX, NODES, SIMULATED_NODES, SIMULATED_NODES_PREFIX, is_simulated_node,
@@ -21,15 +21,16 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    fn config(self, credentials: &Credentials) -> Arc<ClientConfig> {
+    fn names(self) -> Vec<Vec<u8>> {
         match self {
-            Self::Http1 => credentials.http1_client(),
-            Self::Http2 => credentials.client(),
+            Self::Http1 => vec![b"http/1.1".to_vec()],
+            Self::Http2 => vec![b"h2".to_vec()],
         }
     }
 }
 
-/// Begins TLS with the agent of one of these nodes.
+/// Begins TLS with the agent of one of these nodes at an address. Its certificate is by the CA of servers, with the
+/// name of all agents; or by the signers of CertificateSigningRequests, for this address and the node alone.
 ///
 /// # Errors
 /// If what answers has no certificate of this agent.
@@ -37,10 +38,14 @@ pub(super) async fn secure(
     credentials: &Credentials,
     protocol: Protocol,
     nodes: &[String],
-    stream: TcpStream,
+    (address, stream): (IpAddr, TcpStream),
 ) -> Result<ClientStream<TcpStream>, String> {
     let name = ServerName::try_from(SERVER_NAME).map_err(|error| error.to_string())?;
-    let secured = ClientStream::handshake(protocol.config(credentials), name, stream).await;
+    let dialed = nodes.to_vec();
+    let accepts = move |subject: &PeerIdentity| dialed.iter().any(|node| is_node(subject, node));
+    let mut config = credentials.client_of_agent(address, accepts);
+    config.alpn_protocols = protocol.names();
+    let secured = ClientStream::handshake(Arc::new(config), name, stream).await;
     let secured = secured.map_err(|error| error.to_string())?;
     let is_agent = |subject: &PeerIdentity| nodes.iter().any(|node| speaks_for(subject, node));
     match secured.server()?.filter(is_agent) {
@@ -51,12 +56,18 @@ pub(super) async fn secure(
 
 /// Returns whether the subject of a certificate is the agent of a node.
 fn speaks_for(agent: &PeerIdentity, node: &str) -> bool {
-    let is_in = |group: &str| agent.groups.iter().any(|one| one == group);
-    if let Some(own) = agent.name.strip_prefix(NODE_PREFIX) {
-        return own == node && is_in(NODES);
-    }
-    let prefix = agent.name.strip_prefix(SIMULATED_NODES_PREFIX);
-    prefix.is_some_and(|prefix| is_simulated_node(prefix, node)) && is_in(SIMULATED_NODES)
+    let is_simulated = || {
+        let prefix = agent.name.strip_prefix(SIMULATED_NODES_PREFIX);
+        prefix.is_some_and(|prefix| is_simulated_node(prefix, node))
+            && agent.groups.iter().any(|group| group == SIMULATED_NODES)
+    };
+    is_node(agent, node) || is_simulated()
+}
+
+/// Returns whether the subject of a certificate is a node.
+fn is_node(agent: &PeerIdentity, node: &str) -> bool {
+    agent.name.strip_prefix(NODE_PREFIX) == Some(node)
+        && agent.groups.iter().any(|group| group == NODES)
 }
 
 #[cfg(test)]

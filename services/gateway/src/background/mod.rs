@@ -21,6 +21,7 @@ mod extension_authentication;
 mod flow_control;
 mod kubernetes_service;
 mod policy_status;
+mod revoked_nodes;
 mod role_aggregation;
 mod settings_file;
 mod system_objects;
@@ -48,7 +49,8 @@ const BOOTSTRAP_ROLES: &str = "poststarthook/rbac/bootstrap-roles";
 impl Registry {
     /// Creates the objects that every cluster has; then runs the deletion of expired objects, and the loops that keep
     /// these objects, priority and fairness, the status of definitions, APIServices and their availability, the
-    /// ConfigMap for other API servers, and the Service `kubernetes`, until `shutdown`.
+    /// ConfigMap for other API servers, the Service `kubernetes`, and the end of connections of deleted Nodes, until
+    /// `shutdown`.
     ///
     /// With the mode RBAC, it also creates the roles and bindings that every cluster has, and aggregates ClusterRoles.
     ///
@@ -67,7 +69,7 @@ impl Registry {
         let service = report("kubernetes-service");
         let definitions = report("custom-resource-definitions");
         let (services, policies) = (report("api-services"), report("policy-status"));
-        let fairness = report("flow-control");
+        let (fairness, revoked) = (report("flow-control"), report("revoked-nodes"));
         let (servers, authentication) = (report("aggregation"), report("extension-authentication"));
         let uses_rbac = self.authorizer().rbac().is_some();
         let roles = uses_rbac.then(|| (report(BOOTSTRAP_ROLES), report("role-aggregation")));
@@ -102,6 +104,9 @@ impl Registry {
                 }),
                 supervise("policy-status", policies, || {
                     Box::pin(policy_status::run(&self))
+                }),
+                supervise("revoked-nodes", revoked, || {
+                    Box::pin(self.end_connections_of_deleted_nodes())
                 }),
                 supervise("kubernetes-service", service, || {
                     Box::pin(kubernetes_service::run(&self))

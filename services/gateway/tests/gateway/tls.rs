@@ -220,3 +220,69 @@ async fn a_certificate_of_another_ca_is_unauthorized() {
     let refused = gateway.list(foreign.client()).await.unwrap_err();
     assert_eq!(refused.reason, Reason::Unauthorized);
 }
+
+/// Returns the credentials of a node whose certificate names this UID.
+fn node(gateway: &Gateway, name: &str, uid: &str) -> Credentials {
+    let (ca, key) = (gateway.authority.certificate(), gateway.authority.key());
+    let key = rcgen::KeyPair::from_pem(&key).unwrap();
+    let mut of_ca = rcgen::CertificateParams::default();
+    let name_of_ca = &mut of_ca.distinguished_name;
+    name_of_ca.push(rcgen::DnType::CommonName, "setpoint-ca");
+    let issuer = rcgen::Issuer::from_params(&of_ca, key);
+    let mut params = rcgen::CertificateParams::default();
+    let subject = &mut params.distinguished_name;
+    subject.push(rcgen::DnType::OrganizationName, "system:nodes");
+    subject.push(rcgen::DnType::CommonName, format!("system:node:{name}"));
+    let user_id = rcgen::DnType::CustomDnType(setpoint_tls::USER_ID.to_vec());
+    subject.push(user_id, uid);
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+    let own = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&own, &issuer).unwrap().pem();
+    Credentials::from_pem(ca, &certificate, &own.serialize_pem()).unwrap()
+}
+
+/// Deletes a Node and checks that a watch of its node ends, which has begun before, and that further requests of it are
+/// unauthorized.
+#[tokio::test]
+async fn the_streams_of_a_node_end_with_its_node() {
+    let gateway = Gateway::with_modes(&[AuthorizationMode::Node, AuthorizationMode::Rbac]).await;
+    let _background = gateway.run_background();
+    let master = gateway.client("root", &["system:masters"]).client();
+    let mut nodes = ObjectsClient::new(channel(gateway.address, master).await);
+    let object = setpoint_proto::core::Node {
+        metadata: setpoint_proto::meta::ObjectMeta {
+            name: "a".into(),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let create = setpoint_proto::setpoint::CreateRequest {
+        resource: "nodes".into(),
+        object: Some(setpoint_proto::Any::pack(&object)),
+        ..Default::default()
+    };
+    let created = nodes.create(create).await.unwrap().into_inner();
+    let created = created.object.unwrap();
+    let created: setpoint_proto::core::Node = prost::Message::decode(created.value).unwrap();
+    let own = node(&gateway, "a", &created.metadata.uid);
+    let mut of_node = ObjectsClient::new(channel(gateway.address, own.client()).await);
+    let watch = setpoint_proto::setpoint::WatchRequest {
+        resource: "nodes".into(),
+        field_selector: "metadata.name=a".into(),
+        ..Default::default()
+    };
+    let mut events = of_node.watch(watch).await.unwrap().into_inner();
+    let delete = setpoint_proto::setpoint::DeleteRequest {
+        resource: "nodes".into(),
+        name: "a".into(),
+        ..Default::default()
+    };
+    nodes.delete(delete).await.unwrap();
+    let ended = async { while let Ok(Some(_)) = events.message().await {} };
+    let limit = Duration::from_secs(30);
+    tokio::time::timeout(limit, ended)
+        .await
+        .expect("the watch ends");
+    let (code, reply) = gateway.get(own.http1_client(), "/version").await;
+    assert_eq!(code, 401, "{reply}");
+}

@@ -35,7 +35,7 @@ struct Named {
 /// A certificate that is about to expire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expiring {
-    /// Its name: the table of the settings that names its file, or that with `-ca`.
+    /// Its name: the table of the settings that names its file, or that with `-ca` or `-serving`.
     pub certificate: String,
     /// The time at which it expires.
     pub expires: Timestamp,
@@ -109,13 +109,16 @@ impl Certificates {
 
     fn all(&self) -> Vec<(String, Validity)> {
         let known = self.0.read();
-        let both = known.iter().flat_map(|Named { table, credentials }| {
-            [
+        let all = known.iter().flat_map(|Named { table, credentials }| {
+            let serving = credentials.serving_validity();
+            let serving = serving.map(|validity| (format!("{table}-serving"), validity));
+            let both = [
                 ((*table).to_owned(), credentials.validity()),
                 (format!("{table}-ca"), credentials.ca_validity()),
-            ]
+            ];
+            both.into_iter().chain(serving)
         });
-        both.collect()
+        all.collect()
     }
 
     /// Registers the metric, once in a process.

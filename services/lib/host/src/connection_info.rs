@@ -1,7 +1,7 @@
 //! The connection of a request: its local address and its client.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -32,7 +32,7 @@ struct Inner {
     local: SocketAddr,
     /// `None` without TLS.
     client: Option<Client>,
-    /// The reason why the CA of the client's certificate is no longer trusted.
+    /// The reason why the client's certificate is no longer trusted.
     distrust: OnceLock<String>,
     /// Cancelled once there is one.
     distrusted: CancellationToken,
@@ -106,13 +106,19 @@ impl ConnectionInfo {
         !self.is_tls() || self.client().is_some_and(is_one)
     }
 
-    /// Records that the client's certificate, which was accepted, is by a CA that is no longer trusted.
-    pub(crate) fn distrust(&self, reason: String) {
+    /// Records that the client's certificate, which was accepted, is no longer trusted: the connection gets no further
+    /// requests, and is closed a moment later.
+    pub fn distrust(&self, reason: String) {
         let _ = self.0.distrust.set(reason);
         self.0.distrusted.cancel();
     }
 
-    /// Waits until the client's certificate is by a CA that is no longer trusted.
+    /// Returns a reference that does not keep the description of a connection that has ended.
+    pub fn downgrade(&self) -> WeakConnection {
+        WeakConnection(Arc::downgrade(&self.0))
+    }
+
+    /// Waits until the client's certificate is no longer trusted.
     pub(crate) async fn distrusted(&self) {
         self.0.distrusted.cancelled().await;
     }
@@ -129,6 +135,22 @@ impl ConnectionInfo {
                 _ => return,
             }
         }
+    }
+}
+
+/// A reference to a connection that may have ended.
+#[derive(Clone, Debug)]
+pub struct WeakConnection(Weak<Inner>);
+
+impl WeakConnection {
+    /// Returns the connection; `None` if it has ended.
+    pub fn upgrade(&self) -> Option<ConnectionInfo> {
+        self.0.upgrade().map(ConnectionInfo)
+    }
+
+    /// Returns whether it is this connection.
+    pub fn is(&self, other: &ConnectionInfo) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&other.0))
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_util::either::Either;
 use crate::connection_info::ConnectionInfo;
 use crate::stall_timeout::{StallTimeout, count_cut};
 
-/// The time for which a connection goes on whose client has a certificate by a CA that is no longer trusted. It gets no
+/// The time for which a connection goes on whose client has a certificate that is no longer trusted. It gets no
 /// further requests; those under way are answered.
 const DISTRUST_GRACE: Duration = Duration::from_secs(2);
 
@@ -56,11 +56,13 @@ pub(crate) async fn accept(
     Ok((Either::Right(Box::new(stream)), info))
 }
 
-/// Waits until the connection of a client must end, because the CA of its certificate is no longer trusted. The client
-/// is verified again whenever the CAs change.
+/// Waits until the connection of a client must end, because the CA of its certificate is no longer trusted, or its
+/// certificate for another reason. The client is verified again whenever the CAs change.
 async fn cut(credentials: Credentials, chain: Vec<CertificateDer<'static>>, info: ConnectionInfo) {
-    let reason = credentials.distrusted(chain).await;
-    info.distrust(reason);
+    tokio::select! {
+        reason = credentials.distrusted(chain) => info.distrust(reason),
+        () = info.distrusted() => {}
+    }
     sleep(DISTRUST_GRACE).await;
     count_cut("distrusted");
 }

@@ -66,7 +66,11 @@ where
             return ExitCode::from(USAGE);
         }
     };
-    let files = match common.identity_files() {
+    let files = match settings.has_own_identity() {
+        true => Ok(Some(Files::default())),
+        false => common.identity_files(),
+    };
+    let files = match files {
         Ok(files) => files,
         Err(error) => {
             eprintln!("{service}: {error}");
@@ -192,8 +196,7 @@ async fn identify<S: Settings>(
     files: Option<Files>,
 ) -> anyhow::Result<Option<Credentials>> {
     let Some(files) = files else { return Ok(None) };
-    let files = settings.identity_files(files).await?;
-    Ok(Some(Credentials::load(&files)?))
+    settings.identity(files).await.map(Some)
 }
 
 /// Listens on the address of the process, and on further ones at the same port.

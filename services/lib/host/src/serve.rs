@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::connection::{Connection, ConnectionSlots};
-pub use crate::connection_info::ConnectionInfo;
+pub use crate::connection_info::{ConnectionInfo, WeakConnection};
 pub use crate::limits::Limits;
 pub use crate::origin::Hosts;
 use crate::request::{OpenRequests, RequestHandler};

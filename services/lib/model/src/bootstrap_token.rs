@@ -29,10 +29,14 @@ pub const AUTHENTICATION: &str = "usage-bootstrap-authentication";
 pub const SIGNING: &str = "usage-bootstrap-signing";
 /// See [`ID`]; a text for people.
 pub const DESCRIPTION: &str = "description";
-/// The further group of users with a token that brings in an agent.
+/// The group of agents that join a cluster by a token: it brings in one node, once.
 pub const JOINING_AGENTS: &str = "system:bootstrappers:setpoint:agent";
-/// The annotation of the Secret of such a token with the one node that it brings in.
+/// The annotation of a Secret with the name of the node that its token brings in.
 pub const NODE_ANNOTATION: &str = "setpoint.dev/node";
+/// The annotation of a Secret with the uid of the CertificateSigningRequest that its token was used for.
+pub const USED_BY_ANNOTATION: &str = "setpoint.dev/used-by";
+/// The start of the names of the users that tokens identify; the id follows.
+pub const USER_PREFIX: &str = "system:bootstrap:";
 
 /// The lengths of the parts of a token.
 const ID_LENGTH: usize = 6;

@@ -71,8 +71,9 @@ impl ClientAuthorities {
             pem.clients = vec![Block::read(file)?];
         }
         if !chosen.further.is_empty() {
-            pem.clients
-                .push(Block::new("the further CAs of clients", &chosen.further));
+            let further = Block::new("the further CAs of clients", &chosen.further);
+            pem.signers = Some(further.clone());
+            pem.clients.push(further);
         }
         Ok(pem)
     }

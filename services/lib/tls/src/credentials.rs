@@ -1,6 +1,7 @@
 //! The identity of a process, as its files hold it now.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,9 +13,10 @@ use rustls::server::NoServerSessionStorage;
 use rustls::{ClientConfig, ServerConfig};
 use tokio::sync::watch;
 
+use crate::agent_verifier::AgentVerifier;
 use crate::client_authorities::ClientAuthorities;
 use crate::current::{AnyClient, Current};
-use crate::files::{Block, Pem, Stamp};
+use crate::files::{Block, Pem, Serving, ServingFiles, Stamp};
 use crate::follower::Follower;
 use crate::material::{Material, Validity};
 use crate::{Error, Files, PeerIdentity, pin};
@@ -36,14 +38,18 @@ pub struct Credentials {
 
 /// The source of credentials.
 enum Source {
-    Files(Files),
+    Files(Files, Option<ServingFiles>),
     Texts(Pem),
 }
 
 impl Source {
     fn read(&self) -> Result<Pem, Error> {
         match self {
-            Self::Files(files) => files.read(),
+            Self::Files(files, None) => files.read(),
+            Self::Files(files, Some(serving)) => Ok(Pem {
+                serving: Serving::Other(serving.read()?),
+                ..files.read()?
+            }),
             Self::Texts(pem) => Ok(pem.clone()),
         }
     }
@@ -53,7 +59,7 @@ impl Source {
 impl fmt::Debug for Source {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Files(files) => files.fmt(formatter),
+            Self::Files(files, _) => files.fmt(formatter),
             Self::Texts(_) => formatter.write_str("texts"),
         }
     }
@@ -67,7 +73,17 @@ impl Credentials {
     pub fn load(files: &Files) -> Result<Self, Error> {
         files.validate()?;
         files.warn_of_readers();
-        Self::new(Source::Files(files.clone()))
+        Self::new(Source::Files(files.clone(), None))
+    }
+
+    /// Reads the files of a process that serves with another certificate, which may come later.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`].
+    pub fn load_with_serving(files: &Files, serving: &ServingFiles) -> Result<Self, Error> {
+        files.validate()?;
+        files.warn_of_readers();
+        Self::new(Source::Files(files.clone(), Some(serving.clone())))
     }
 
     /// Returns the credentials of these texts in PEM, which never change. The CAs of clients may.
@@ -81,6 +97,8 @@ impl Credentials {
             ca,
             certificate: Block::new("the certificate", certificate),
             key: Block::new("the key", key),
+            serving: Serving::Own,
+            signers: None,
         }))
     }
 
@@ -104,7 +122,7 @@ impl Credentials {
     /// cannot be used, such as the certificate of a key that is not written yet, change nothing, and are tried again.
     pub async fn follow(self) {
         match &*Arc::clone(&self.source) {
-            Source::Files(files) => Follower::new(self, files.clone()).run().await,
+            Source::Files(files, _) => Follower::new(self, files.clone()).run().await,
             Source::Texts(_) => std::future::pending().await,
         }
     }
@@ -127,9 +145,15 @@ impl Credentials {
         self.client_authorities.add(bundle, || self.reload())
     }
 
-    /// Returns what changes with the content of the file of [`Self::know_clients_by`].
-    pub(crate) fn client_stamp(&self) -> Option<Stamp> {
-        self.client_authorities.stamp()
+    /// Returns what changes with the content of the file of [`Self::know_clients_by`], and with the files of the
+    /// serving certificate.
+    pub(crate) fn further_stamps(&self) -> [Option<Stamp>; 3] {
+        let serving = match &*self.source {
+            Source::Files(_, Some(serving)) => serving.stamps(),
+            _ => [None, None],
+        };
+        let [certificate, key] = serving;
+        [self.client_authorities.stamp(), certificate, key]
     }
 
     /// Returns the settings of a listener: TLS 1.2 and 1.3, HTTP/2 or HTTP/1.1 by ALPN, and a client certificate if
@@ -150,6 +174,21 @@ impl Credentials {
         let mut config = (*self.client).clone();
         config.alpn_protocols = vec![HTTP1.to_vec()];
         Arc::new(config)
+    }
+
+    /// Returns the settings of connections to an agent at an address: as those of [`Credentials::client`], and its
+    /// certificate may also be one by the CAs of [`Credentials::also_know_clients_by`] for this address, if `accepts`
+    /// returns true for its subject. No other server is accepted by these CAs.
+    pub fn client_of_agent(
+        &self,
+        address: IpAddr,
+        accepts: impl Fn(&PeerIdentity) -> bool + Send + Sync + 'static,
+    ) -> ClientConfig {
+        let mut config = (*self.client).clone();
+        let verifier = AgentVerifier::new(Arc::clone(&self.current), address, accepts);
+        let mut dangerous = config.dangerous();
+        dangerous.set_certificate_verifier(Arc::new(verifier));
+        config
     }
 
     /// Returns the identity of a client from the certificates of its handshake, which it has the key of; `None` if
@@ -196,8 +235,8 @@ impl Credentials {
         }
     }
 
-    /// Returns the certificates of the CAs that are trusted for servers, in PEM. Nothing else that their file holds is in
-    /// it.
+    /// Returns the certificates of the CAs that are trusted for servers, in PEM. Nothing else that their file holds is
+    /// in it.
     pub fn authorities(&self) -> String {
         pin::in_pem(&self.current.get().authorities)
     }
@@ -210,6 +249,11 @@ impl Credentials {
     /// Returns the time in which the certificate is valid.
     pub fn validity(&self) -> Validity {
         self.current.get().validity
+    }
+
+    /// Returns the time in which the certificate for clients is valid, if that is another one and exists.
+    pub fn serving_validity(&self) -> Option<Validity> {
+        self.current.get().serving_validity
     }
 
     /// Returns the validity of the CA that is trusted for servers and expires first.

@@ -52,7 +52,7 @@ impl Current {
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.get().key))
+        self.get().serving.clone()
     }
 }
 

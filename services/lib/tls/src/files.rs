@@ -68,6 +68,8 @@ impl Files {
             ca,
             certificate: Block::read(&self.certificate_file)?,
             key: Block::read(&self.key_file)?,
+            serving: Serving::Own,
+            signers: None,
         })
     }
 
@@ -84,6 +86,34 @@ impl Files {
     /// Returns what changes with the content of the files.
     pub(crate) fn stamps(&self) -> [Option<Stamp>; 3] {
         self.paths().map(Stamp::of)
+    }
+}
+
+/// The files of the certificate that a process serves, if that is another one than it connects with, in PEM. They may
+/// not be there yet: until then, no handshake of a client succeeds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServingFiles {
+    /// File with the certificate.
+    pub certificate_file: PathBuf,
+    /// File with its private key.
+    pub key_file: PathBuf,
+}
+
+impl ServingFiles {
+    /// Reads the files; `None` if there is no certificate yet.
+    ///
+    /// # Errors
+    /// If one cannot be read.
+    pub(crate) fn read(&self) -> Result<Option<(Block, Block)>, Error> {
+        if !self.certificate_file.exists() {
+            return Ok(None);
+        }
+        let key = Block::read(&self.key_file)?;
+        Ok(Some((Block::read(&self.certificate_file)?, key)))
+    }
+
+    pub(crate) fn stamps(&self) -> [Option<Stamp>; 2] {
+        [&self.certificate_file, &self.key_file].map(|path| Stamp::of(path))
     }
 }
 
@@ -139,4 +169,16 @@ pub(crate) struct Pem {
     pub(crate) clients: Vec<Block>,
     pub(crate) certificate: Block,
     pub(crate) key: Block,
+    pub(crate) serving: Serving,
+    /// The CA by which agents are accepted as servers, too.
+    pub(crate) signers: Option<Block>,
+}
+
+/// The certificate for clients.
+#[derive(Clone)]
+pub(crate) enum Serving {
+    /// The one that the process connects with.
+    Own,
+    /// Another one with its key, which may not be there yet.
+    Other(Option<(Block, Block)>),
 }

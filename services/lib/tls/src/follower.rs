@@ -12,8 +12,8 @@ use crate::{Credentials, Error, Files};
 /// The time between two looks at the files.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The versions of the files of the identity, and that of the CAs of clients.
-type Stamps = ([Option<Stamp>; 3], Option<Stamp>);
+/// The versions of the files of the identity, and those of the CAs of clients and of the serving certificate.
+type Stamps = ([Option<Stamp>; 3], [Option<Stamp>; 3]);
 
 /// Follows the files of credentials.
 pub(crate) struct Follower {
@@ -48,7 +48,7 @@ impl Follower {
     /// Reads a few short files of this machine, if they have changed.
     fn look(&mut self) {
         // Taken before the files are read: a change in between is found at the next look.
-        let found = (self.files.stamps(), self.credentials.client_stamp());
+        let found = (self.files.stamps(), self.credentials.further_stamps());
         if self.used != Some(found) {
             match self.credentials.reload() {
                 Ok(()) => self.renewed(found),

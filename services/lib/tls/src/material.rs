@@ -16,7 +16,7 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
 use crate::Error;
-use crate::files::{Block, Pem};
+use crate::files::{Block, Pem, Serving};
 
 /// A certificate is about to expire when less than this part of its life is left.
 const EXPIRING: i32 = 4;
@@ -57,9 +57,15 @@ impl Validity {
 #[derive(Debug)]
 pub(crate) struct Material {
     pub(crate) key: Arc<CertifiedKey>,
+    /// The certificate for clients; `None` while there is none.
+    pub(crate) serving: Option<Arc<CertifiedKey>>,
     pub(crate) servers: Arc<dyn ServerCertVerifier>,
+    /// The verifier of agents by the further CAs of clients, if there are any.
+    pub(crate) agents: Option<Arc<dyn ServerCertVerifier>>,
     pub(crate) clients: Arc<dyn ClientCertVerifier>,
     pub(crate) validity: Validity,
+    /// The validity of `serving`, if it is a certificate of its own.
+    pub(crate) serving_validity: Option<Validity>,
     /// The validity of the CA of servers that expires first.
     pub(crate) ca_validity: Validity,
     /// The CAs of servers.
@@ -72,19 +78,18 @@ impl Material {
     pub(crate) fn parse(pem: &Pem) -> Result<Self, Error> {
         let provider = Arc::new(ring::default_provider());
         let authorities = certificates(&pem.ca)?;
-        let server_roots = Arc::new(roots(&pem.ca.source, &authorities)?);
         let client_authorities: Result<Vec<_>, _> = pem.clients.iter().map(certificates).collect();
         let client_authorities = client_authorities?.concat();
         let client_roots = Arc::new(roots("the CAs of clients", &client_authorities)?);
-        let key = certified_key(pem, &provider)?;
+        let key = Arc::new(certified_key(&pem.certificate, &pem.key, &provider)?);
+        let (serving, serving_validity) = serving(pem, &key, &provider)?;
         let unusable = |reason: &dyn std::error::Error| Error::Certificate {
             file: pem.ca.source.clone(),
             reason: reason.to_string(),
         };
-        let servers =
-            WebPkiServerVerifier::builder_with_provider(server_roots, Arc::clone(&provider))
-                .build()
-                .map_err(|error| unusable(&error))?;
+        let servers = server_verifier(&pem.ca, &authorities, &provider)?;
+        let agents = pem.signers.as_ref();
+        let agents = agents.map(|ca| server_verifier(ca, &certificates(ca)?, &provider));
         let clients = WebPkiClientVerifier::builder_with_provider(client_roots, provider)
             .build()
             .map_err(|error| unusable(&error))?;
@@ -97,14 +102,51 @@ impl Material {
         let ca_validity = authorities.iter().filter_map(|one| Validity::of(one));
         let ca_validity = ca_validity.min_by_key(|validity| validity.not_after);
         Ok(Self {
-            key: Arc::new(key),
+            key,
+            serving,
             servers,
+            agents: agents.transpose()?,
             clients,
             validity,
+            serving_validity,
             ca_validity: ca_validity.ok_or_else(|| malformed(&pem.ca.source))?,
             authorities,
             client_authorities,
         })
+    }
+}
+
+/// Returns the verifier of servers by CAs.
+fn server_verifier(
+    ca: &Block,
+    authorities: &[CertificateDer<'static>],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+    let roots = Arc::new(roots(&ca.source, authorities)?);
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(provider));
+    let verifier = verifier.build().map_err(|error| Error::Certificate {
+        file: ca.source.clone(),
+        reason: error.to_string(),
+    })?;
+    Ok(verifier)
+}
+
+/// The certificate for clients, and its validity if it is one of its own.
+type ForClients = (Option<Arc<CertifiedKey>>, Option<Validity>);
+
+fn serving(
+    pem: &Pem,
+    own: &Arc<CertifiedKey>,
+    provider: &CryptoProvider,
+) -> Result<ForClients, Error> {
+    match &pem.serving {
+        Serving::Own => Ok((Some(Arc::clone(own)), None)),
+        Serving::Other(None) => Ok((None, None)),
+        Serving::Other(Some((certificate, key))) => {
+            let other = certified_key(certificate, key, provider)?;
+            let validity = other.cert.first().and_then(|leaf| Validity::of(leaf));
+            Ok((Some(Arc::new(other)), validity))
+        }
     }
 }
 
@@ -135,20 +177,24 @@ pub(crate) fn certificates(block: &Block) -> Result<Vec<CertificateDer<'static>>
     }
 }
 
-fn certified_key(pem: &Pem, provider: &CryptoProvider) -> Result<CertifiedKey, Error> {
-    let chain = certificates(&pem.certificate)?;
-    let key = PrivateKeyDer::from_pem_slice(&pem.key.text).map_err(|source| Error::Pem {
-        file: pem.key.source.clone(),
+fn certified_key(
+    certificate: &Block,
+    key: &Block,
+    provider: &CryptoProvider,
+) -> Result<CertifiedKey, Error> {
+    let chain = certificates(certificate)?;
+    let private = PrivateKeyDer::from_pem_slice(&key.text).map_err(|source| Error::Pem {
+        file: key.source.clone(),
         needed: "private key",
         source,
     })?;
-    CertifiedKey::from_der(chain, key, provider).map_err(|source| match source {
+    CertifiedKey::from_der(chain, private, provider).map_err(|source| match source {
         rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => Error::Mismatch {
-            certificate: pem.certificate.source.clone(),
-            key: pem.key.source.clone(),
+            certificate: certificate.source.clone(),
+            key: key.source.clone(),
         },
         source => Error::Unusable {
-            file: format!("{} or {}", pem.certificate.source, pem.key.source),
+            file: format!("{} or {}", certificate.source, key.source),
             source,
         },
     })

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::authority::{Authority, Issued, Leaf, Usage, write_certificates};
-use crate::{Credentials, Error, Files, PeerIdentity, Validity};
+use crate::{Credentials, Error, Files, PeerIdentity, ServingFiles, SigningRequest, Validity};
 
 fn leaf(name: &str) -> Leaf {
     Leaf {
@@ -289,4 +289,58 @@ fn leaves_do_not_outlive_their_authority_and_expire_visibly() {
             })
             .is_err()
     );
+}
+
+/// Without a serving certificate nobody gets a connection, whatever the process connects with.
+#[tokio::test]
+async fn a_process_with_another_certificate_for_clients_serves_once_it_has_that() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = authority();
+    let own = authority.issue(&leaf("client")).unwrap();
+    let files = write(directory.path(), &own);
+    let serving = ServingFiles {
+        certificate_file: directory.path().join("serving.crt"),
+        key_file: directory.path().join("serving.key"),
+    };
+    let agent = Credentials::load_with_serving(&files, &serving).unwrap();
+    let client = credentials(&authority, "other");
+    assert!(handshake(&client, &agent, "gateway.test").await.is_err());
+    assert_eq!(agent.serving_validity(), None);
+    let issued = authority.issue(&leaf("server")).unwrap();
+    let target = Files {
+        ca_file: files.ca_file.clone(),
+        certificate_file: serving.certificate_file.clone(),
+        key_file: serving.key_file.clone(),
+    };
+    issued.write(&target).unwrap();
+    agent.reload().unwrap();
+    let (_, shown) = handshake(&client, &agent, "gateway.test").await.unwrap();
+    let shown = PeerIdentity::parse(&shown[0]).unwrap().unwrap();
+    assert_eq!(shown.name, "server");
+    let seconds = |validity: Validity| validity.not_after.as_second();
+    let shown = agent.serving_validity().map(seconds);
+    assert_eq!(shown, Some(seconds(issued.validity)));
+    let (presented, _) = handshake(&agent, &client, "gateway.test").await.unwrap();
+    assert_eq!(client.identify(&presented).unwrap().unwrap().name, "client");
+    let text = std::fs::read(&serving.certificate_file).unwrap();
+    assert_eq!(crate::hosts_of_pem(&text), ["127.0.0.1", "gateway.test"]);
+    // A certificate without its key changes nothing.
+    std::fs::write(&serving.key_file, &own.key).unwrap();
+    assert!(agent.reload().is_err());
+    assert!(handshake(&client, &agent, "gateway.test").await.is_ok());
+}
+
+#[test]
+fn a_request_has_the_names_that_it_is_made_for() {
+    let hosts = ["127.0.0.1".to_owned(), "a.example.com".to_owned()];
+    let request = SigningRequest::create("system:node:a", "system:nodes", &hosts).unwrap();
+    let again = SigningRequest::of_key(&request.key(), "system:node:a", "system:nodes").unwrap();
+    assert_eq!(request.key_digest(), again.key_digest());
+    assert!(
+        request
+            .pem()
+            .starts_with("-----BEGIN CERTIFICATE REQUEST-----")
+    );
+    let unnamed = ["no name \u{e9}".to_owned()];
+    assert!(SigningRequest::create("a", "b", &unnamed).is_err());
 }

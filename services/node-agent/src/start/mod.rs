@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use self::controller::Builder;
 use self::registration::Registration;
 use crate::agent::Agent;
+use crate::bootstrap::Keeper;
 use crate::node::heartbeat::{Images, report_shutdown};
 use crate::node::shutdown::end_pods;
 use crate::node::usage::Meter;
@@ -163,6 +164,7 @@ async fn work<R: Runtime>(
     pods: &Arc<Pods<R>>,
 ) -> anyhow::Result<()> {
     let (replica, settings) = (registration.replica, registration.settings);
+    let keeper = keeper(replica, settings);
     let (first, shutdown) = (nodes[0].clone(), replica.host.shutdown());
     let own = first.clone();
     let meter = Arc::new(Meter::new(Arc::clone(pods)));
@@ -186,8 +188,33 @@ async fn work<R: Runtime>(
         () = relieved => {}
         () = tasks.supervise("usage", "", || meter.run()) => {}
         ended = reclaimed => ended?,
+        ended = keep(keeper) => ended?,
     }
     Ok(())
+}
+
+/// Returns the keeper of the certificates of an agent that requests them.
+fn keeper(replica: &Replica, settings: &Settings) -> Option<Keeper> {
+    let credentials = replica.host.credentials().cloned();
+    let credentials = credentials.filter(|_| settings.bootstrap.is_on())?;
+    let (node, client) = (&settings.node_name, replica.client.clone());
+    Some(Keeper::new(
+        node,
+        client,
+        &settings.bootstrap.directory,
+        credentials,
+    ))
+}
+
+/// Keeps certificates until dropped.
+///
+/// # Errors
+/// If they are refused for good.
+async fn keep(keeper: Option<Keeper>) -> anyhow::Result<()> {
+    match keeper {
+        Some(keeper) => keeper.run().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Returns the routes of the agent, for the process's listener.

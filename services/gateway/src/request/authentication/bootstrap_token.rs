@@ -9,8 +9,8 @@ use setpoint_codec::kind_of;
 use setpoint_kinds::Identity;
 use setpoint_model::Key;
 use setpoint_model::bootstrap_token::{
-    AUTHENTICATION, EXTRA_GROUPS, GROUP, GROUP_PREFIX, ID, NAMESPACE, SECRET, TYPE, data,
-    has_expired, parts, secret_name,
+    AUTHENTICATION, EXTRA_GROUPS, GROUP, GROUP_PREFIX, ID, NAMESPACE, SECRET, TYPE, USER_PREFIX,
+    data, has_expired, parts, secret_name,
 };
 use setpoint_proto::core::Secret;
 use setpoint_store::cache::{AtLeast, Cache};
@@ -84,7 +84,7 @@ fn user_of(stored: &Secret, id: &str, secret: &str, now: Timestamp) -> Result<Id
         return invalid(EXTRA_GROUPS);
     };
     Ok(Identity {
-        name: format!("system:bootstrap:{id}"),
+        name: format!("{USER_PREFIX}{id}"),
         uid: String::new(),
         groups,
         extra: Default::default(),

@@ -1,7 +1,7 @@
 //! Authentication: the user of a request, from its connection and its headers.
 //!
 //! The methods are asked in upstream's order (`pkg/kubeapiserver/authenticator`), and the first that knows the user
-//! decides:
+//! decides. A certificate of a node that names a UID is valid while there is that Node ([`nodes`]).
 //!
 //! ```text
 //! client certificate ─▶ bearer token ─▶ token of a WebSocket ─▶ anonymous
@@ -16,6 +16,7 @@
 
 mod bootstrap_token;
 mod certificate;
+mod nodes;
 mod oidc;
 mod options;
 mod token_file;
@@ -38,6 +39,7 @@ use setpoint_store::cache::{AtLeast, Cache};
 
 use super::service_account::{ISSUER, ServiceAccountTokens};
 use crate::settings_file;
+pub(crate) use nodes::Nodes;
 pub use options::Options;
 pub use setpoint_apiserver_config::authentication::Configuration;
 pub use token_file::StaticTokens;
@@ -52,6 +54,7 @@ const REMOTE: &str = "x-remote-";
 /// Authenticates requests and tokens.
 pub(crate) struct Authenticator {
     tokens: Tokens,
+    nodes: Nodes,
     /// The requests without credentials that are accepted over TLS.
     anonymous: Anonymous,
     /// The rule for them in the configuration, which is not changed while the process runs.
@@ -72,6 +75,7 @@ impl Authenticator {
             _ => Anonymous::everywhere(options.anonymous),
         };
         Self {
+            nodes: Nodes::new(cache.clone()),
             tokens: Tokens::new(store, cache, options),
             anonymous,
             configured,
@@ -107,6 +111,11 @@ impl Authenticator {
         }
         let issuers = configuration.authenticators;
         self.tokens.issuers().replace(issuers)
+    }
+
+    /// Returns what checks certificates of nodes.
+    pub(crate) const fn nodes(&self) -> &Nodes {
+        &self.nodes
     }
 
     /// Returns the tokens of ServiceAccounts.
@@ -153,7 +162,10 @@ impl Authenticator {
     ) -> Option<Identity> {
         let of_websocket = websocket_token::take(headers);
         match connection.map_or(Ok(None), ConnectionInfo::identity) {
-            Ok(Some(peer)) => return Some(with_authenticated(certificate::user(peer))),
+            Ok(Some(peer)) => match self.nodes.check(peer, connection).await {
+                Ok(()) => return Some(with_authenticated(certificate::user(peer))),
+                Err(why) => failures.push(why),
+            },
             Ok(None) => {}
             Err(why) => failures.push(why),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use setpoint_model::bootstrap_token::{GROUP, JOINING_AGENTS};
 use setpoint_model::users::{
     ADMINISTRATORS, NODE_PREFIX, NODES, SERVICES, SIMULATED_NODES, SIMULATED_NODES_PREFIX,
     of_service,
@@ -56,6 +57,11 @@ pub fn all() -> Vec<Identity> {
         Identity::new("account", account, &of_accounts),
         Identity::new("node", format!("{NODE_PREFIX}n1"), &[NODES]),
         Identity::new("simulated", agent, &[SIMULATED_NODES]),
+        Identity::new(
+            "joining",
+            "system:bootstrap:abcdef",
+            &[GROUP, JOINING_AGENTS],
+        ),
         Identity::new(ANONYMOUS, "system:anonymous", &[]),
     ];
     services.chain(users).chain(others).collect()

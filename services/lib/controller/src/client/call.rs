@@ -72,6 +72,10 @@ impl Client {
         if let Some(impersonation) = &self.impersonation {
             impersonation.add_to(request.metadata_mut());
         }
+        if let Some(authorization) = &self.authorization {
+            let headers = request.metadata_mut();
+            headers.insert("authorization", authorization.clone());
+        }
         request
     }
 }

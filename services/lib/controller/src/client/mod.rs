@@ -47,6 +47,8 @@ pub struct Client {
     fence: Option<MetadataValue<Ascii>>,
     /// `None` for the user of the connection.
     impersonation: Option<Arc<Impersonation>>,
+    /// The header with a bearer token, for calls without a certificate that is known.
+    authorization: Option<MetadataValue<Ascii>>,
     tasks: Tasks,
     /// Stops the background tasks when the last clone is dropped.
     _stop: Option<Arc<DropGuard>>,
@@ -93,6 +95,7 @@ impl Client {
             timeout: settings.timeout,
             fence: None,
             impersonation: None,
+            authorization: None,
             tasks: Tasks::default(),
             _stop: None,
         }
@@ -134,6 +137,22 @@ impl Client {
     pub fn acting_as(&self, user: &str, groups: &[&str]) -> Self {
         Self {
             impersonation: Some(Arc::new(Impersonation::new(user, groups))),
+            ..self.clone()
+        }
+    }
+
+    /// Returns a client of the same connection that sends a bearer token with its calls. The gateway reads it if it
+    /// does not know the certificate of the connection.
+    ///
+    /// # Panics
+    /// If the token is not ASCII.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        let mut header: MetadataValue<Ascii> =
+            format!("Bearer {token}").parse().expect("a token is ASCII");
+        header.set_sensitive(true);
+        Self {
+            authorization: Some(header),
             ..self.clone()
         }
     }

@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use setpoint_telemetry::Settings as TraceSettings;
-use setpoint_tls::Files;
+use setpoint_tls::{Credentials, Files};
 
 pub use extension::Extension;
 pub use layers::{Layers, Merged};
@@ -45,16 +45,21 @@ pub trait Settings: Serialize + DeserializeOwned + Default + JsonSchema + Send +
         Ok(())
     }
 
-    /// Returns the files of the process's identity, given those of the table `tls`, once they exist. A service that
-    /// knows only now who it is requests them here. Dropped when the process is to stop.
+    /// Returns whether the service has an identity of its own ([`Self::identity`]), without files in the table `tls`.
+    fn has_own_identity(&self) -> bool {
+        false
+    }
+
+    /// Returns the process's identity, given the files of the table `tls`, once it exists. A service that knows only
+    /// now who it is requests it here. Dropped when the process is to stop.
     ///
     /// # Errors
-    /// Why it cannot have them.
-    fn identity_files(
+    /// Why it cannot have it.
+    fn identity(
         &mut self,
         files: Files,
-    ) -> impl Future<Output = anyhow::Result<Files>> + Send {
-        async { Ok(files) }
+    ) -> impl Future<Output = anyhow::Result<Credentials>> + Send {
+        async move { Ok(Credentials::load(&files)?) }
     }
 }
 

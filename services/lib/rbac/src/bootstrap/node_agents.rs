@@ -1,9 +1,14 @@
 //! Roles for Setpoint's agents of nodes, beside what the node authorizer allows every node.
 
+use setpoint_model::bootstrap_token::JOINING_AGENTS;
+use setpoint_model::users::{NODES, SIMULATED_NODES};
 use setpoint_proto::rbac::{ClusterRole, ClusterRoleBinding};
 
 use super::object::{cluster_role, cluster_role_binding, group};
 use super::rule::{Table, table};
+
+const SIMULATED: &str = "system:setpoint:simulated-nodes";
+const JOINING: &str = "system:setpoint:joining-agents";
 
 pub fn cluster_roles() -> Vec<ClusterRole> {
     let rows = table().into_iter();
@@ -12,10 +17,15 @@ pub fn cluster_roles() -> Vec<ClusterRole> {
 }
 
 pub fn cluster_role_bindings() -> Vec<ClusterRoleBinding> {
-    vec![cluster_role_binding(
-        "system:setpoint:simulated-nodes",
-        vec![group("system:setpoint:simulated-nodes")],
-    )]
+    vec![
+        cluster_role_binding(SIMULATED, vec![group(SIMULATED_NODES)]),
+        cluster_role_binding(JOINING, vec![group(JOINING_AGENTS)]),
+        // Nodes renew their own client certificates.
+        cluster_role_binding(
+            "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+            vec![group(NODES)],
+        ),
+    ]
 }
 
 fn table() -> Table {
@@ -23,6 +33,10 @@ fn table() -> Table {
         // One process for many nodes watches their objects once, and acts as each node for everything else.
         "system:setpoint:simulated-nodes" {
             "watch"             "core"  "nodes pods";
+        }
+        // An agent that joins by a token asks for its certificate, and reads it.
+        "system:setpoint:joining-agents" {
+            "create get"        "certificates.k8s.io"  "certificatesigningrequests";
         }
     }
 }

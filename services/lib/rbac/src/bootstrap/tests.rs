@@ -8,7 +8,8 @@ use super::{AUTOUPDATE, cluster_role_bindings, cluster_roles, role_bindings, rol
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-const NAMESPACES: [&str; 5] = [
+const NAMESPACES: [&str; 6] = [
+    "default",
     "kube-node-lease",
     "kube-public",
     "kube-system",

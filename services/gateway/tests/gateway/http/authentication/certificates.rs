@@ -147,3 +147,64 @@ async fn headers_of_a_front_proxy_say_nothing_about_the_user() {
     let refused = api.send_over_tls(&nobody(), request, "{}").await;
     refused.refused(403, "Forbidden");
 }
+
+/// Returns the client of a node whose certificate names the UID of its Node.
+fn node(name: &str, uid: &str) -> Client {
+    Ok(Some(PeerIdentity {
+        uid: uid.into(),
+        ..peer(&format!("system:node:{name}"), &["system:nodes"])
+    }))
+}
+
+#[tokio::test]
+async fn a_certificate_of_a_node_is_accepted_while_its_node_exists() {
+    let api = Api::with_rbac().await;
+    api.let_users_ask().await;
+    let created = api
+        .post("/api/v1/nodes", json!({ "metadata": { "name": "a" } }))
+        .await
+        .ok();
+    let uid = created["metadata"]["uid"].as_str().unwrap();
+    let own = node("a", uid);
+    let user = user_info(&api.identity(&own, &[]).await);
+    assert_eq!(user["username"], "system:node:a");
+    assert_eq!(user["uid"], uid);
+    for other in [node("a", "other"), node("b", uid)] {
+        let refused = api.identity(&other, &[]).await;
+        assert_eq!(refused.refused(401, "Unauthorized"), "Unauthorized");
+        let version = api
+            .send_over_tls(&other, Request::get("/version"), "")
+            .await;
+        version.refused(401, "Unauthorized");
+    }
+    // Without a UID, it is nobody's in particular.
+    let without = node("b", "");
+    assert_eq!(
+        user_info(&api.identity(&without, &[]).await)["username"],
+        "system:node:b"
+    );
+    api.delete("/api/v1/nodes/a").await.ok();
+    // As soon as the watch cache has the deletion.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while api.identity(&own, &[]).await.code != 401 {
+        assert!(std::time::Instant::now() < deadline, "it is still accepted");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let again = json!({ "metadata": { "name": "a" } });
+    api.post("/api/v1/nodes", again).await.ok();
+    api.identity(&own, &[]).await.refused(401, "Unauthorized");
+}
+
+/// The gateway may hear of a Node by a certificate before its watch cache does.
+#[tokio::test]
+async fn a_node_that_another_gateway_has_created_is_known_at_once() {
+    let store = std::sync::Arc::new(setpoint_store::Memory::default());
+    let (first, second) = (Api::sharing(store.clone()).await, Api::sharing(store).await);
+    for n in 0..20 {
+        let name = format!("n-{n}");
+        let created = json!({ "metadata": { "name": name } });
+        let created = first.post("/api/v1/nodes", created).await.ok();
+        let uid = created["metadata"]["uid"].as_str().unwrap();
+        second.identity(&node(&name, uid), &[]).await.ok();
+    }
+}

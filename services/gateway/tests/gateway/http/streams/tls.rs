@@ -33,15 +33,19 @@ impl Identities {
     }
 }
 
-fn credentials(authority: &Authority, [user, group, host]: [&str; 3]) -> Credentials {
-    let leaf = Leaf {
+fn credentials(authority: &Authority, identity: [&str; 3]) -> Credentials {
+    let issued = authority.issue(&leaf(identity)).unwrap();
+    issued.credentials().unwrap()
+}
+
+fn leaf([user, group, host]: [&str; 3]) -> Leaf {
+    Leaf {
         name: user.to_owned(),
         groups: vec![group.to_owned()],
         hosts: vec![host.to_owned()],
         usage: Usage::ServerAndClient,
         lifetime: Duration::from_secs(600),
-    };
-    authority.issue(&leaf).unwrap().credentials().unwrap()
+    }
 }
 
 fn page() -> Router {
@@ -88,6 +92,58 @@ async fn a_gateway_does_not_speak_to_what_has_no_certificate_of_the_nodes_agent(
         assert!(plane.agent.opened().is_empty());
         assert_ne!(plane.api.get(PAGE).await.code, StatusCode::OK);
     }
+}
+
+/// Returns a gateway that knows the signers' CA, and an agent with a certificate by `issuer`, which knows gateways.
+fn by_signers(signers: &Authority, issuer: &Authority, agent: [&str; 3]) -> Identities {
+    let authority = Authority::create("ca").unwrap();
+    let gateway = ["system:setpoint:gateway", "system:setpoint", "gateway"];
+    let gateway = credentials(&authority, gateway);
+    gateway.also_know_clients_by(signers.certificate()).unwrap();
+    let issued = issuer.issue(&leaf(agent)).unwrap();
+    let agent = Credentials::from_pem(authority.certificate(), &issued.certificate, &issued.key);
+    Identities {
+        gateway,
+        agent: agent.unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn an_agent_may_have_a_certificate_by_the_signers_for_its_address() {
+    let signers = Authority::create("signers").unwrap();
+    let own = ["system:node:n", "system:nodes", "127.0.0.1"];
+    let plane = Plane::secured(by_signers(&signers, &signers, own), page()).await;
+    let exec = format!("{POD}/exec?command=echo&command=hello&stdout=true");
+    let mut socket = plane.socket(&exec, "v4.channel.k8s.io").await;
+    assert_eq!(socket.rest(1).await.0, "hello");
+    plane.agent.idle().await;
+    assert_eq!(plane.api.get(PAGE).await.body, "summary");
+}
+
+/// Checks V20 and DG6: what the signers issue passes for the agent of its own node, at its own address, and for nothing
+/// else.
+#[tokio::test]
+async fn a_certificate_by_the_signers_is_good_for_one_node_at_one_address() {
+    let signers = Authority::create("signers").unwrap();
+    let simulated = "system:setpoint:simulated-nodes";
+    let agents = [
+        ["system:node:m", "system:nodes", "127.0.0.1"],
+        ["system:node:n", "system:nodes", "127.0.0.2"],
+        ["system:node:n", "system:nodes", "node-agent"],
+        ["system:node:n", "system:masters", "127.0.0.1"],
+        [&format!("{simulated}:n"), simulated, "127.0.0.1"],
+        ["system:setpoint:gateway", "system:setpoint", "127.0.0.1"],
+    ];
+    for agent in agents {
+        let plane = Plane::secured(by_signers(&signers, &signers, agent), page()).await;
+        plane.api.get(PAGE).await.refused(503, "ServiceUnavailable");
+        assert!(plane.agent.opened().is_empty(), "{agent:?}");
+    }
+    let own = ["system:node:n", "system:nodes", "127.0.0.1"];
+    let other = Authority::create("signers").unwrap();
+    let unknown = by_signers(&signers, &other, own);
+    let plane = Plane::secured(unknown, page()).await;
+    plane.api.get(PAGE).await.refused(503, "ServiceUnavailable");
 }
 
 /// Checks V4, DG5 and DG6: a Node may declare any address, also one of the loopback, and what listens there without the

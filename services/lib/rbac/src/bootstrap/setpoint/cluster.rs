@@ -99,12 +99,15 @@ fn identities() -> Table {
             "update"        "certificates.k8s.io"    "certificatesigningrequests/approval \
                                                       certificatesigningrequests/status";
             // It approves the certificates of nodes only, and signs all that are approved.
-            "approve"       "certificates.k8s.io"    "signers"          "kubernetes.io/kube-apiserver-client-kubelet";
+            "approve"       "certificates.k8s.io"    "signers"          "kubernetes.io/kube-apiserver-client-kubelet \
+                                                                         kubernetes.io/kubelet-serving";
             "sign"          "certificates.k8s.io"    "signers"          "kubernetes.io/kube-apiserver-client \
                                                                          kubernetes.io/kube-apiserver-client-kubelet \
                                                                          kubernetes.io/kubelet-serving \
                                                                          kubernetes.io/legacy-unknown";
             "create"        "authorization.k8s.io"   "subjectaccessreviews";
+            // The client certificate of a node has the UID of its Node.
+            "create"        "core"                   "nodes";
         }
     }
 }

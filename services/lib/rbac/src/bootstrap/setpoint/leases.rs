@@ -1,5 +1,5 @@
-//! Roles in namespaces: for the Leases of elections, replicas and nodes, for the CA that signs certificates, and for
-//! bootstrap tokens.
+//! Roles in namespaces: for the Leases of elections, replicas and nodes, for the CA that signs certificates, for
+//! bootstrap tokens, and for the addresses of gateways.
 
 use setpoint_model::users::{NODES, SERVICES, SIMULATED_NODES, of_service};
 use setpoint_model::{bootstrap_token, replicas};
@@ -18,7 +18,8 @@ const ANNOUNCED: [&str; 3] = [NODES, SERVICES, SIMULATED_NODES];
 const SIGNER: &str = "bootstrap-signer-controller";
 const CLEANER: &str = "token-cleaner-controller";
 
-/// Returns the Roles of `setpoint-system`, `setpoint-replicas`, `kube-node-lease`, `kube-system` and `kube-public`.
+/// Returns the Roles of `setpoint-system`, `setpoint-replicas`, `kube-node-lease`, `kube-system`, `kube-public` and
+/// `default`.
 pub fn roles() -> Vec<Role> {
     let named = |(namespace, name, rules)| role(namespace, &of_service(name), rules);
     all().into_iter().map(named).collect()
@@ -49,6 +50,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<PolicyRule>)> {
         .chain(of(replicas::NODE_LEASES, of_nodes()))
         .chain(of(bootstrap_token::NAMESPACE, bootstrap_tokens()))
         .chain(of("kube-public", cluster_info()))
+        .chain(of("default", addresses_of_gateways()))
         .collect()
 }
 
@@ -122,6 +124,10 @@ fn bootstrap_tokens() -> Table {
         "token-cleaner-controller" {
             "watch delete"              "core"                 "secrets";
         }
+        // A token is claimed for one request, and removed once that has its certificate.
+        "certificatesigningrequest-controller" {
+            "watch patch delete"        "core"                 "secrets";
+        }
     }
 }
 
@@ -129,6 +135,15 @@ fn cluster_info() -> Table {
     table! {
         "bootstrap-signer-controller" {
             "watch update"              "core"                 "configmaps"  "cluster-info";
+        }
+    }
+}
+
+/// No node gets a certificate for these.
+fn addresses_of_gateways() -> Table {
+    table! {
+        "certificatesigningrequest-controller" {
+            "watch"                     "core"                 "endpoints services"  "kubernetes";
         }
     }
 }
