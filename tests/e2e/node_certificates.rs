@@ -2,7 +2,7 @@
 //! token, serves by a certificate for its own address, and is out once its Node is deleted.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use setpoint_ctl::launcher::program;
@@ -35,7 +35,10 @@ impl Agent {
             .env("SETPOINT__BOOTSTRAP__DIRECTORY", &certificates)
             .env("SETPOINT__BOOTSTRAP__TOKEN_FILE", &token_file)
             .env("SETPOINT__NODE_NAME", node)
-            .env("SETPOINT__GATEWAY__ADDRESS", cluster.gateway_urls().place())
+            .env(
+                "SETPOINT__GATEWAY__ADDRESS",
+                format!("https://{}", cluster.gateway_url().place()),
+            )
             .stdout(log());
         let process = Process::start(command);
         Self { process, folder }
@@ -106,12 +109,9 @@ spec:
     command: [sh, -c, 'echo hello; exec sleep 1000']
 ";
 
-/// Returns what a node is told that asks for itself by these files.
-fn as_node(kubectl: &Kubectl, certificate: &Path, key: &Path) -> String {
-    let (certificate, key) = (certificate.display(), key.display());
-    let output = kubectl.run(&format!(
-        "get node joined -o name --client-certificate {certificate} --client-key {key}"
-    ));
+/// Returns what a node is told that asks for itself.
+fn as_node(kubectl: &Kubectl) -> String {
+    let output = kubectl.run("--user node get node joined -o name");
     output.stdout + &output.stderr
 }
 
@@ -147,7 +147,12 @@ fn an_agent_joins_by_a_token_and_is_out_when_its_node_is_deleted() {
         assert!(of_signer.contains("Approved,Issued"), "{of_signer}");
     }
     let [certificate, key] = ["client.crt", "client.key"].map(|name| agent.file(name));
-    assert_eq!(as_node(&kubectl, &certificate, &key), "node/joined\n");
+    kubectl.ok(&format!(
+        "config set-credentials node --embed-certs --client-certificate {} --client-key {}",
+        certificate.display(),
+        key.display()
+    ));
+    assert_eq!(as_node(&kubectl), "node/joined\n");
 
     // The token is gone, and the one of another node brings in that one only.
     eventually("the token is removed", || {
@@ -173,7 +178,7 @@ fn an_agent_joins_by_a_token_and_is_out_when_its_node_is_deleted() {
 
     kubectl.ok("delete node joined");
     eventually("the node is unauthorized", || {
-        let told = as_node(&kubectl, &certificate, &key);
+        let told = as_node(&kubectl);
         told.contains("Unauthorized").then_some(()).ok_or(told)
     });
     let log = agent.ended();
