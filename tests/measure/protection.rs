@@ -31,7 +31,7 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     ];
     let pair = || {
         [
-            Cluster::with_gateway_flags(SIZE, &["--enable-priority-and-fairness", "false"]),
+            Cluster::with_gateway_flags(SIZE, &["--enable-priority-and-fairness=false"]),
             Cluster::with_gateway_flags(SIZE, &protected.concat()),
         ]
     };

@@ -2,8 +2,8 @@
 //!
 //! `setpoint up` starts a cluster as background processes of this machine and exits. Their records are files of the
 //! state directory: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`, and,
-//! while the cluster runs, its size and ports in `cluster.json`. `join/` has the agents that have joined a cluster, this
-//! or another one.
+//! while the cluster runs, its size and ports in `cluster.json`. `join/` has the agents that have joined a cluster,
+//! this or another one.
 
 #[macro_use]
 mod output;

@@ -1,8 +1,8 @@
 //! Finds the CA of a cluster by a token (upstream: `kubeadm join`, discovery by token).
 //!
 //! `kube-public/cluster-info` is read from whoever answers. That it is from the cluster of the token is told by its
-//! signature; that nobody who has the token, too, has made it is told by the hash of the CA. Then it is read again, from
-//! a server that has a certificate by that CA.
+//! signature; that nobody who has the token, too, has made it is told by the hash of the CA. Then it is read again,
+//! from a server that has a certificate by that CA.
 
 use std::time::Duration;
 

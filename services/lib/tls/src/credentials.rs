@@ -235,8 +235,8 @@ impl Credentials {
         }
     }
 
-    /// Returns the certificates of the CAs that are trusted for servers, in PEM. Nothing else that their file holds is in
-    /// it.
+    /// Returns the certificates of the CAs that are trusted for servers, in PEM. Nothing else that their file holds is
+    /// in it.
     pub fn authorities(&self) -> String {
         pin::in_pem(&self.current.get().authorities)
     }

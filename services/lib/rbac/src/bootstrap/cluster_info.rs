@@ -1,5 +1,5 @@
-//! The role by which everybody may read `kube-public/cluster-info`. Only clusters that publish it have the role, so that
-//! it is not among those of every cluster. kubeadm has one like it, `kubeadm:bootstrap-signer-clusterinfo`.
+//! The role by which everybody may read `kube-public/cluster-info`. Only clusters that publish it have the role, so
+//! that it is not among those of every cluster. kubeadm has one like it, `kubeadm:bootstrap-signer-clusterinfo`.
 
 use setpoint_model::users::of_service;
 use setpoint_proto::rbac::{Role, RoleBinding};
