@@ -1,5 +1,5 @@
-//! Certificates of nodes by CertificateSigningRequests: an agent that nobody has given a certificate joins by a bootstrap
-//! token, serves by a certificate for its own address, and is out once its Node is deleted.
+//! Certificates of nodes by CertificateSigningRequests: an agent that nobody has given a certificate joins by a
+//! bootstrap token, serves by a certificate for its own address, and is out once its Node is deleted.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

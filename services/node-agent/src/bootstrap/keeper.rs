@@ -111,8 +111,8 @@ impl Keeper {
             "the certificate of this node is refused: its Node was deleted"
         );
         bail!(
-            "gateways refuse the certificate of node {node:?}: its Node was deleted, or the CA is not trusted any more. \
-             The agent ends; another bootstrap token is needed to join again"
+            "gateways refuse the certificate of node {node:?}: its Node was deleted, or the CA is not trusted any \
+             more. The agent ends; another bootstrap token is needed to join again"
         )
     }
 
