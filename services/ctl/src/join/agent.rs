@@ -3,6 +3,7 @@
 use std::fs;
 
 use anyhow::bail;
+use serde_json::Value;
 use setpoint_tls::Credentials;
 
 use super::gateway::Gateway;
@@ -95,33 +96,33 @@ fn last_failure(log: &str) -> Option<String> {
     })
 }
 
-/// Returns the failure in a line of the log.
+/// Returns the failure in a line of the log, which is in JSON where the standard error is no terminal.
 fn failure(line: &str) -> Option<String> {
-    let (_, said) = line.split_once("ERROR")?.1.split_once("error=")?;
-    // A text of the log is quoted, mostly as in JSON.
-    let said: Option<String> = serde_json::Deserializer::from_str(said)
-        .into_iter()
-        .next()?
-        .ok();
-    said.filter(|said| !said.is_empty())
+    let record: Value = serde_json::from_str(line).ok()?;
+    let said = record["error"].as_str().filter(|said| !said.is_empty());
+    (record["level"] == "ERROR").then(|| said.map(str::to_owned))?
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn the_last_failure_of_a_log_is_what_the_agent_has_ended_with() {
-        let log = "2026-11-28T12:00:00Z  INFO node_agent: starting\n\
-            2026-11-28T12:00:01Z ERROR setpoint_host::run: failed error=\"the request was denied: \\\"no\\\"\" a=1\n\
-            2026-11-28T12:00:02Z  INFO node_agent: ended\n";
+        let line = |level: &str, error: &str| {
+            json!({ "level": level, "message": "failed", "error": error }).to_string() + "\n"
+        };
+        let denied = line("ERROR", "the request was denied: \"no\"");
+        let log = [line("ERROR", "a"), denied, line("INFO", "b"), "{".into()].concat();
         assert_eq!(
-            last_failure(log).as_deref(),
+            last_failure(&log).as_deref(),
             Some("the request was denied: \"no\"")
         );
         let log = "node-agent: unknown flag\n\n";
         assert_eq!(last_failure(log).as_deref(), Some("unknown flag"));
-        assert_eq!(last_failure("2026-11-28T12:00:00Z  INFO x: y\n"), None);
+        assert_eq!(last_failure(&line("INFO", "b")), None);
         assert_eq!(last_failure(""), None);
     }
 }

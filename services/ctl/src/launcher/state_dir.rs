@@ -264,10 +264,12 @@ mod tests {
         let state_dir = StateDir::find(root.path(), None);
         let _held = state_dir.lock().unwrap();
         fs::create_dir_all(state_dir.etcd().join("member")).unwrap();
+        fs::create_dir_all(state_dir.joined().join("worker-1")).unwrap();
         fs::write(state_dir.kubeconfig(), "").unwrap();
         state_dir.clear().unwrap();
         state_dir.clear().unwrap();
         assert!(!state_dir.etcd().exists());
+        assert!(!state_dir.joined().exists());
         assert!(state_dir.kubeconfig().exists());
     }
 }

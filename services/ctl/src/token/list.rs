@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_controller::client::ListOptions;
 use setpoint_model::bootstrap_token::{
-    self, DESCRIPTION, EXTRA_GROUPS, JOINING_AGENTS, NAMESPACE, NODE_ANNOTATION, TYPE, data,
+    self, DESCRIPTION, EXTRA_GROUPS, JOINING_AGENTS, NAMESPACE, NODE_ANNOTATION, TYPE,
+    USED_BY_ANNOTATION, data,
 };
 use setpoint_proto::core::Secret;
 
@@ -40,6 +41,8 @@ struct Row {
     /// The process that it brings in; `None` for a token that `setpoint token create` has not made.
     r#for: Option<&'static str>,
     node: Option<String>,
+    /// Whether it has brought in its process; it is removed soon.
+    used: bool,
     /// `None` for never.
     expires: Option<Timestamp>,
     description: String,
@@ -75,6 +78,7 @@ fn row(secret: &Secret) -> Option<Row> {
         id: id.to_owned(),
         r#for: is_for_agent.then_some("agent"),
         node: secret.metadata.annotations.get(NODE_ANNOTATION).cloned(),
+        used: secret.metadata.annotations.contains_key(USED_BY_ANNOTATION),
         expires: bootstrap_token::expiry(secret),
         description: text(DESCRIPTION),
     })
@@ -87,7 +91,7 @@ fn table(rows: &[Row], now: Timestamp) -> String {
             row.id.clone(),
             row.r#for.unwrap_or("-").to_owned(),
             row.node.clone().unwrap_or_else(|| "-".to_owned()),
-            expires(row.expires, now),
+            expires(row, now),
             // A text of a user stays on its line, and moves no cursor.
             row.description.replace(char::is_control, " "),
         ]
@@ -95,8 +99,11 @@ fn table(rows: &[Row], now: Timestamp) -> String {
     render(header, rows)
 }
 
-fn expires(expiry: Option<Timestamp>, now: Timestamp) -> String {
-    let Some(expiry) = expiry else {
+fn expires(row: &Row, now: Timestamp) -> String {
+    if row.used {
+        return "used".to_owned();
+    }
+    let Some(expiry) = row.expires else {
         return "never".to_owned();
     };
     let left = expiry.duration_since(now);
@@ -126,6 +133,9 @@ mod tests {
             "expiration".to_owned(),
             b"2026-11-28T12:00:00Z".to_vec().into(),
         );
+        let mut used = secret.clone();
+        let by = ("setpoint.dev/used-by".to_owned(), "uid".to_owned());
+        used.metadata.annotations.extend([by]);
         let mut other = secret.clone();
         for key in ["expiration", "auth-extra-groups", "description"] {
             other.data.remove(key);
@@ -135,13 +145,14 @@ mod tests {
             r#type: "Opaque".to_owned(),
             ..secret.clone()
         };
-        let all = [secret, expired, other, opaque];
+        let all = [secret, expired, used, other, opaque];
         let rows: Vec<_> = all.iter().filter_map(row).collect();
         let shown = table(&rows, now);
         let expected = "\
 TOKEN    FOR     NODE       EXPIRES     DESCRIPTION
 abcdef   agent   worker-1   in 14m59s   rack 2, left
 abcdef   agent   worker-1   expired     rack 2, left
+abcdef   agent   worker-1   used        rack 2, left
 abcdef   -       -          never
 ";
         assert_eq!(shown, expected);
