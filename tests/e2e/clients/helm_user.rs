@@ -138,12 +138,14 @@ fn an_ordinary_user_installs_upgrades_rolls_back_and_uninstalls_a_chart_with_rol
     );
     jane.helm("upgrade robot ./robot --set verbs={get,list} --wait --timeout 60s");
     eventually("the account may list", || {
-        may("list configmaps").then_some(()).ok_or(())
+        let listed = may("list configmaps");
+        listed.then_some(()).ok_or("not yet".to_owned())
     });
     jane.helm("rollback robot 1 --wait --timeout 60s");
     assert_eq!(jane.colour(), "red");
     eventually("the account may no longer list", || {
-        (!may("list configmaps")).then_some(()).ok_or(())
+        let listed = may("list configmaps");
+        (!listed).then_some(()).ok_or("it may".to_owned())
     });
 
     escalate(&jane);
