@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use setpoint_ctl::launcher::{Identity, Kubeconfig};
 use setpoint_tests::{Cluster, Kubectl, Output, Size, eventually};
 use tempfile::TempDir;
 
@@ -35,8 +36,12 @@ impl Jane {
     fn start(helm: PathBuf, cluster: &Cluster) -> Self {
         let home = tempfile::tempdir().expect("a temporary folder");
         let file = home.path().join("kubeconfig");
-        let made = cluster.setpoint_at(0, &format!("kubeconfig --user jane -o {}", file.display()));
-        assert!(made.success, "{}", made.stderr);
+        let issued = cluster.pki().issue_user(&Identity::user("jane", &[]));
+        let config = Kubeconfig::new(
+            cluster.gateway_url_at(0).to_string(),
+            issued.expect("the CA is there"),
+        );
+        config.write(&file).expect("it is writable");
         for (name, text) in CHART {
             let file = home.path().join("robot").join(name);
             fs::create_dir_all(file.parent().expect("it has a folder")).expect("it is ours");

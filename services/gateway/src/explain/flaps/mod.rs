@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use prost::Message;
-use setpoint_codec::{Kind, kinds};
+use setpoint_codec::{Kind, kind_of, kinds};
 use setpoint_kinds::Writes;
+use setpoint_proto::core::ResourceQuota;
+use setpoint_proto::policy::PodDisruptionBudget;
 use setpoint_store::cache::{ChangeFeed, Update};
 
 use crate::explain::history::differences;
@@ -95,15 +97,25 @@ const CONSEQUENCES: [&str; 4] = [
 ];
 
 /// Returns the fields that the writer itself set.
-fn intended(paths: impl Iterator<Item = String>) -> BTreeSet<String> {
+fn intended(kind: &Kind, paths: impl Iterator<Item = String>) -> BTreeSet<String> {
     let consequence = |path: &String| CONSEQUENCES.contains(&path.as_str());
-    paths.filter(|path| !consequence(path)).collect()
+    paths
+        .filter(|path| !consequence(path) && !is_count(kind, path))
+        .collect()
+}
+
+/// Returns whether a field is counted by requests of users and by a controller, which are meant to write it in turns:
+/// what is used of a quota, and how many evictions a budget allows.
+fn is_count(kind: &Kind, path: &str) -> bool {
+    (kind == kind_of::<ResourceQuota>() && path.starts_with("status.used"))
+        || (kind == kind_of::<PodDisruptionBudget>() && path.starts_with("status."))
 }
 
 impl FieldChanges for Update {
     fn fields(&self) -> BTreeSet<String> {
         let differences = differences(&self.old, &self.new).unwrap_or_default();
-        intended(differences.into_iter().map(|one| one.path))
+        let paths = differences.into_iter().map(|one| one.path);
+        intended(self.new.kind, paths)
     }
 
     fn extend(&mut self, later: Self) {
@@ -118,13 +130,31 @@ impl FieldChanges for Update {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::core::Pod;
+
     use super::*;
 
     /// Checks F24.
     #[test]
     fn fields_that_the_gateway_sets_are_not_attributed_to_the_writer() {
         let paths = ["metadata.deletionTimestamp", "spec.replicas"];
-        let intended = intended(paths.map(str::to_owned).into_iter());
+        let intended = intended(kind_of::<Pod>(), paths.map(str::to_owned).into_iter());
         assert!(intended.into_iter().eq(["spec.replicas"]));
+    }
+
+    /// Requests of users take from quotas and budgets, and controllers count anew.
+    #[test]
+    fn counts_are_written_in_turns() {
+        let of = |kind: &Kind| {
+            let paths = ["status.used[pods]", "status.disruptionsAllowed", "spec.a"];
+            let intended = intended(kind, paths.map(str::to_owned).into_iter());
+            intended.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(
+            of(kind_of::<ResourceQuota>()),
+            ["spec.a", "status.disruptionsAllowed"]
+        );
+        assert_eq!(of(kind_of::<PodDisruptionBudget>()), ["spec.a"]);
+        assert_eq!(of(kind_of::<Pod>()).len(), 3);
     }
 }

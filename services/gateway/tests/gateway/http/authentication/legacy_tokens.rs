@@ -1,5 +1,5 @@
-//! Tokens of ServiceAccounts in Secrets: the gateway fills the Secrets, records the use of the tokens, and refuses those
-//! that are no longer valid.
+//! Tokens of ServiceAccounts in Secrets: the gateway fills the Secrets, records the use of the tokens, and refuses
+//! those that are no longer valid.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
