@@ -1,12 +1,12 @@
-//! Certificates of nodes by CertificateSigningRequests: an agent that nobody has given a certificate joins by a bootstrap
-//! token, serves by a certificate for its own address, and is out once its Node is deleted.
+//! Certificates of nodes by CertificateSigningRequests: an agent that nobody has given a certificate joins by a
+//! bootstrap token, serves by a certificate for its own address, and is out once its Node is deleted.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 
 use setpoint_ctl::launcher::program;
-use setpoint_tests::{Cluster, Kubectl, Process, Size, eventually, fast_election};
+use setpoint_tests::{Cluster, Kubectl, Process, Size, WallClock, eventually, fast_election};
 
 use crate::node_pressure::{has_phase, until};
 use crate::workloads::{MANAGER, create};
@@ -20,6 +20,16 @@ struct Agent {
 impl Agent {
     /// Starts an agent of a node that has the CA of the cluster and a token.
     fn start(cluster: &Cluster, node: &str, token: &str) -> Self {
+        Self::with_environment(cluster, node, token, &[])
+    }
+
+    /// Like [`Self::start`], with these variables.
+    fn with_environment(
+        cluster: &Cluster,
+        node: &str,
+        token: &str,
+        variables: &[(&str, PathBuf)],
+    ) -> Self {
         let folder = cluster.directory().join(format!("joined-{node}-{token}"));
         let certificates = folder.join("certificates");
         fs::create_dir_all(&certificates).expect("it is writable");
@@ -27,7 +37,8 @@ impl Agent {
         fs::copy(ca, certificates.join("ca.crt")).expect("it is writable");
         let token_file = folder.join("token");
         fs::write(&token_file, format!("{token}\n")).expect("it is writable");
-        let log = || File::create(folder.join("log")).expect("it is writable");
+        let log = File::create(folder.join("log")).expect("it is writable");
+        let both = log.try_clone().expect("it is open");
         let mut command = Command::new(program("node-agent").expect("build the workspace first"));
         command
             .args(["--runtime", "process", "--instance", node, "--state-dir"])
@@ -35,11 +46,13 @@ impl Agent {
             .env("SETPOINT__BOOTSTRAP__DIRECTORY", &certificates)
             .env("SETPOINT__BOOTSTRAP__TOKEN_FILE", &token_file)
             .env("SETPOINT__NODE_NAME", node)
+            .envs(variables.iter().cloned())
             .env(
                 "SETPOINT__GATEWAY__ADDRESS",
                 format!("https://{}", cluster.gateway_url().place()),
             )
-            .stdout(log());
+            .stdout(both)
+            .stderr(log);
         let process = Process::start(command);
         Self { process, folder }
     }
@@ -60,6 +73,18 @@ impl Agent {
         });
         self.log()
     }
+}
+
+/// Starts a cluster without nodes, whose requests for certificates are decided on.
+fn cluster() -> Cluster {
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 0,
+        simulated_nodes: 0,
+        ..Size::default()
+    });
+    let controllers = ["--controllers", "certificatesigningrequest"].map(str::to_owned);
+    cluster.service(MANAGER, 0, &[fast_election(), controllers.into()].concat());
+    cluster
 }
 
 /// Creates a token as `setpoint token create` does.
@@ -118,13 +143,7 @@ fn as_node(kubectl: &Kubectl) -> String {
 /// Checks V20: a serving certificate has no names but those of its node, and a token brings in one node, once.
 #[test]
 fn an_agent_joins_by_a_token_and_is_out_when_its_node_is_deleted() {
-    let mut cluster = Cluster::start(Size {
-        process_nodes: 0,
-        simulated_nodes: 0,
-        ..Size::default()
-    });
-    let controllers = ["--controllers", "certificatesigningrequest"].map(str::to_owned);
-    cluster.service(MANAGER, 0, &[fast_election(), controllers.into()].concat());
+    let cluster = cluster();
     let kubectl = cluster.kubectl();
     let token = create_token(&kubectl, "abcdef", "joined");
     let mut agent = Agent::start(&cluster, "joined", &token);
@@ -184,4 +203,39 @@ fn an_agent_joins_by_a_token_and_is_out_when_its_node_is_deleted() {
     let log = agent.ended();
     assert!(log.contains("its Node was deleted"), "{log}");
     assert_eq!(kubectl.ok("get nodes -o name"), "");
+}
+
+/// After three quarters of a day, by the clock of the node, both certificates are others, and gateways know them.
+#[test]
+fn an_agent_that_has_joined_renews_its_certificates() {
+    let Some(clock) = WallClock::new() else {
+        return;
+    };
+    let cluster = cluster();
+    let kubectl = cluster.kubectl();
+    let token = create_token(&kubectl, "abcdef", "joined");
+    let mut agent = Agent::with_environment(&cluster, "joined", &token, &clock.environment());
+    until_ready(&kubectl, &agent, "joined");
+    WallClock::remove_leftovers(agent.process.pid());
+    let page = "get --raw /api/v1/nodes/joined/proxy/stats/summary";
+    let served = || {
+        eventually("the agent serves gateways", || {
+            let output = kubectl.run(page);
+            output.success.then_some(()).ok_or(output.stderr)
+        });
+    };
+    served();
+    let read = |name: &str| fs::read(agent.file(name)).expect("it was written");
+    let first = ["client.crt", "serving.crt"].map(|name| (name, read(name)));
+    clock.set(18 * 3600);
+    for (name, before) in &first {
+        eventually(&format!("{name} is another one"), || {
+            let is_new = read(name) != *before;
+            is_new.then_some(()).ok_or_else(|| agent.log())
+        });
+    }
+    served();
+    clock.set(0);
+    until_ready(&kubectl, &agent, "joined");
+    assert!(agent.process.is_running(), "{}", agent.log());
 }

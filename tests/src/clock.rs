@@ -57,7 +57,11 @@ impl WallClock {
             let log = cluster.log(name);
             (!log.is_empty()).then_some(()).ok_or(log)
         });
-        let pid = cluster.process(name).pid();
+        Self::remove_leftovers(cluster.process(name).pid());
+    }
+
+    /// Removes the files that the process with this id, which runs, needed only during its start.
+    pub fn remove_leftovers(pid: u32) {
         for prefix in LEFTOVERS {
             let file = Path::new("/dev/shm").join(format!("{prefix}{pid}"));
             // The process has the file open, or has ended and removed it.

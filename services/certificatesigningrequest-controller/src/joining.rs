@@ -108,7 +108,8 @@ pub(crate) fn removal(world: &World) -> Option<Duration> {
     let approved = approved.and_then(|approved| approved.last_update_time.timestamp());
     let approved = approved.unwrap_or(Timestamp::MIN);
     let ready = world.node.as_ref().and_then(|node| node.ready);
-    if ready.is_some_and(|ready| ready > approved) {
+    // Times of objects have whole seconds, and an agent takes less from one to the other.
+    if ready.is_some_and(|ready| ready >= approved) {
         return Some(Duration::ZERO);
     }
     let end = approved.saturating_add(READING).unwrap_or(Timestamp::MAX);

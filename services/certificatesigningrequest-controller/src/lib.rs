@@ -8,8 +8,8 @@
 //!          └─ kubectl certificate deny ─▶ Denied ─▶ removed after 1 h              (pending for 24 h: removed)
 //! ```
 //! Three kinds of requests are approved without a person: client certificates of nodes as upstream does it, by roles of
-//! the user; the client certificate of the node that a bootstrap token was made for ([`joining`]); and serving
-//! certificates of nodes for their own addresses ([`serving`]).
+//! the user; the client certificate of the node that a bootstrap token was made for (`joining.rs`); and serving
+//! certificates of nodes for their own addresses (`serving.rs`).
 //!
 //! The client certificate of a node has the UID of its Node in its subject, and the Node is created before it: gateways
 //! accept it only while there is that Node. A Node that was deleted does not come back by itself.

@@ -3,7 +3,8 @@
 //! A node says itself which addresses it has (`status.addresses`), so that a name or an IP must also be one that it may
 //! claim:
 //!
-//! * no name of the API server, of a Service, or of all agents, and no pattern; `localhost` only for a node of that name;
+//! * no name of the API server, of a Service, of gateways or of all agents, and no pattern; `localhost` only for a node
+//!   of that name;
 //! * no IP of a gateway or of the Service `kubernetes`, and none that an older Node declares, too: the first one keeps
 //!   it, whatever others say;
 //! * loopback addresses are those of each machine, so that agents of one machine, and gateways, may share them.

@@ -28,8 +28,9 @@ const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which gateways may refuse the certificate of a Node that exists: one that has just started reads the CA
 /// of the signers first.
 const REFUSED: Duration = Duration::from_secs(30);
-/// The longest wait until the clock is read again, which goes on while the machine sleeps.
-const CLOCK_INTERVAL: Duration = Duration::from_secs(60);
+/// The longest wait until the clock is read again, which goes on while the machine sleeps; and the shortest one until a
+/// certificate is renewed: with a clock that is ahead, a new one may be due at once.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Keeps the certificates of a node.
 pub struct Keeper {
@@ -110,8 +111,8 @@ impl Keeper {
             "the certificate of this node is refused: its Node was deleted"
         );
         bail!(
-            "gateways refuse the certificate of node {node:?}: its Node was deleted, or the CA is not trusted any more. \
-             The agent ends; another bootstrap token is needed to join again"
+            "gateways refuse the certificate of node {node:?}: its Node was deleted, or the CA is not trusted any \
+             more. The agent ends; another bootstrap token is needed to join again"
         )
     }
 
@@ -191,6 +192,7 @@ fn hosts(node: &core::Node) -> Vec<String> {
 /// Waits until a certificate is to be renewed.
 async fn due(validity: Validity) {
     let at = renewal(validity, rand::random_range(RENEWED));
+    sleep(CLOCK_INTERVAL).await;
     loop {
         match Duration::try_from(at.duration_since(Timestamp::now())) {
             Ok(left) if !left.is_zero() => sleep(left.min(CLOCK_INTERVAL)).await,
@@ -224,6 +226,18 @@ mod tests {
         assert_eq!(renewal(validity, RENEWED.end), at(1_750));
         assert!(!validity.is_expiring(at(1_750)));
         assert!(validity.is_expiring(at(1_751)));
+    }
+
+    /// Otherwise an agent whose clock is ahead would ask without end.
+    #[tokio::test(start_paused = true)]
+    async fn a_certificate_that_is_due_is_renewed_after_a_pause() {
+        let expired = Validity {
+            not_before: Timestamp::UNIX_EPOCH,
+            not_after: Timestamp::UNIX_EPOCH,
+        };
+        let begin = Instant::now();
+        due(expired).await;
+        assert_eq!(begin.elapsed(), CLOCK_INTERVAL);
     }
 
     #[test]

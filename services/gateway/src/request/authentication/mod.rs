@@ -1,7 +1,7 @@
 //! Authentication: the user of a request, from its connection and its headers.
 //!
 //! The methods are asked in upstream's order (`pkg/kubeapiserver/authenticator`), and the first that knows the user
-//! decides. A certificate of a node that names a UID is valid while there is that Node ([`nodes`]).
+//! decides. A certificate of a node that names a UID is valid while there is that Node.
 //!
 //! ```text
 //! client certificate ─▶ bearer token ─▶ token of a WebSocket ─▶ anonymous
