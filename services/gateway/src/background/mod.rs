@@ -51,8 +51,8 @@ const BOOTSTRAP_ROLES: &str = "poststarthook/rbac/bootstrap-roles";
 impl Registry {
     /// Creates the objects that every cluster has; then runs the deletion of expired objects, and the loops that keep
     /// these objects, priority and fairness, the status of definitions, APIServices and their availability, the
-    /// ConfigMap for other API servers, tokens in Secrets and the record of their use, the Service `kubernetes`, and the
-    /// end of connections of deleted Nodes, until `shutdown`.
+    /// ConfigMap for other API servers, tokens in Secrets and the record of their use, the Service `kubernetes`, and
+    /// the end of connections of deleted Nodes, until `shutdown`.
     ///
     /// With the mode RBAC, it also creates the roles and bindings that every cluster has, and aggregates ClusterRoles.
     ///
