@@ -236,7 +236,7 @@ proptest! {
         }
     }
 
-    /// What a node has from before its Node was deleted is of no use to it.
+    /// A certificate from before the deletion of the Node is of no use to its node.
     #[test]
     fn a_node_gets_certificates_while_its_node_exists(world in worlds()) {
         let spec = &world.request.spec;

@@ -35,9 +35,9 @@ pub struct Gateway {
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum Failure {
-    /// Nobody answers at the address now.
+    /// There is no answer from the address now.
     Unreachable(anyhow::Error),
-    /// Who answers has no certificate by a CA that is trusted.
+    /// The server has no certificate by a CA that is trusted.
     Untrusted(anyhow::Error),
 }
 

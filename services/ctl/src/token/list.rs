@@ -34,7 +34,7 @@ enum Format {
     Json,
 }
 
-/// What is told of a token: not its secret.
+/// The columns of a token, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Row {
     id: String,

@@ -26,7 +26,7 @@ pub struct Token {
     secret: String,
 }
 
-/// What a new token is for.
+/// The purpose of a new token.
 #[derive(Clone, Debug)]
 pub struct Purpose<'a> {
     /// The one node that it brings in.

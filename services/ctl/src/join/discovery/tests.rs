@@ -128,7 +128,7 @@ async fn a_token_without_a_signature_is_waited_for() {
     assert!(!stays);
 }
 
-/// Who knows the token signs what it wants: it may add its own CA to that of the cluster.
+/// A server that knows the token can sign anything: it may add its own CA to that of the cluster.
 #[tokio::test]
 async fn a_ca_beside_the_one_of_the_hash_is_not_trusted() {
     let authority = Authority::create("own").unwrap();

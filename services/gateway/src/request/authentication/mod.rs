@@ -220,7 +220,7 @@ pub(crate) struct Verified {
     pub(crate) user: Identity,
     /// The audiences that both the token and the verifier named.
     pub(crate) audiences: Vec<String>,
-    /// What whoever uses it should know.
+    /// A warning for the user of the token, if there is one.
     pub(crate) warning: Option<&'static str>,
 }
 
@@ -238,7 +238,7 @@ impl Verified {
 /// The user of a request.
 pub(crate) struct Authenticated {
     pub(crate) user: Identity,
-    /// What the user should know about its credentials.
+    /// A warning about the credentials, if there is one.
     pub(crate) warning: Option<&'static str>,
 }
 
