@@ -52,7 +52,7 @@ metadata: {name: robot}
 secrets: [{name: in-pod}, {name: unused}, {name: invalid}]
 ",
     );
-    secret(&kubectl, "in-pod", "");
+    // Before its Secret, which could be marked in the meantime.
     create(
         &kubectl,
         "apiVersion: v1
@@ -64,6 +64,7 @@ spec:
   volumes: [{name: token, secret: {secretName: in-pod}}]
 ",
     );
+    secret(&kubectl, "in-pod", "");
     let long_ago = "kubernetes.io/legacy-token-invalid-since: '2020-01-02'";
     secret(&kubectl, "invalid", long_ago);
     secret(&kubectl, "unused", "");
