@@ -37,10 +37,7 @@ pub async fn delete(connection: &Connection, options: &Options) -> anyhow::Resul
 }
 
 async fn delete_one(gateway: &Client, id: &str) -> Result<(), String> {
-    let key = Key::new(
-        bootstrap_token::NAMESPACE,
-        bootstrap_token::secret_name(id),
-    );
+    let key = Key::new(bootstrap_token::NAMESPACE, bootstrap_token::secret_name(id));
     let deleted = gateway
         .delete::<Secret>(&key, Preconditions::default(), None)
         .await;

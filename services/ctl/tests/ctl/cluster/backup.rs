@@ -9,7 +9,7 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::Value;
+use serde_json::{Value, json};
 use setpoint_testkit::Etcd;
 use tokio::runtime::Runtime;
 
@@ -220,23 +220,24 @@ fn a_file_that_is_no_backup_changes_nothing() {
     assert!(text.ends_with("exists already\n"), "{text}");
 }
 
+/// Stores a value in Base64, by the JSON interface of etcd.
+fn put(etcd: &Etcd, key: &str, value: &str) {
+    let body = json!({ "key": BASE64.encode(key), "value": value }).to_string();
+    let url = format!("{}/v3/kv/put", etcd.url());
+    let put = Command::new("curl")
+        .args(["-fsS", "-d", &body, &url])
+        .output();
+    stdout_of(&put.unwrap());
+}
+
 #[test]
 fn a_backup_of_an_earlier_version_is_restored() {
     let scene = Scene::start();
-    let etcd = Runtime::new().unwrap().block_on(async {
-        let etcd = Etcd::start().await;
-        let mut client = etcd_client::Client::connect([etcd.url()], None)
-            .await
-            .unwrap();
-        for line in STORED_BEFORE.lines() {
-            let (key, value) = line.split_once(' ').unwrap();
-            client
-                .put(key, BASE64.decode(value).unwrap(), None)
-                .await
-                .unwrap();
-        }
-        etcd
-    });
+    let etcd = Runtime::new().unwrap().block_on(Etcd::start());
+    for line in STORED_BEFORE.lines() {
+        let (key, value) = line.split_once(' ').unwrap();
+        put(&etcd, key, value);
+    }
     let save = [
         "backup",
         scene.file.to_str().unwrap(),
