@@ -21,6 +21,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "outbound",
             "kubeconfig",
             "errors",
+            "cached",
             "request",
             "request_context",
             "agents",

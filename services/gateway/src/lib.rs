@@ -39,6 +39,7 @@ mod agents;
 mod aggregation;
 mod audit;
 mod background;
+mod cached;
 mod computed;
 mod converter;
 mod dial_policy;

@@ -14,17 +14,18 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use futures::stream::select_all;
-use setpoint_codec::{Kind, Object, kind_of};
+use setpoint_codec::{Object, kind_of};
 use setpoint_model::Key;
 use setpoint_model::legacy_token::{
     ACCOUNT_NAME, ACCOUNT_UID, CA, NAMESPACE, TOKEN, TYPE, account_name, is_listed, is_of,
 };
-use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::core::{ConfigMap, Secret, ServiceAccount};
 use setpoint_proto::meta::{DeleteOptions, Preconditions};
-use setpoint_proto::{ApiError, EventType, Reason, Resource};
+use setpoint_proto::{ApiError, EventType, Reason};
 
 use super::attempts::{Attempts, repeat};
+use super::kept::{named, selected};
+use crate::cached::cached;
 use crate::registry::{
     AtLeast, Event, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
 };
@@ -44,16 +45,13 @@ pub(crate) async fn run(registry: &Registry) {
     repeat("account-tokens", || follow(registry)).await;
 }
 
-/// Looks at the Secrets of each namespace in which one, an account or the CA bundle changes, until a watch ends.
+/// Looks at each Secret that changes, and at all of a namespace in which an account or the CA bundle changes, until a
+/// watch ends.
 async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let filters = [
         secrets("")?,
         Filter::all(kind_of::<ServiceAccount>(), ""),
-        selected(
-            kind_of::<ConfigMap>(),
-            "",
-            &format!("metadata.name={ROOT_CA}"),
-        )?,
+        named(kind_of::<ConfigMap>(), "", ROOT_CA)?,
     ];
     let mut watches = Vec::new();
     for filter in filters {
@@ -68,57 +66,62 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
     let (mut touched, mut attempts) = (BTreeSet::new(), Attempts::default());
     loop {
         tokio::select! {
-            Some(events) = events.next() => for event in events {
-                let event = event?;
-                if let Err(error) = unlist_deleted(registry, &event).await {
-                    tracing::debug!(secret = %event.object.key, %error, "an account still lists a token that is gone");
-                }
-                touched.insert(event.object.key.namespace.clone());
-            },
+            Some(events) = events.next() => touch(registry, &mut touched, events).await?,
             () = attempts.next_due() => {}
             else => return Ok(()),
         }
-        let due: Vec<_> = (touched.iter().filter(|one| attempts.may_try(one)).cloned()).collect();
-        for namespace in due {
-            let kept = keep(registry, &namespace).await;
-            attempts.tried(&namespace, kept.is_ok());
-            match kept {
-                Ok(()) => {
-                    touched.remove(&namespace);
-                }
-                Err(error) => {
-                    tracing::debug!(namespace, %error, "keeping tokens in Secrets failed; trying again");
-                }
+        let due = touched.extract_if(.., |key: &Key| attempts.may_try(&key.to_string()));
+        for key in due.collect::<Vec<_>>() {
+            let kept = keep(registry, &key).await;
+            attempts.tried(&key.to_string(), kept.is_ok());
+            if let Err(error) = kept {
+                tracing::debug!(secret = %key, %error, "keeping a token in a Secret failed; trying again");
+                touched.insert(key);
             }
         }
     }
+}
+
+/// Adds the Secrets that events are about.
+async fn touch(
+    registry: &Registry,
+    touched: &mut BTreeSet<Key>,
+    events: Vec<Result<Event, ApiError>>,
+) -> Result<(), ApiError> {
+    let mut namespaces = BTreeSet::new();
+    for event in events {
+        let event = event?;
+        let (kind, key) = (event.object.kind, &event.object.key);
+        if event.r#type == EventType::Bookmark {
+            continue;
+        }
+        if kind != kind_of::<Secret>() {
+            namespaces.insert(key.namespace.clone());
+            continue;
+        }
+        if let Err(error) = unlist_deleted(registry, &event).await {
+            tracing::debug!(secret = %key, %error, "an account still lists a token that is gone");
+        }
+        touched.insert(key.clone());
+    }
+    for namespace in namespaces {
+        let filter = secrets(&namespace)?;
+        let listed = registry.cache().list(&filter, AtLeast::Any).await?.items;
+        touched.extend(listed.iter().map(|secret| secret.key.clone()));
+    }
+    Ok(())
 }
 
 fn secrets(namespace: &str) -> Result<Filter, ApiError> {
     selected(kind_of::<Secret>(), namespace, &format!("type={TYPE}"))
 }
 
-fn selected(kind: &'static Kind, namespace: &str, fields: &str) -> Result<Filter, ApiError> {
-    let fields = Fields::parse(fields);
-    let fields = fields.map_err(|error| ApiError::new(Reason::BadRequest, error.to_string()))?;
-    Filter::new(kind, namespace, Selector::everything(), &fields)
-}
-
-/// Fills or deletes the Secrets of a namespace. One that fails does not hold back the others.
-///
-/// # Errors
-/// The last one.
-async fn keep(registry: &Registry, namespace: &str) -> Result<(), ApiError> {
-    let filter = secrets(namespace)?;
-    let listed = registry.cache().list(&filter, AtLeast::Any).await?;
-    let mut outcome = Ok(());
-    for found in &listed.items {
-        let object = errors::readable(found.decode())?;
-        if let Some(secret) = object.downcast_ref::<Secret>() {
-            outcome = keep_one(registry, secret).await.and(outcome);
-        }
+/// Fills or deletes a Secret.
+async fn keep(registry: &Registry, key: &Key) -> Result<(), ApiError> {
+    match cached::<Secret>(registry.cache(), key, AtLeast::Any).await? {
+        Some(secret) => keep_one(registry, &secret).await,
+        None => Ok(()),
     }
-    outcome
 }
 
 async fn keep_one(registry: &Registry, secret: &Secret) -> Result<(), ApiError> {
@@ -175,7 +178,8 @@ async fn fill(
 
 /// Returns the CA bundle of a namespace; `None` if there is none, as without TLS.
 async fn bundle(registry: &Registry, namespace: &str) -> Result<Option<Vec<u8>>, ApiError> {
-    let map: Option<Box<ConfigMap>> = get(registry, namespace, ROOT_CA, AtLeast::Any).await?;
+    let key = Key::new(namespace, ROOT_CA);
+    let map = cached::<ConfigMap>(registry.cache(), &key, AtLeast::Any).await?;
     let bundle = map.and_then(|mut map| map.data.remove(CA));
     Ok(bundle
         .filter(|text| !text.is_empty())
@@ -231,21 +235,7 @@ async fn account(
     name: &str,
     at: AtLeast,
 ) -> Result<Option<Box<ServiceAccount>>, ApiError> {
-    get(registry, namespace, name, at).await
-}
-
-async fn get<T: Resource + Object>(
-    registry: &Registry,
-    namespace: &str,
-    name: &str,
-    at: AtLeast,
-) -> Result<Option<Box<T>>, ApiError> {
-    let key = Key::new(namespace, name);
-    let Some(found) = registry.cache().get(kind_of::<T>(), &key, at).await? else {
-        return Ok(None);
-    };
-    let object = errors::readable(found.decode())?;
-    Ok(object.into_any().downcast().ok())
+    cached(registry.cache(), &Key::new(namespace, name), at).await
 }
 
 fn context() -> RequestContext {

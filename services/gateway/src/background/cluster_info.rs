@@ -9,19 +9,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::StreamExt as _;
-use setpoint_codec::{Object, kind_of};
-use setpoint_model::Key;
+use setpoint_codec::kind_of;
+use setpoint_proto::ApiError;
 use setpoint_proto::core::ConfigMap;
-use setpoint_proto::{ApiError, Reason};
 use setpoint_rbac::bootstrap::cluster_info;
 use setpoint_tls::Credentials;
 
 use super::attempts::repeat;
 use super::bootstrap_roles;
-use crate::registry::{
-    AtLeast, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
-};
-use crate::write::current::Current;
+use super::kept::keep;
+use crate::registry::{Filter, Registry, RequestContext, Start, WatchSpec};
 
 const NAMESPACE: &str = "kube-public";
 const NAME: &str = "cluster-info";
@@ -81,56 +78,28 @@ async fn follow(
 }
 
 /// Creates or corrects the ConfigMap, and lets everybody read it. One that is not kept by gateways stays as it is.
+/// Signatures stay: their controller replaces them.
 async fn restore(registry: &Registry, text: &str) -> Result<(), ApiError> {
-    let (kind, key) = (kind_of::<ConfigMap>(), Key::new(NAMESPACE, NAME));
     let context = RequestContext::of_server().by(MANAGER);
-    let cached = registry.cache().get(kind, &key, AtLeast::Any).await?;
-    let object = cached.map(|cached| errors::readable(cached.decode()));
-    let object = object.transpose()?;
-    match object.as_deref().and_then(|one| one.downcast_ref()) {
-        None => create(registry, &context, text).await?,
-        Some(map) if !is_kept(map) => return Ok(()),
-        Some(map) if map.data.get(KUBECONFIG).is_some_and(|has| has == text) => {}
-        Some(_) => {
-            let target = Target::whole(kind, &key);
-            let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
-                set(slot.insert(old.object.clone_box()), text);
-                Ok(())
-            };
-            let updated = registry.guaranteed_update(&context, &target, &mut mutate);
-            updated.await?;
+    let kept = keep(registry, &context, NAMESPACE, config_map(text), |map, _| {
+        if is_kept(map) {
+            map.data.insert(KUBECONFIG.to_owned(), text.to_owned());
         }
-    }
-    if registry.authorizer().rbac().is_some() {
+    });
+    if is_kept(&kept.await?) && registry.authorizer().rbac().is_some() {
         bootstrap_roles::reconcile(registry, cluster_info::role()).await?;
         bootstrap_roles::reconcile(registry, cluster_info::role_binding()).await?;
     }
     Ok(())
 }
 
-async fn create(registry: &Registry, context: &RequestContext, text: &str) -> Result<(), ApiError> {
+fn config_map(text: &str) -> ConfigMap {
     let mut map = ConfigMap::default();
     NAME.clone_into(&mut map.metadata.name);
     let label = (MANAGED_BY.to_owned(), MANAGER.to_owned());
     map.metadata.labels.extend([label]);
     map.data.insert(KUBECONFIG.to_owned(), text.to_owned());
-    let target = Target::new(kind_of::<ConfigMap>(), NAMESPACE, "", "")?;
-    match registry.create(context, &target, Box::new(map)).await {
-        // Another gateway has just created it.
-        Err(error) if error.reason != Reason::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Sets the text, unless an administrator has taken the ConfigMap over meanwhile. Signatures stay: their controller
-/// replaces them.
-fn set(object: &mut Box<dyn Object>, text: &str) {
-    if let Some(map) = object
-        .downcast_mut::<ConfigMap>()
-        .filter(|map| is_kept(map))
-    {
-        map.data.insert(KUBECONFIG.to_owned(), text.to_owned());
-    }
+    map
 }
 
 fn is_kept(map: &ConfigMap) -> bool {

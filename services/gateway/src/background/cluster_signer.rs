@@ -10,7 +10,8 @@ use setpoint_tls::Credentials;
 use tracing::warn;
 
 use super::attempts::repeat;
-use crate::registry::{AtLeast, Filter, Registry, Start, WatchSpec, errors};
+use crate::cached::cached;
+use crate::registry::{AtLeast, Filter, Registry, Start, WatchSpec};
 
 const NAME: &str = "cluster-signer";
 const CERTIFICATE: &str = "tls.crt";
@@ -44,12 +45,10 @@ impl Registry {
     }
 
     async fn read_signer(&self, credentials: &Credentials) -> Result<(), ApiError> {
-        let (kind, key) = (kind_of::<Secret>(), Key::new(NAMESPACE, NAME));
-        let cached = self.cache().get(kind, &key, AtLeast::Any).await?;
-        let object = cached.map(|cached| errors::readable(cached.decode()));
-        let object = object.transpose()?;
-        let secret = object.as_ref().and_then(|one| one.downcast_ref::<Secret>());
-        let bundle = secret.and_then(|secret| secret.data.get(CERTIFICATE));
+        let key = Key::new(NAMESPACE, NAME);
+        let secret = cached::<Secret>(self.cache(), &key, AtLeast::Any).await?;
+        let bundle = secret.as_ref();
+        let bundle = bundle.and_then(|secret| secret.data.get(CERTIFICATE));
         let bundle = bundle.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         if let Err(error) = credentials.also_know_clients_by(&bundle.unwrap_or_default()) {
             warn!(%error, secret = NAME, "the CA of signers is not trusted");

@@ -14,20 +14,17 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::select;
 use serde_json::json;
-use setpoint_codec::{Kind, Object, kind_of};
-use setpoint_model::Key;
+use setpoint_codec::{Kind, kind_of};
+use setpoint_proto::ApiError;
 use setpoint_proto::core::{ConfigMap, Secret};
-use setpoint_proto::{ApiError, Reason};
 use setpoint_tls::Credentials;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::attempts::repeat;
+use super::kept::keep;
 use crate::aggregation::{EXTRA_PREFIX, FRONT_PROXY, FRONT_PROXY_NAMESPACE, GROUP, UID, USER};
-use crate::registry::{
-    AtLeast, Filter, Registry, RequestContext, Start, Target, Watch, WatchSpec, errors,
-};
-use crate::write::current::Current;
+use crate::registry::{Filter, Registry, RequestContext, Start, Watch, WatchSpec};
 
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
@@ -99,41 +96,16 @@ async fn watch(
 
 /// Creates or corrects the ConfigMap. Keys of others stay.
 async fn restore(registry: &Registry) -> Result<(), ApiError> {
-    let wanted = data(registry).await?;
-    let (kind, key) = (kind_of::<ConfigMap>(), Key::new(NAMESPACE, NAME));
+    let mut wanted = ConfigMap {
+        data: data(registry).await?,
+        ..ConfigMap::default()
+    };
+    wanted.metadata.name = NAME.into();
     let context = RequestContext::of_server().by(CONTROLLER);
-    let Some(cached) = registry.cache().get(kind, &key, AtLeast::Any).await? else {
-        let mut made = ConfigMap {
-            data: wanted,
-            ..ConfigMap::default()
-        };
-        made.metadata.name = NAME.into();
-        let target = Target::new(kind, NAMESPACE, "", "")?;
-        return match registry.create(&context, &target, Box::new(made)).await {
-            Err(error) if error.reason != Reason::AlreadyExists => Err(error),
-            _ => Ok(()),
-        };
-    };
-    let object = errors::readable(cached.decode())?;
-    let current = object.downcast_ref::<ConfigMap>();
-    let has = |current: &ConfigMap| {
-        wanted
-            .iter()
-            .all(|(key, value)| current.data.get(key) == Some(value))
-    };
-    if current.is_none_or(has) {
-        return Ok(());
-    }
-    let target = Target::whole(kind, &key);
-    let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
-        let new = slot.insert(old.object.clone_box());
-        if let Some(new) = new.downcast_mut::<ConfigMap>() {
-            new.data.extend(wanted.clone());
-        }
-        Ok(())
-    };
-    let updated = registry.guaranteed_update(&context, &target, &mut mutate);
-    updated.await.map(|_| ())
+    let kept = keep(registry, &context, NAMESPACE, wanted, |map, wanted| {
+        map.data.extend(wanted.data.clone());
+    });
+    kept.await.map(drop)
 }
 
 async fn data(registry: &Registry) -> Result<BTreeMap<String, String>, ApiError> {

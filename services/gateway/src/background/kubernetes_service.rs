@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::{SelectAll, select_all};
 use jiff::Timestamp;
-use setpoint_codec::{Kind, Object, kind_of};
+use setpoint_codec::{Object, kind_of};
 use setpoint_model::Key;
 use setpoint_model::replicas::ADDRESS;
 use setpoint_model::selector::{Fields, Selector};
@@ -22,11 +22,12 @@ use setpoint_proto::core::{
 };
 use setpoint_proto::discovery::{self, EndpointSlice};
 use setpoint_proto::meta::{DeleteOptions, IntOrString};
-use setpoint_proto::{ApiError, Reason, Resource};
+use setpoint_proto::{ApiError, Reason};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
+use super::kept::{create_if_absent, keep, named};
 use crate::registry::{
-    AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, Watch, WatchSpec, errors,
+    AtLeast, Cached, Filter, Registry, RequestContext, Start, Target, Watch, WatchSpec,
 };
 use crate::server_info::ServerInfo;
 use crate::write::current::Current;
@@ -185,21 +186,24 @@ async fn restore(registry: &Registry, starting: bool) -> Result<(), ApiError> {
     let port = living.keys().next().copied();
     let port = port.unwrap_or(registry.server().port);
     let knows_port = starting || !living.is_empty();
-    let service = restore_object(registry, service(port), |new, wanted| {
+    let (wanted, context) = (service(port), context());
+    let service = keep(registry, &context, NAMESPACE, wanted, |new, wanted| {
         if knows_port {
-            new.spec.ports = wanted.spec.ports;
+            new.spec.ports.clone_from(&wanted.spec.ports);
         }
     });
-    let service = service.await;
-    let endpoints = restore_object(registry, endpoints(&living), |new, wanted| {
-        new.subsets = wanted.subsets;
+    let service = service.await.map(drop);
+    let wanted = endpoints(&living);
+    let endpoints = keep(registry, &context, NAMESPACE, wanted, |new, wanted| {
+        new.subsets.clone_from(&wanted.subsets);
     });
-    let slice = restore_object(registry, slice(&living), |new, wanted| {
-        new.endpoints = wanted.endpoints;
-        new.ports = wanted.ports;
+    let wanted = slice(&living);
+    let slice = keep(registry, &context, NAMESPACE, wanted, |new, wanted| {
+        new.endpoints.clone_from(&wanted.endpoints);
+        new.ports.clone_from(&wanted.ports);
     });
     let (endpoints, slice) = tokio::join!(endpoints, slice);
-    service.and(endpoints).and(slice)
+    service.and(endpoints.map(drop)).and(slice.map(drop))
 }
 
 /// Returns the addresses of the gateways with a Lease, by port.
@@ -299,66 +303,6 @@ fn slice(living: &BTreeMap<u16, BTreeSet<IpAddr>>) -> EndpointSlice {
     let v4 = addresses.iter().filter(|address| address.is_ipv4());
     slice.endpoints = v4.map(endpoint).collect();
     slice
-}
-
-/// Creates an object, or applies `correct` to the one that exists if that changes it.
-async fn restore_object<T: Resource + Object + Clone + PartialEq>(
-    registry: &Registry,
-    wanted: T,
-    correct: impl Fn(&mut T, T) + Send + Sync,
-) -> Result<(), ApiError> {
-    let (kind, context) = (kind_of::<T>(), context());
-    let key = Key::new(NAMESPACE, NAME);
-    let Some(cached) = registry.cache().get(kind, &key, AtLeast::Any).await? else {
-        return create_if_absent(registry, &context, NAMESPACE, wanted).await;
-    };
-    let object = errors::readable(cached.decode())?;
-    let current = object.downcast_ref::<T>();
-    let corrected = current.map(|current| {
-        let mut corrected = current.clone();
-        correct(&mut corrected, wanted.clone());
-        corrected
-    });
-    if corrected.as_ref() == current {
-        return Ok(());
-    }
-    let target = Target::whole(kind, &key);
-    let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
-        let new = slot.insert(old.object.clone_box());
-        if let Some(new) = new.downcast_mut::<T>() {
-            correct(new, wanted.clone());
-        }
-        Ok(())
-    };
-    let updated = registry.guaranteed_update(&context, &target, &mut mutate);
-    updated.await.map(|_| ())
-}
-
-/// Returns the filter of the objects with a name.
-fn named(kind: &'static Kind, namespace: &str, name: &str) -> Result<Filter, ApiError> {
-    let fields = Fields::parse(&format!("metadata.name={name}"));
-    let fields = fields.map_err(|error| ApiError::new(Reason::BadRequest, error.to_string()))?;
-    Filter::new(kind, namespace, Selector::everything(), &fields)
-}
-
-/// Creates an object, unless one of its name exists.
-async fn create_if_absent<T: Resource + Object>(
-    registry: &Registry,
-    context: &RequestContext,
-    namespace: &str,
-    object: T,
-) -> Result<(), ApiError> {
-    let (kind, name) = (kind_of::<T>(), Resource::meta(&object).name.clone());
-    let key = Key::new(namespace, &name);
-    let cached = registry.cache().get(kind, &key, AtLeast::Any).await?;
-    if cached.is_some() {
-        return Ok(());
-    }
-    let target = Target::new(kind, namespace, "", "")?;
-    match registry.create(context, &target, Box::new(object)).await {
-        Err(error) if error.reason != Reason::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -15,9 +15,8 @@ use setpoint_proto::{ApiError, Reason};
 use tokio::time::sleep;
 
 use super::attempts::repeat;
-use crate::registry::{
-    AtLeast, Filter, Registry, RequestContext, Start, Target, WatchSpec, errors,
-};
+use super::kept::keep;
+use crate::registry::{Filter, Registry, RequestContext, Start, Target, WatchSpec};
 use crate::write::current::Current;
 
 /// The manager of the writes.
@@ -50,41 +49,17 @@ async fn follow(registry: &Registry) -> Result<(), ApiError> {
 
 /// Creates the ConfigMap, or writes the current day into one that has none.
 async fn restore(registry: &Registry) -> Result<(), ApiError> {
-    let (kind, key) = (
-        kind_of::<ConfigMap>(),
-        Key::new(TRACKING_NAMESPACE, TRACKING),
-    );
     let today = day_of(Timestamp::now()).to_string();
-    let Some(cached) = registry.cache().get(kind, &key, AtLeast::Any).await? else {
-        let mut made = ConfigMap::default();
-        made.metadata.name = TRACKING.into();
-        made.data.insert(SINCE.into(), today);
-        let target = Target::new(kind, TRACKING_NAMESPACE, "", "")?;
-        return match registry.create(&context(), &target, Box::new(made)).await {
-            Err(error) if error.reason != Reason::AlreadyExists => Err(error),
-            _ => Ok(()),
-        };
-    };
-    let object = errors::readable(cached.decode())?;
-    let current = object.downcast_ref::<ConfigMap>();
-    if current.is_none_or(|map| tracked_since(map).is_some()) {
-        return Ok(());
-    }
-    let mut mutate = |old: &Current, slot: &mut Option<Box<dyn Object>>| {
-        let new = slot.insert(old.object.clone_box());
-        if let Some(map) = new.downcast_mut::<ConfigMap>()
-            && tracked_since(map).is_none()
-        {
+    let mut wanted = ConfigMap::default();
+    wanted.metadata.name = TRACKING.into();
+    wanted.data.insert(SINCE.into(), today.clone());
+    let context = context();
+    let kept = keep(registry, &context, TRACKING_NAMESPACE, wanted, |map, _| {
+        if tracked_since(map).is_none() {
             map.data.insert(SINCE.into(), today.clone());
         }
-        Ok(())
-    };
-    let target = Target::whole(kind, &key);
-    unless_gone(
-        registry
-            .guaranteed_update(&context(), &target, &mut mutate)
-            .await,
-    )
+    });
+    unless_gone(kept.await)
 }
 
 /// Labels the Secrets of tokens that are used. One that fails is labelled after its next use.

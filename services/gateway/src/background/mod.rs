@@ -20,6 +20,7 @@ mod encryption;
 mod expiring_certificates;
 mod extension_authentication;
 mod flow_control;
+mod kept;
 mod kubernetes_service;
 mod legacy_token_tracking;
 mod policy_status;

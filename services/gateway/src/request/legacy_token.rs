@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use setpoint_codec::{Object, kind_of};
+use setpoint_codec::Object;
 use setpoint_kinds::Identity;
 use setpoint_model::Key;
 use setpoint_model::legacy_token::{INVALID_SINCE, LAST_USED, TOKEN, day_of, is_listed};
@@ -20,6 +20,7 @@ use tokio::sync::Notify;
 use super::audit;
 use super::authentication::{Verified, own_audiences};
 use super::service_account::{groups, username_of};
+use crate::cached::cached;
 use crate::metrics::{LegacyToken, legacy_token_used};
 
 /// The issuer of such tokens.
@@ -203,13 +204,8 @@ impl LegacyTokens {
         name: &str,
         at: AtLeast,
     ) -> Result<Option<Box<T>>, String> {
-        let key = Key::new(namespace, name);
-        let found = self.cache.get(kind_of::<T>(), &key, at).await;
-        let Some(found) = found.map_err(|error| error.message)? else {
-            return Ok(None);
-        };
-        let object = found.decode().map_err(|error| error.to_string())?;
-        Ok(object.into_any().downcast().ok())
+        let found = cached(&self.cache, &Key::new(namespace, name), at).await;
+        found.map_err(|error| error.message)
     }
 
     /// Records the use of a token. Returns the warning about it.

@@ -12,6 +12,7 @@ use setpoint_proto::authentication::{BoundObjectReference, TokenRequest};
 use setpoint_proto::core::{Node, Pod, Secret, ServiceAccount};
 use setpoint_proto::{ApiError, Reason, Resource};
 
+use crate::cached::cached;
 use crate::registry::{AtLeast, ObjectResponse, Registry, RequestContext, Target, errors, target};
 use crate::request::service_account::{Bound, Claims, ISSUER, Reference, internal, username};
 use crate::write::body::{Body, ValidateBody};
@@ -190,16 +191,8 @@ impl Registry {
 
     /// Returns an object in the newest version.
     async fn stored<T: Resource + Object>(&self, key: &Key) -> Result<Box<T>, ApiError> {
-        let kind = kind_of::<T>();
-        let found = self.cache().get(kind, key, AtLeast::Newest).await?;
-        let found = found.ok_or_else(|| errors::not_found(kind, &key.name))?;
-        let object = errors::readable(found.decode())?;
-        object.into_any().downcast().map_err(|_| {
-            ApiError::new(
-                Reason::InternalError,
-                "a stored object is of another kind than its key",
-            )
-        })
+        let found = cached(self.cache(), key, AtLeast::Newest).await?;
+        found.ok_or_else(|| errors::not_found(kind_of::<T>(), &key.name))
     }
 }
 

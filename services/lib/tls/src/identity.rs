@@ -1,13 +1,10 @@
 //! The subject of a client certificate.
 
-use std::net::IpAddr;
-
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::AttributeTypeAndValue;
 
@@ -65,32 +62,6 @@ impl PeerIdentity {
             fingerprint: hex::encode(digest(&SHA256, certificate)),
             not_after: Timestamp::from_second(not_after).unwrap_or(Timestamp::MAX),
         }))
-    }
-}
-
-/// Returns the DNS names and IPs of the first certificate of a text in PEM, sorted; none if there is no certificate.
-pub fn hosts_of_pem(text: &[u8]) -> Vec<String> {
-    let der = CertificateDer::from_pem_slice(text).unwrap_or_else(|_| Vec::new().into());
-    let Ok((_, parsed)) = X509Certificate::from_der(&der) else {
-        return Vec::new();
-    };
-    let names = parsed.subject_alternative_name().ok().flatten();
-    let names = names.map(|names| names.value.general_names.as_slice());
-    let mut hosts: Vec<_> = names.unwrap_or_default().iter().filter_map(host).collect();
-    hosts.sort();
-    hosts
-}
-
-fn host(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => {
-            let short = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
-            let long = || <[u8; 16]>::try_from(*bytes).map(IpAddr::from);
-            let ip = short.or_else(|_| long()).ok()?;
-            Some(ip.to_string())
-        }
-        _ => None,
     }
 }
 

@@ -33,7 +33,7 @@ pub use client_stream::ClientStream;
 pub use credentials::Credentials;
 pub use error::Error;
 pub use files::{Files, ServingFiles};
-pub use identity::{PeerIdentity, USER_ID, hosts_of_pem};
+pub use identity::{PeerIdentity, USER_ID};
 pub use material::Validity;
 pub use pin::{Pin, Pinned};
 pub use signing_request::SigningRequest;

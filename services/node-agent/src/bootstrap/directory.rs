@@ -1,15 +1,14 @@
 //! The files of the certificates of an agent.
 
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use jiff::Timestamp;
 use setpoint_model::users::{NODE_PREFIX, NODES};
-use setpoint_tls::authority::Issued;
-use setpoint_tls::{Credentials, Files, PeerIdentity, ServingFiles, SigningRequest, Validity};
+use setpoint_tls::authority::{Present, write_certificates, write_key};
+use setpoint_tls::{Credentials, Files, PeerIdentity, ServingFiles, SigningRequest};
 
 /// The directory with the certificates and keys.
 #[derive(Clone, Debug)]
@@ -75,7 +74,7 @@ impl Directory {
             Ok(key) => SigningRequest::of_key(&key, &name, NODES).with_context(failed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let request = SigningRequest::create(&name, NODES, &[])?;
-                write_private(&path, &request.key()).with_context(failed)?;
+                write_key(&path, &request.key()).with_context(failed)?;
                 Ok(request)
             }
             Err(error) => Err(error).with_context(failed),
@@ -95,53 +94,36 @@ impl Directory {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write_client(&self, certificate: &str, key: String) -> Result<(), setpoint_tls::Error> {
-        issued(certificate, key).write(&self.client())
+    pub fn write_client(&self, certificate: &str, key: &str) -> Result<(), setpoint_tls::Error> {
+        let files = self.client();
+        write(&files.certificate_file, certificate, &files.key_file, key)
     }
 
     /// Writes a serving certificate with its key.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write_serving(&self, certificate: &str, key: String) -> Result<(), setpoint_tls::Error> {
+    pub fn write_serving(&self, certificate: &str, key: &str) -> Result<(), setpoint_tls::Error> {
         let files = self.serving();
-        issued(certificate, key).write(&Files {
-            ca_file: PathBuf::new(),
-            certificate_file: files.certificate_file,
-            key_file: files.key_file,
-        })
+        write(&files.certificate_file, certificate, &files.key_file, key)
     }
 
-    /// Returns the names and addresses of the serving certificate; none if there is none.
+    /// Returns the names and addresses of the serving certificate, sorted; none if there is none.
     pub fn serving_hosts(&self) -> Vec<String> {
-        let text = fs::read(self.serving().certificate_file).unwrap_or_default();
-        setpoint_tls::hosts_of_pem(&text)
+        let present = Present::read(&self.serving().certificate_file);
+        let mut hosts = present.map_or_else(|_| Vec::new(), |present| present.leaf.hosts);
+        hosts.sort();
+        hosts
     }
 }
 
-fn issued(certificate: &str, key: String) -> Issued {
-    Issued {
-        ca: String::new(),
-        certificate: certificate.to_owned(),
-        key,
-        // Not written.
-        validity: Validity {
-            not_before: Timestamp::MIN,
-            not_after: Timestamp::MAX,
-        },
-    }
-}
-
-/// Writes a file that others may not read. It is there as a whole, or not at all.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let _ = fs::remove_file(&new);
-    let mut options = fs::File::options();
-    let mut file = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)?;
-    file.write_all(text.as_bytes())?;
-    fs::rename(&new, path)
+/// Writes the key first: who follows the files waits until both fit.
+fn write(
+    certificate_file: &Path,
+    certificate: &str,
+    key_file: &Path,
+    key: &str,
+) -> Result<(), setpoint_tls::Error> {
+    write_key(key_file, key)?;
+    write_certificates(certificate_file, &[certificate])
 }

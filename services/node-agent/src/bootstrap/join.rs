@@ -55,7 +55,7 @@ async fn join(settings: &Settings, directory: &Directory) -> anyhow::Result<()> 
         directory.forget_request();
         explained(error)
     })?;
-    directory.write_client(&certificate, request.key())?;
+    directory.write_client(&certificate, &request.key())?;
     info!(node, "joined the cluster");
     Ok(())
 }
@@ -176,7 +176,7 @@ mod tests {
         let directory = Directory::new(folder.path());
         let issued = authority.issue(&leaf("system:node:a")).unwrap();
         directory
-            .write_client(&issued.certificate, issued.key)
+            .write_client(&issued.certificate, &issued.key)
             .unwrap();
         let credentials = identity(&settings).await.unwrap();
         assert!(!token_file.exists());
@@ -184,7 +184,7 @@ mod tests {
         // The certificate of another node is none of its own.
         let other = authority.issue(&leaf("system:node:b")).unwrap();
         directory
-            .write_client(&other.certificate, other.key)
+            .write_client(&other.certificate, &other.key)
             .unwrap();
         assert!(identity(&settings).await.is_err());
     }

@@ -165,8 +165,8 @@ impl Keeper {
         };
         let certificate = obtained?;
         match signer {
-            Signer::Client => self.directory.write_client(&certificate, request.key())?,
-            Signer::Serving => self.directory.write_serving(&certificate, request.key())?,
+            Signer::Client => self.directory.write_client(&certificate, &request.key())?,
+            Signer::Serving => self.directory.write_serving(&certificate, &request.key())?,
         }
         // Both files are there: what follows them would find them within a second.
         Ok(self.credentials.reload()?)

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use ring::digest::{SHA256, digest};
-use setpoint_codec::kind_of;
 use setpoint_kinds::Identity;
 use setpoint_model::Key;
 use setpoint_model::bootstrap_token::{
@@ -14,6 +13,8 @@ use setpoint_model::bootstrap_token::{
 };
 use setpoint_proto::core::Secret;
 use setpoint_store::cache::{AtLeast, Cache};
+
+use crate::cached::cached;
 
 /// The greatest length of what follows the start of a further group.
 const GROUP_LENGTH: usize = 256;
@@ -38,15 +39,11 @@ impl BootstrapTokens {
             return Ok(None);
         };
         let key = Key::new(NAMESPACE, secret_name(id));
-        let found = self.cache.get(kind_of::<Secret>(), &key, at).await;
-        let Some(found) = found.map_err(|error| error.message)? else {
+        let found = cached::<Secret>(&self.cache, &key, at).await;
+        let Some(stored) = found.map_err(|error| error.message)? else {
             return Ok(None);
         };
-        let object = found.decode().map_err(|error| error.to_string())?;
-        let Some(stored) = object.downcast_ref::<Secret>() else {
-            return Ok(None);
-        };
-        match user_of(stored, id, secret, Timestamp::now()) {
+        match user_of(&stored, id, secret, Timestamp::now()) {
             Ok(user) => Ok(Some(user)),
             Err(why) => {
                 tracing::debug!(secret = %key, why, "a bootstrap token was refused");

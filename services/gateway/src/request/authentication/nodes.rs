@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
-use setpoint_codec::kind_of;
 use setpoint_host::serve::{ConnectionInfo, WeakConnection};
 use setpoint_model::Key;
 use setpoint_model::users::NODE_PREFIX;
@@ -16,6 +15,8 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::Node;
 use setpoint_store::cache::{AtLeast, Cache};
 use setpoint_tls::PeerIdentity;
+
+use crate::cached::cached;
 
 /// The name and the UID of a Node.
 type Identity = (String, String);
@@ -65,11 +66,7 @@ impl Nodes {
     }
 
     async fn exists(&self, name: &str, uid: &str, at: AtLeast) -> Result<bool, ApiError> {
-        let key = Key::new("", name);
-        let found = self.cache.get(kind_of::<Node>(), &key, at).await?;
-        let Some(found) = found else { return Ok(false) };
-        let object = crate::errors::readable(found.decode())?;
-        let node = object.downcast_ref::<Node>();
+        let node = cached::<Node>(&self.cache, &Key::new("", name), at).await?;
         Ok(node.is_some_and(|node| node.metadata.uid == uid))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{PRIVATE, PUBLIC, write};
+use super::{write_certificates, write_key};
 use crate::{Credentials, Error, Files, Validity};
 
 /// The permitted uses of a certificate.
@@ -52,8 +52,8 @@ impl Issued {
     /// # Errors
     /// If a file cannot be written.
     pub fn write(&self, files: &Files) -> Result<(), Error> {
-        write(&files.key_file, &self.key, PRIVATE)?;
-        write(&files.certificate_file, &self.certificate, PUBLIC)
+        write_key(&files.key_file, &self.key)?;
+        write_certificates(&files.certificate_file, &[&self.certificate])
     }
 
     /// Returns the credentials of a process that trusts the authority alone.

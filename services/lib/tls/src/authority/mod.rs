@@ -288,6 +288,14 @@ pub fn write_certificates(file: &Path, certificates: &[&str]) -> Result<(), Erro
     write(file, &certificates.concat(), PUBLIC)
 }
 
+/// Writes a private key in PEM to a file that others may not read. The file is replaced as a whole.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_key(file: &Path, key: &str) -> Result<(), Error> {
+    write(file, key, PRIVATE)
+}
+
 /// Replaces a file as a whole: a reader finds the content before or the new one.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
     let mut name = path.as_os_str().to_owned();
