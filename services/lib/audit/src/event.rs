@@ -109,24 +109,30 @@ impl Event {
         event.field("stage", self.stage.name());
         event.field("requestURI", &head.request_uri);
         event.field("verb", &head.verb);
-        event.encoded("user", &user(&head.user));
+        event.object("user", |object| user(object, &head.user));
         if let Some(other) = &self.impersonated {
-            event.encoded("impersonatedUser", &user(other));
+            event.object("impersonatedUser", |object| user(object, other));
         }
         if let Some(constraint) = self.constraint {
-            let mut metadata = Object::new();
-            metadata.field("impersonationConstraint", constraint);
-            event.encoded("authenticationMetadata", &metadata.finish());
+            event.object("authenticationMetadata", |metadata| {
+                metadata.field("impersonationConstraint", constraint);
+            });
         }
         if !head.source_ips.is_empty() {
             event.field("sourceIPs", &head.source_ips);
         }
         event.text("userAgent", &head.user_agent);
-        if let Some(object) = &self.object {
-            event.encoded("objectRef", &reference(object));
+        self.encode_rest(&mut event);
+        event.finish()
+    }
+
+    /// Adds what is not known before the request was handled, and the times.
+    fn encode_rest(&self, event: &mut Object) {
+        if let Some(of) = &self.object {
+            event.object("objectRef", |object| reference(object, of));
         }
         if let Some(found) = &self.status {
-            event.encoded("responseStatus", &status(found));
+            event.object("responseStatus", |object| status(object, found));
         }
         for (name, body) in [
             ("requestObject", &self.request),
@@ -138,12 +144,11 @@ impl Event {
                 event.encoded(name, &json);
             }
         }
-        event.field("requestReceivedTimestamp", &micro_time(head.received));
+        event.field("requestReceivedTimestamp", &micro_time(self.head.received));
         event.field("stageTimestamp", &micro_time(self.stage_at));
         if !self.annotations.is_empty() {
             event.field("annotations", &self.annotations);
         }
-        event.finish()
     }
 }
 
@@ -154,8 +159,7 @@ fn encoded(body: &Body, omits_managed_fields: bool) -> Option<String> {
     catch_unwind(AssertUnwindSafe(encode)).ok().flatten()
 }
 
-fn user(user: &User) -> String {
-    let mut object = Object::new();
+fn user(object: &mut Object, user: &User) {
     object.text("username", &user.name);
     object.text("uid", &user.uid);
     if !user.groups.is_empty() {
@@ -164,11 +168,9 @@ fn user(user: &User) -> String {
     if !user.extra.is_empty() {
         object.field("extra", &user.extra);
     }
-    object.finish()
 }
 
-fn reference(of: &ObjectReference) -> String {
-    let mut object = Object::new();
+fn reference(object: &mut Object, of: &ObjectReference) {
     object.text("resource", &of.resource);
     object.text("namespace", &of.namespace);
     object.text("name", &of.name);
@@ -177,13 +179,11 @@ fn reference(of: &ObjectReference) -> String {
     object.text("apiVersion", &of.api_version);
     object.text("resourceVersion", &of.resource_version);
     object.text("subresource", &of.subresource);
-    object.finish()
 }
 
 /// Writes a status without its metadata, as upstream.
-fn status(status: &Status) -> String {
-    let mut object = Object::new();
-    object.encoded("metadata", "{}");
+fn status(object: &mut Object, status: &Status) {
+    object.object("metadata", |_| {});
     object.text("status", &status.status);
     object.text("message", &status.message);
     object.text("reason", &status.reason);
@@ -193,7 +193,6 @@ fn status(status: &Status) -> String {
     if status.code != 0 {
         object.field("code", &status.code);
     }
-    object.finish()
 }
 
 /// Returns a time with microseconds, as upstream's `MicroTime`.

@@ -19,6 +19,9 @@ const PLUGIN: &str = "log";
 const STDOUT: &str = "-";
 /// The number of events that are written at once.
 const BATCH: usize = 256;
+/// The rest after a batch that was not full: more events are written at once then, and a busy gateway wakes the thread
+/// a hundred times a second instead of for each event.
+const REST: Duration = Duration::from_millis(10);
 /// The interval of log lines about an error that stays.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -80,6 +83,7 @@ impl Log {
     fn run(mut self, mut receiver: Receiver<Item>) {
         let mut items = Vec::with_capacity(BATCH);
         while receiver.blocking_recv_many(&mut items, BATCH) > 0 {
+            let is_full = items.len() == BATCH;
             let (mut events, mut flushed) = (Vec::new(), Vec::new());
             for item in items.drain(..) {
                 match item {
@@ -92,6 +96,9 @@ impl Log {
                 // Nobody may wait any more.
                 let _ = done.send(());
             });
+            if !is_full {
+                thread::sleep(REST);
+            }
         }
     }
 
