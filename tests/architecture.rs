@@ -138,6 +138,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "deployment-controller",
             "gateway",
             "node-agent",
+            "proxy",
             "replicaset-controller",
             "scheduler",
         ],
@@ -167,6 +168,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("resourcequota-controller", SERVICE),
     ("serviceaccount-controller", SERVICE),
     ("statefulset-controller", SERVICE),
+    // The spans of transactions have the causes as parents.
+    (
+        "proxy",
+        &["controller", "host", "model", "proto", "telemetry"],
+    ),
     ("scheduler", SERVICE),
     (
         "node-agent",

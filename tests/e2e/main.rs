@@ -36,6 +36,7 @@ mod replicas;
 mod rolling;
 mod rotation;
 mod scheduling;
+mod services;
 mod sets;
 mod soak;
 mod steady_client;

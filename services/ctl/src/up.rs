@@ -11,8 +11,8 @@ use clap::{Args, value_parser};
 use crate::converge::{Plan, start};
 use crate::down::stop;
 use crate::launcher::{
-    ClusterSpec, Joined, ProcessSpec, Profile, RunningProcess, StateDir, port, program, sweep,
-    topology,
+    ClusterSpec, Joined, ProcessSpec, Profile, RunningProcess, StateDir, port, program, proxy,
+    sweep, topology,
 };
 use crate::time_format::seconds;
 
@@ -48,6 +48,9 @@ pub struct Options {
     /// Docker nodes; may be repeated
     #[arg(long, value_name = "IP")]
     listen: Vec<IpAddr>,
+    /// What makes Services carry traffic on this machine [default: auto]
+    #[arg(long, value_enum, value_name = "MODE")]
+    proxy: Option<proxy::Mode>,
 }
 
 impl Options {
@@ -79,7 +82,11 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     if !state_dir.has_cluster() && !Joined::all(state_dir).is_empty() {
         return up_joined(state_dir, options).await;
     }
-    let spec = options.apply_to(current_spec(state_dir)?)?;
+    let mut spec = options.apply_to(current_spec(state_dir)?)?;
+    spec.proxy = Some(match (options.proxy, spec.proxy) {
+        (None, Some(kept)) => kept,
+        (mode, _) => proxy::decide(state_dir, mode.unwrap_or_default())?,
+    });
     let stages = topology::stages(state_dir, &spec);
     for service in stages.iter().flatten().map(|process| process.service) {
         program(service)?;
@@ -105,7 +112,13 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     announce(state_dir, &plan, stages.iter().map(Vec::len).sum());
     let begin = Instant::now();
     spec.save(state_dir)?;
+    if spec.proxy == Some(true) {
+        proxy::remember(state_dir)?;
+    }
     plan.execute(state_dir).await?;
+    if spec.proxy == Some(false) {
+        proxy::forget(state_dir)?;
+    }
     state_dir.write_kubeconfig(spec.gateways[0])?;
     println!("Setpoint is ready after {}.", seconds(begin.elapsed()));
     start_joined(state_dir).await;

@@ -4,7 +4,7 @@
 //! once. `multicall install <folder>` makes the names, which are hard links to the program.
 //!
 //! 2026-11: we chose one program over a binary for each service, because `deploy/up` and the images link one instead of
-//! seven, and processes of one machine share its pages. Wrong if services are to be updated one at a time, as with
+//! eight, and processes of one machine share its pages. Wrong if services are to be updated one at a time, as with
 //! images of different builds.
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ const USAGE: u8 = 64;
 type Main = fn() -> ExitCode;
 
 /// The names, and the `main` of each.
-const PROGRAMS: [(&str, Main); 7] = [
+const PROGRAMS: [(&str, Main); 8] = [
     ("gateway", setpoint_gateway::main),
     ("deployment-controller", || {
         setpoint_deployment_controller::CONTROLLER.run_process()
@@ -29,6 +29,7 @@ const PROGRAMS: [(&str, Main); 7] = [
     ("scheduler", setpoint_scheduler::main),
     ("controller-manager", setpoint_controller_manager::main),
     ("node-agent", setpoint_node_agent::main),
+    ("proxy", setpoint_proxy::main),
     ("setpoint", setpoint_ctl::main),
 ];
 

@@ -63,6 +63,8 @@ pub struct ClusterSpec {
     pub tls_sans: Vec<String>,
     /// Further addresses that gateways listen on, such as that of this machine in the network of an engine's Pods.
     pub listen: Vec<IpAddr>,
+    /// Whether a proxy makes Services carry traffic; `None` if that is not decided yet.
+    pub proxy: Option<bool>,
 }
 
 impl Default for ClusterSpec {
@@ -75,6 +77,7 @@ impl Default for ClusterSpec {
             etcd: 2379,
             tls_sans: Vec::new(),
             listen: Vec::new(),
+            proxy: None,
         }
     }
 }

@@ -13,6 +13,7 @@ mod launch;
 pub mod pki;
 pub mod port;
 mod process;
+pub mod proxy;
 pub mod readiness;
 mod state_dir;
 pub mod topology;

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
 use super::identity::{API_NAMES, Identity};
 use super::joined::Joined;
+use super::proxy::{self, PROXY};
 use super::state_dir::StateDir;
 
 /// All services, each a program of this workspace.
@@ -168,7 +169,9 @@ pub fn stage(name: &str) -> usize {
 
 /// Returns all processes in stages. Each stage starts when the one before it is ready.
 pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3] {
-    let clients: Vec<_> = elected(state_dir, spec).chain(agents(state_dir)).collect();
+    let proxy = (spec.proxy == Some(true)).then(|| proxy_process(state_dir));
+    let clients = elected(state_dir, spec).chain(agents(state_dir));
+    let clients: Vec<_> = clients.chain(proxy).collect();
     let relays = clients.iter().filter(|_| spec.relays);
     let relays: Vec<_> = relays.map(|client| relay_for(client, spec)).collect();
     let gateways = gateways(state_dir, spec).map(|gateway| gateway.reached_by(&relays));
@@ -289,6 +292,13 @@ fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
     let real = real.map(|(index, node)| process_agent(state_dir, index, node));
     let simulated = simulated_agent(state_dir, NODES.len(), "simulated", SIMULATED);
     real.chain([simulated])
+}
+
+/// Returns `proxy-0`, which makes Services carry traffic on this machine.
+fn proxy_process(state_dir: &StateDir) -> ProcessSpec {
+    ProcessSpec::new(state_dir, PROXY, 0)
+        .arg("--table", proxy::table(state_dir))
+        .arg("--nodes", NODES.join(","))
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.

@@ -62,7 +62,8 @@ impl Fixture {
 
     fn up(&self) -> Output {
         let [port, etcd] = self.ports.map(|port| port.to_string());
-        self.run(&["up", "--port", &port, "--etcd-port", &etcd])
+        let proxy = ["--proxy", "none"];
+        self.run(&[&["up", "--port", &port, "--etcd-port", &etcd][..], &proxy].concat())
     }
 
     fn is_stopped(&self) -> bool {

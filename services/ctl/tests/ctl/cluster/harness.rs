@@ -72,9 +72,19 @@ impl Cluster {
     }
 
     pub fn up(&self, more: &[&str]) -> String {
+        // Several clusters run at a time, and they have one Service range.
+        self.up_by("none", more)
+    }
+
+    /// Starts a cluster whose Services may carry traffic, in a network of its own.
+    pub fn up_with_proxy(&self, mode: &str) -> String {
+        self.up_by(mode, &[])
+    }
+
+    fn up_by(&self, proxy: &str, more: &[&str]) -> String {
         let [port, etcd] = self.ports.map(|port| port.to_string());
         let ports = ["up", "--port", &port, "--etcd-port", &etcd];
-        stdout_of(&self.run(&[&ports, more].concat()))
+        stdout_of(&self.run(&[&ports, &["--proxy", proxy][..], more].concat()))
     }
 
     /// Returns the ids of the running processes by name.

@@ -9,4 +9,5 @@ mod harness;
 mod join;
 mod leaders;
 mod lifecycle;
+mod proxy;
 mod size;

@@ -5,7 +5,7 @@ use setpoint_model::users::{NODES, SERVICES, SIMULATED_NODES, of_service};
 use setpoint_model::{bootstrap_token, legacy_token, replicas};
 use setpoint_proto::rbac::{PolicyRule, Role, RoleBinding, Subject};
 
-use super::services::{CONTROLLER_MANAGER, INFORMERS};
+use super::services::{CONTROLLER_MANAGER, INFORMERS, PROXY};
 use crate::bootstrap::object::{group, role, role_binding, user};
 use crate::bootstrap::rule::{Table, resource_rule, table};
 
@@ -70,7 +70,8 @@ fn in_system_namespace() -> Table {
 /// authorized.
 fn elections() -> Table {
     let elected = super::table().into_iter().map(|(name, _)| name);
-    let elected = elected.filter(|name| ![CONTROLLER_MANAGER, INFORMERS].contains(name));
+    let others = [CONTROLLER_MANAGER, INFORMERS, PROXY];
+    let elected = elected.filter(|name| !others.contains(name));
     let elected = elected.chain([SIGNER, CLEANER]);
     let rules = |lease| {
         vec![

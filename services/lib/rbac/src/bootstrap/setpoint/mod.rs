@@ -36,7 +36,7 @@ use super::rule::Table;
 pub use leases::{role_bindings, roles};
 
 /// The names of all services and controllers, each of which writes under its name.
-pub const WRITERS: [&str; 28] = [
+pub const WRITERS: [&str; 29] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-controller",
     "controller-manager",
@@ -56,6 +56,7 @@ pub const WRITERS: [&str; 28] = [
     "persistentvolume-controller",
     "persistentvolumeclaim-controller",
     "podgc-controller",
+    "proxy",
     "replicaset-controller",
     "replication-controller",
     "resourcequota-controller",

@@ -3,6 +3,8 @@
 use crate::bootstrap::rule::{Table, table};
 
 pub const CONTROLLER_MANAGER: &str = "controller-manager";
+/// Each of them works, without an election.
+pub const PROXY: &str = "proxy";
 /// The role of the informers that the controllers of a process share.
 pub const INFORMERS: &str = "informers";
 
@@ -21,6 +23,11 @@ pub fn table() -> Table {
             "get patch"           "core"                  "persistentvolumeclaims";
             "patch"               "core"                  "persistentvolumes";
             "create patch"        "core"                  "events";
+        }
+
+        "proxy" {
+            "watch"               "core"                  "nodes services";
+            "watch"               "discovery.k8s.io"      "endpointslices";
         }
 
         // Acts as each of its controllers, and as nobody else.

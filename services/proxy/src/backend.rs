@@ -1,0 +1,47 @@
+//! The port to what makes packets reach endpoints.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use crate::Place;
+use crate::ledger::Changes;
+
+/// How much a transaction has programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing had changed.
+    Nothing,
+    /// What had changed.
+    Partial,
+    /// Everything.
+    Full,
+}
+
+impl Kind {
+    /// Returns its name in spans and log lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "noop",
+            Self::Partial => "partial",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// Programs Services. What is programmed stays when the process ends, however that happens.
+pub trait Backend: Send {
+    /// The error of a transaction that was not made.
+    type Error: Display + Send;
+
+    /// Programs Services in one transaction. Those that are not named stay as they were.
+    ///
+    /// After an error the changes are not lost: the next call, perhaps with no changes, programs everything anew.
+    fn sync(
+        &mut self,
+        place: &Arc<Place>,
+        changes: Changes,
+    ) -> impl Future<Output = Result<Kind, Self::Error>> + Send;
+
+    /// Returns whether what was programmed is still there. If not, the next [`Backend::sync`] programs everything anew.
+    fn check(&mut self) -> impl Future<Output = bool> + Send;
+}

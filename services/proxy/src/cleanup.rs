@@ -1,0 +1,34 @@
+//! `proxy --cleanup TABLE`: removes what a proxy has left.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::Settings;
+use crate::nftables::Nftables;
+use crate::settings::is_table_name;
+
+const FLAG: &str = "--cleanup";
+/// `EX_USAGE` of sysexits.h.
+const USAGE: u8 = 64;
+
+/// Returns the name of the table if the arguments ask for its removal; `Some(None)` if it is missing.
+pub fn requested(args: impl IntoIterator<Item = OsString>) -> Option<Option<String>> {
+    let mut args = args.into_iter();
+    let first = args.next().filter(|first| first == FLAG);
+    first.map(|_| args.next().and_then(|table| table.into_string().ok()))
+}
+
+/// Removes a table.
+pub async fn cleanup(table: Option<String>) -> ExitCode {
+    let Some(table) = table.filter(|table| is_table_name(table)) else {
+        eprintln!("usage: proxy {FLAG} TABLE");
+        return ExitCode::from(USAGE);
+    };
+    match Nftables::remove(&table, &Settings::default().programs()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("proxy: the table {table} is not removed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Makes Services carry traffic: connections to their addresses reach endpoints.
+//!
+//! ```text
+//! watch: Services, EndpointSlices, Nodes ─▶ caches ─▶ queue of Services ─▶ plan ─▶ ledger: delta ─▶ back end
+//! ```
+//! There is one for each network through which traffic of Pods passes, such as that of a machine. `plan` and the ledger
+//! are pure; work is proportional to what changes. What is programmed stays when the process ends: a proxy that starts
+//! replaces it once its caches are complete, and `proxy --cleanup TABLE` removes it.
+//!
+//! The back end of nftables ([`nftables`]) has one table. Of a connection from outside of the nodes and of an endpoint
+//! to itself, the source address becomes that of the machine. Endpoints on the loopback are reached from this machine
+//! alone.
+
+mod backend;
+mod cidr;
+mod cleanup;
+mod endpoints;
+mod ledger;
+mod metrics;
+pub mod nftables;
+mod node;
+mod plan;
+mod port;
+mod service;
+mod settings;
+mod slice;
+mod start;
+mod sync;
+
+use std::env;
+use std::process::ExitCode;
+
+pub use backend::{Backend, Kind};
+pub use cidr::Cidr;
+pub use ledger::{Change, Changes, Claimed, Delta, Ledger, Owner};
+pub use node::{NodeView, Place};
+pub use plan::{World, plan};
+pub use port::{Chain, Front, FrontPlan, PortId, PortPlan, Refusal, ServicePlan};
+pub use service::{Port, Protocol, ServiceView, TrafficPolicy};
+pub use settings::Settings;
+pub use slice::{Endpoint, EndpointPort, SliceView};
+
+/// Runs the proxy's process, or removes what one has left.
+#[tokio::main(worker_threads = 2)]
+pub async fn main() -> ExitCode {
+    match cleanup::requested(env::args_os().skip(1)) {
+        Some(table) => cleanup::cleanup(table).await,
+        None => setpoint_host::run("proxy", start::start).await,
+    }
+}

@@ -1,0 +1,5 @@
+//! The `proxy` binary.
+
+fn main() -> std::process::ExitCode {
+    setpoint_proxy::main()
+}

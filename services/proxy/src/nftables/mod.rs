@@ -1,0 +1,106 @@
+//! The back end of nftables: one table of this cluster, changed by the transactions of the program `nft`.
+//!
+//! A transaction has what changes and nothing else; the table is never read. After an error, and when the table is no
+//! longer there, the next transaction replaces it as a whole, which no packet sees: the kernel applies a transaction at
+//! once.
+
+mod command;
+mod flows;
+mod script;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+pub use command::Error;
+pub use flows::StaleFlow;
+pub use script::Base;
+
+use crate::Place;
+use crate::backend::{Backend, Kind};
+use crate::ledger::{Changes, Ledger};
+
+/// The programs and their deadline.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// `nft`, with its first arguments.
+    pub nft: Vec<String>,
+    /// `conntrack`, with its first arguments.
+    pub conntrack: Vec<String>,
+    /// The time that each of them has.
+    pub timeout: Duration,
+}
+
+/// The back end.
+pub struct Nftables {
+    base: Base,
+    programs: Programs,
+    ledger: Ledger,
+    /// The place that is programmed; `None` if the table is to be replaced.
+    place: Option<Arc<Place>>,
+    flows: flows::Flows,
+}
+
+impl Nftables {
+    /// Returns a back end that has programmed nothing.
+    pub fn new(base: Base, programs: Programs) -> Self {
+        Self {
+            flows: flows::Flows::new(programs.conntrack.clone(), programs.timeout),
+            base,
+            programs,
+            ledger: Ledger::default(),
+            place: None,
+        }
+    }
+
+    /// Removes the table with this name, if it is there.
+    ///
+    /// # Errors
+    /// If `nft` fails.
+    pub async fn remove(table: &str, programs: &Programs) -> Result<(), Error> {
+        execute(programs, Base::remove(table)).await
+    }
+}
+
+async fn execute(programs: &Programs, script: String) -> Result<(), Error> {
+    let run = command::run(&programs.nft, &["-f", "-"], script, programs.timeout);
+    run.await.map(|_| ())
+}
+
+impl Backend for Nftables {
+    type Error = Error;
+
+    async fn sync(&mut self, place: &Arc<Place>, changes: Changes) -> Result<Kind, Error> {
+        let delta = self.ledger.apply(changes);
+        let stale = flows::stale(&delta);
+        let kind = match self.place.as_ref() == Some(place) {
+            true if delta.is_empty() => return Ok(Kind::Nothing),
+            true => Kind::Partial,
+            false => Kind::Full,
+        };
+        let script = match kind {
+            Kind::Full => self.base.whole(place, &self.ledger.whole()),
+            _ => self.base.partial(&delta),
+        };
+        // Until it is known that it was made, nothing is.
+        self.place = None;
+        self.flows.remember(stale);
+        execute(&self.programs, script).await?;
+        self.place = Some(Arc::clone(place));
+        self.flows.delete().await;
+        Ok(kind)
+    }
+
+    async fn check(&mut self) -> bool {
+        if self.place.is_none() {
+            return false;
+        }
+        let probe = execute(&self.programs, self.base.probe()).await;
+        if let Err(error) = &probe {
+            warn!(%error, table = self.base.table, "the table is gone, and is made again");
+            self.place = None;
+        }
+        probe.is_ok()
+    }
+}

@@ -1,0 +1,129 @@
+//! The proxy's settings.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use setpoint_controller::client;
+use setpoint_host::DurationText;
+use setpoint_host::settings::first_broken;
+
+use crate::Cidr;
+use crate::nftables::{Base, Programs};
+
+/// The longest name of a table.
+const NAME_MAX: usize = 64;
+
+/// Settings of the proxy.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Connection to the gateway.
+    pub gateway: client::Settings,
+    /// Name of the table of nftables, which no other cluster of the machine may have.
+    pub table: String,
+    /// Names of the nodes whose traffic passes through the network of this process.
+    ///
+    /// Their endpoints are the local ones, and node ports accept connections at their InternalIPs.
+    pub nodes: Vec<String>,
+    /// Ranges of the addresses of Services, as the gateways have them. Connections to addresses in them that no Service
+    /// has are refused, and do not leave the machine.
+    pub service_ranges: Vec<Cidr>,
+    /// Addresses at which node ports accept connections, such as 127.0.0.0/8; the InternalIPs of the nodes if there are
+    /// none.
+    pub node_port_addresses: Vec<Cidr>,
+    /// Accept connections to the externalIPs of Services. Whoever may write a Service can then take over any address as
+    /// seen from this machine (CVE-2020-8554).
+    pub external_ips: bool,
+    /// Give all connections to the Service range the source address of the machine. For networks whose replies would
+    /// otherwise go to the client directly.
+    pub masquerade_all: bool,
+    /// Period of the check that the table is there.
+    #[serde(with = "DurationText")]
+    pub sync_period: Duration,
+    /// Time that a transaction may take.
+    #[serde(with = "DurationText")]
+    pub transaction_timeout: Duration,
+    /// The program nft, and its first arguments.
+    pub nft: Vec<String>,
+    /// The program conntrack, and its first arguments. It ends the flows of UDP to endpoints that are gone.
+    pub conntrack: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            gateway: client::Settings::default(),
+            table: "setpoint".to_owned(),
+            nodes: Vec::new(),
+            service_ranges: "10.96.0.0/16".parse().into_iter().collect(),
+            node_port_addresses: Vec::new(),
+            external_ips: false,
+            masquerade_all: false,
+            sync_period: Duration::from_secs(30),
+            transaction_timeout: Duration::from_secs(60),
+            nft: vec!["nft".to_owned()],
+            conntrack: vec!["conntrack".to_owned()],
+        }
+    }
+}
+
+impl Settings {
+    /// Returns what the table has for all Services.
+    pub fn base(&self) -> Base {
+        Base {
+            table: self.table.clone(),
+            service_range: self.service_ranges.clone(),
+            masquerade_all: self.masquerade_all,
+        }
+    }
+
+    /// Returns the programs.
+    pub fn programs(&self) -> Programs {
+        Programs {
+            nft: self.nft.clone(),
+            conntrack: self.conntrack.clone(),
+            timeout: self.transaction_timeout,
+        }
+    }
+}
+
+/// Returns whether `nft` takes a name as that of a table.
+pub fn is_table_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.len() <= NAME_MAX
+        && name.bytes().all(plain)
+}
+
+impl setpoint_host::Settings for Settings {
+    fn validate(&self) -> Result<(), String> {
+        let programs = !self.nft.is_empty() && !self.conntrack.is_empty();
+        let times = !self.sync_period.is_zero() && !self.transaction_timeout.is_zero();
+        first_broken(&[
+            (
+                is_table_name(&self.table),
+                "table must be a letter and up to 63 letters, digits, - and _",
+            ),
+            (programs, "nft and conntrack must name a program"),
+            (
+                times,
+                "sync_period and transaction_timeout must be positive",
+            ),
+        ])?;
+        self.gateway.validate().map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use super::*;
+
+    #[test]
+    fn the_settings_file_has_every_setting_with_its_default() {
+        let template = setpoint_host::settings::template::<Settings>("proxy", &());
+        expect_file!["../../../deploy/config/proxy.toml"].assert_eq(&template);
+    }
+}

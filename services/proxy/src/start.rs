@@ -1,0 +1,129 @@
+//! Wires the proxy together and runs it.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use setpoint_controller::queue::Limiter;
+use setpoint_controller::{Informer, Queue, Reader, Replica, View as _};
+use setpoint_host::Host;
+use setpoint_model::Key;
+use setpoint_proto::Resource as _;
+use setpoint_proto::core::Service;
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::nftables::Nftables;
+use crate::sync::Syncer;
+use crate::{NodeView, Place, ServiceView, Settings, SliceView};
+
+/// The component of Events, as in upstream.
+const COMPONENT: &str = "kube-proxy";
+/// The check that passes while everything is programmed.
+const CHECK: &str = "nftables";
+
+/// Runs the proxy until shutdown. What it has programmed stays.
+///
+/// # Errors
+/// If the gateway's address is invalid.
+pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
+    let replica = Replica::join(host, &settings.gateway, COMPONENT, Service::RESOURCE);
+    let replica = replica.context("the setting gateway.address")?;
+    let check = replica.host.health().check(CHECK);
+    let (queue, metrics) = (Queue::new("proxy", Limiter::FastSlow), Metrics::new());
+    let services = services(&replica, &queue, &metrics);
+    let slices = slices(&replica, &queue, &metrics);
+    let nodes = replica.informer::<NodeView>();
+    let place = watch::Sender::new(Arc::new(Place::default()));
+    let nodes = follow(nodes, place.clone(), settings.clone());
+    let readers = (services.reader(), slices.reader(), nodes.reader());
+    let syncer = Syncer {
+        backend: Nftables::new(settings.base(), settings.programs()),
+        services: readers.0.clone(),
+        slices: readers.1.clone(),
+        queue: queue.clone(),
+        place: place.subscribe(),
+        external_ips: settings.external_ips,
+        period: settings.sync_period,
+        check,
+        metrics,
+    };
+    let synced = watch::Sender::new(false);
+    replica.ready_when(synced.subscribe());
+    let program = async {
+        tokio::join!(readers.0.synced(), readers.1.synced(), readers.2.synced());
+        set_place(&readers.2, &place, &settings);
+        synced.send_replace(true);
+        syncer.run().await;
+    };
+    let shutdown = replica.host.shutdown();
+    let informers = async {
+        let stop = || shutdown.clone();
+        tokio::join!(services.run(stop()), slices.run(stop()), nodes.run(stop()));
+    };
+    // A transaction that has begun is the kernel's to finish: `nft` is one call to it.
+    tokio::select! {
+        () = program => {}
+        () = informers => {}
+    }
+    queue.close();
+    replica.leave().await;
+    Ok(())
+}
+
+fn services(replica: &Replica, queue: &Queue<Key>, metrics: &Metrics) -> Informer<ServiceView> {
+    let (queue, changes) = (queue.clone(), metrics.service_changes.clone());
+    replica.informer::<ServiceView>().on_event(move |delta| {
+        changes.inc();
+        if let Some(service) = delta.new.as_ref().or(delta.old.as_ref()) {
+            queue.add(service.meta().key.clone(), delta.cause.clone());
+        }
+    })
+}
+
+fn slices(replica: &Replica, queue: &Queue<Key>, metrics: &Metrics) -> Informer<SliceView> {
+    let (queue, changes) = (queue.clone(), metrics.endpoint_changes.clone());
+    replica.informer::<SliceView>().on_event(move |delta| {
+        changes.inc();
+        let service = |slice: &Option<Arc<SliceView>>| slice.as_ref()?.service.clone();
+        let (old, new) = (service(&delta.old), service(&delta.new));
+        let moved = old.filter(|old| Some(old) != new.as_ref());
+        for key in moved.into_iter().chain(new) {
+            queue.add(key, delta.cause.clone());
+        }
+    })
+}
+
+/// Keeps the place as the nodes of this machine are.
+fn follow(
+    nodes: Informer<NodeView>,
+    place: watch::Sender<Arc<Place>>,
+    settings: Settings,
+) -> Informer<NodeView> {
+    let reader = nodes.reader();
+    nodes.on_event(move |delta| {
+        let node = delta.new.as_ref().or(delta.old.as_ref());
+        let is_ours = node.is_some_and(|node| settings.nodes.contains(&node.meta.key.name));
+        if is_ours && reader.has_synced() {
+            set_place(&reader, &place, &settings);
+        }
+    })
+}
+
+/// Sets the place from the nodes with the names of the settings.
+fn set_place(nodes: &Reader<NodeView>, place: &watch::Sender<Arc<Place>>, settings: &Settings) {
+    let ours = settings.nodes.iter();
+    let ours: Vec<_> = ours
+        .filter_map(|name| nodes.get(&Key::new("", name)))
+        .collect();
+    let ours = ours.iter().map(AsRef::as_ref);
+    let new = Arc::new(Place::of(
+        &settings.nodes,
+        &settings.node_port_addresses,
+        ours,
+    ));
+    place.send_if_modified(|known| {
+        let changed = *known != new;
+        *known = Arc::clone(&new);
+        changed
+    });
+}

@@ -1,0 +1,222 @@
+//! The loop that programs what has changed, in one transaction at a time. Changes that arrive meanwhile wait for the
+//! next one together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanBuilder;
+use setpoint_controller::{Queue, Reader, Ticket};
+use setpoint_host::Check;
+use setpoint_model::Key;
+use setpoint_proto::Cause;
+use setpoint_telemetry::Span;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tracing::{error, info};
+
+use crate::backend::{Backend, Kind};
+use crate::ledger::Changes;
+use crate::metrics::Metrics;
+use crate::{Place, ServiceView, SliceView, World, plan};
+
+/// The largest number of Services of a transaction.
+const BATCH: usize = 1_000_000;
+/// The first and the longest wait after a transaction that failed.
+const RETRY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
+/// The number of names in the attribute of a span.
+const NAMES: usize = 20;
+
+/// Programs Services as the caches have them.
+pub struct Syncer<B> {
+    /// Where they are programmed.
+    pub backend: B,
+    /// The cache of Services.
+    pub services: Reader<ServiceView>,
+    /// The cache of EndpointSlices.
+    pub slices: Reader<SliceView>,
+    /// The Services that have changed.
+    pub queue: Queue<Key>,
+    /// The place of the proxy.
+    pub place: watch::Receiver<Arc<Place>>,
+    /// Whether addresses of `externalIPs` are answered.
+    pub external_ips: bool,
+    /// The period of checks.
+    pub period: Duration,
+    /// Passes while everything is programmed.
+    pub check: Check,
+    /// The metrics.
+    pub metrics: Metrics,
+}
+
+impl<B: Backend> Syncer<B> {
+    /// Programs all Services, and then those that change, until the queue is closed.
+    ///
+    /// The caches must be complete: a table that lacks Services would replace one that has them.
+    pub async fn run(mut self) {
+        let all = self.services.list();
+        all.iter()
+            .for_each(|service| self.queue.add(service.meta.key.clone(), None));
+        let mut changed = Some(self.take_queued().await);
+        while let Some(tickets) = changed {
+            self.transact(tickets).await;
+            changed = self.next().await;
+        }
+    }
+
+    /// Waits for changes; `None` at the end.
+    async fn next(&mut self) -> Option<Vec<Ticket<Key>>> {
+        let mut place = self.place.clone();
+        loop {
+            tokio::select! {
+                tickets = self.queue.next_batch(BATCH, |_| ()) => return tickets,
+                Ok(()) = place.changed() => {
+                    for service in self.services.list() {
+                        self.queue.add(service.meta.key.clone(), None);
+                    }
+                    return Some(self.take_queued().await);
+                }
+                () = sleep(self.period) => {
+                    if !self.backend.check().await {
+                        return Some(Vec::new());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns what is queued, perhaps nothing.
+    async fn take_queued(&self) -> Vec<Ticket<Key>> {
+        match self.queue.is_empty() {
+            true => Vec::new(),
+            false => self
+                .queue
+                .next_batch(BATCH, |_| ())
+                .await
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Programs the Services of tickets, and repeats that until it succeeds or the queue is closed.
+    async fn transact(&mut self, mut tickets: Vec<Ticket<Key>>) {
+        let mut wait = RETRY[0];
+        loop {
+            tickets.iter_mut().for_each(Ticket::catch_up);
+            let place = self.place.borrow_and_update().clone();
+            let (changes, times) = self.changes(&tickets, &place);
+            let span = span(&tickets);
+            let begin = Instant::now();
+            let outcome = span.in_scope(self.backend.sync(&place, changes)).await;
+            match outcome {
+                Ok(kind) => {
+                    self.succeeded(kind, begin.elapsed(), &tickets, &times);
+                    ended(&span, kind);
+                    tickets.into_iter().for_each(|ticket| ticket.done(None));
+                    return;
+                }
+                Err(why) => {
+                    span.set_error(why.to_string());
+                    error!(error = %why, "Services are not programmed, and are tried again");
+                    self.metrics.failed();
+                    self.check.fail(why.to_string());
+                }
+            }
+            sleep(wait).await;
+            wait = wait.saturating_mul(2).min(RETRY[1]);
+        }
+    }
+
+    /// Returns what to program for the Services of tickets, and when their endpoints last changed.
+    fn changes(
+        &self,
+        tickets: &[Ticket<Key>],
+        place: &Arc<Place>,
+    ) -> (Changes, HashMap<Key, Timestamp>) {
+        let (mut changes, mut times) = (Changes::new(), HashMap::new());
+        for Ticket { key, .. } in tickets {
+            let new = self.services.get(key).map(|service| {
+                let world = self.world(service, place);
+                let changed = world.slices.iter().filter_map(|slice| slice.changed).max();
+                times.extend(changed.map(|changed| (key.clone(), changed)));
+                Arc::new(plan(&world))
+            });
+            changes.insert(key.clone(), new);
+        }
+        (changes, times)
+    }
+
+    fn world(&self, service: Arc<ServiceView>, place: &Arc<Place>) -> World {
+        let mut slices = self.slices.tagged(&service.meta.key.name);
+        slices.retain(|slice| slice.service.as_ref() == Some(&service.meta.key));
+        World {
+            service,
+            slices,
+            place: Arc::clone(place),
+            external_ips: self.external_ips,
+        }
+    }
+
+    fn succeeded(
+        &self,
+        kind: Kind,
+        took: Duration,
+        tickets: &[Ticket<Key>],
+        times: &HashMap<Key, Timestamp>,
+    ) {
+        self.check.pass();
+        self.metrics.synced(kind, took);
+        if kind == Kind::Nothing {
+            return;
+        }
+        for ticket in tickets.iter().filter(|ticket| !ticket.causes.is_empty()) {
+            let changed = times.get(&ticket.key).copied();
+            self.metrics
+                .programmed(changed, ticket.waits.queued.elapsed());
+        }
+        info!(
+            kind = kind.name(),
+            services = names(tickets),
+            ?took,
+            "programmed"
+        );
+    }
+}
+
+/// Starts the span of a transaction: it continues the youngest trace of its causes, and links the others.
+fn span(tickets: &[Ticket<Key>]) -> Span {
+    let causes: Vec<&Cause> = tickets.iter().flat_map(|ticket| &ticket.causes).collect();
+    let rank = |cause: &&&Cause| {
+        (
+            cause.traceparent.is_some(),
+            cause.began_ns,
+            cause.written_ns,
+        )
+    };
+    let parent = causes.iter().max_by_key(rank).copied();
+    let names = KeyValue::new("setpoint.object", names(tickets));
+    let count = i64::try_from(tickets.len()).unwrap_or(i64::MAX);
+    let count = KeyValue::new("setpoint.services", count);
+    let builder = SpanBuilder::from_name("program").with_attributes([names, count]);
+    let span = Span::start(builder, parent.and_then(|cause| cause.traceparent));
+    span.link(causes.into_iter().filter(|cause| Some(*cause) != parent));
+    span
+}
+
+fn ended(span: &Span, kind: Kind) {
+    span.set_attributes([KeyValue::new("setpoint.outcome", kind.name())]);
+}
+
+/// Returns the names of the first Services, and the number of the others.
+fn names(tickets: &[Ticket<Key>]) -> String {
+    let names: BTreeMap<_, _> = tickets
+        .iter()
+        .map(|one| (one.key.to_string(), ()))
+        .collect();
+    let first: Vec<_> = names.keys().take(NAMES).cloned().collect();
+    match names.len().saturating_sub(NAMES) {
+        0 => first.join(" "),
+        more => format!("{} and {more} more", first.join(" ")),
+    }
+}

@@ -1,0 +1,243 @@
+//! Services carry traffic: a cluster with a proxy, in a network namespace of the test.
+
+use std::env;
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use setpoint_tests::{Cluster, Kubectl, Size, eventually};
+
+/// Says that this process is in the namespace.
+const INSIDE: &str = "SETPOINT_TEST_NAMESPACE";
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Runs a test in a network namespace that has one interface with addresses of 10.1.0.0/24 and a default route. Returns
+/// whether this is the process in it.
+fn enter(test: &str) -> bool {
+    if env::var_os(INSIDE).is_some() {
+        for line in [
+            "link set lo up",
+            "link add pods type dummy",
+            "addr add 10.1.0.1/24 dev pods",
+            "addr add 10.1.0.11/24 dev pods",
+            "addr add 10.1.0.12/24 dev pods",
+            "link set pods up",
+            "route add default via 10.1.0.254",
+        ] {
+            let status = Command::new("ip").args(line.split(' ')).status();
+            assert!(status.unwrap().success(), "ip {line}");
+        }
+        return true;
+    }
+    let trial = Command::new("unshare")
+        .args(["--net", "nft", "list", "tables"])
+        .output();
+    if !trial.is_ok_and(|output| output.status.success()) {
+        eprintln!(
+            "SKIPPED: a cluster whose Services carry traffic was NOT tested: that takes root, ip and nft"
+        );
+        return false;
+    }
+    let program = env::current_exe().unwrap();
+    let status = Command::new("unshare")
+        .arg("--net")
+        .arg(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "yes")
+        .status();
+    assert!(
+        status.unwrap().success(),
+        "the test in the namespace failed"
+    );
+    false
+}
+
+/// A server that answers each connection with its name until it is dropped.
+struct Server {
+    at: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    fn start(name: &'static str, at: &str) -> Self {
+        let at: SocketAddr = at.parse().unwrap();
+        let listener = TcpListener::bind(at).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopping = Arc::clone(&stop);
+        let serve = move || {
+            for stream in listener.incoming() {
+                if stopping.load(Ordering::Relaxed) {
+                    return;
+                }
+                let _ = stream.unwrap().write_all(name.as_bytes());
+            }
+        };
+        Self {
+            at,
+            stop,
+            thread: Some(thread::spawn(serve)),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.at);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn ask(at: SocketAddr) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    match answer.is_empty() {
+        true => Err(io::ErrorKind::UnexpectedEof.into()),
+        false => Ok(answer),
+    }
+}
+
+/// A client that asks all the time.
+struct Load {
+    stop: Arc<AtomicBool>,
+    count: Arc<AtomicUsize>,
+    failed: Arc<Mutex<Vec<String>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Load {
+    fn start(at: SocketAddr) -> Self {
+        let (stop, count, failed) = <(Arc<AtomicBool>, Arc<AtomicUsize>, Arc<Mutex<_>>)>::default();
+        let (stopping, counted, noted) =
+            (Arc::clone(&stop), Arc::clone(&count), Arc::clone(&failed));
+        let thread = thread::spawn(move || {
+            while !stopping.load(Ordering::Relaxed) {
+                counted.fetch_add(1, Ordering::Relaxed);
+                if let Err(error) = ask(at) {
+                    noted.lock().unwrap().push(error.to_string());
+                }
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        Self {
+            stop,
+            count,
+            failed,
+            thread,
+        }
+    }
+
+    /// Waits for further requests.
+    fn goes_on(&self) {
+        let before = self.count.load(Ordering::Relaxed);
+        eventually("requests go on", || {
+            (self.count.load(Ordering::Relaxed) > before + 50).then_some(())
+        });
+    }
+
+    fn end(self) -> (usize, Vec<String>) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap();
+        let failed = self.failed.lock().unwrap().clone();
+        (self.count.load(Ordering::Relaxed), failed)
+    }
+}
+
+/// Returns an endpoint; one that is not ready ends.
+fn endpoint(ip: &str, ready: bool) -> Value {
+    let conditions = json!({"ready": ready, "serving": true, "terminating": !ready});
+    json!({"addresses": [ip], "nodeName": "node-0", "conditions": conditions})
+}
+
+/// Sets the endpoints of the Service.
+fn set(kubectl: &Kubectl, endpoints: &[Value]) {
+    let slice = json!({
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
+        "addressType": "IPv4",
+        "ports": [{"name": "", "protocol": "TCP", "port": 8080}],
+        "endpoints": endpoints,
+    });
+    let output = kubectl.with("apply", &slice.to_string());
+    assert!(output.success, "{}", output.stderr);
+}
+
+/// Waits until only a server of this name answers.
+fn only(at: SocketAddr, name: &str) {
+    eventually(name, || {
+        let mut answers = (0..20).map(|_| ask(at).unwrap_or_default());
+        let other = answers.find(|answer| answer != name);
+        other.map_or(Ok(()), Err)
+    });
+}
+
+/// Checks ES2: connections reach endpoints, and neither a rollout nor the end of the proxy loses one.
+#[test]
+fn services_carry_traffic_through_a_rollout_and_the_death_of_the_proxy() {
+    if !enter("services::services_carry_traffic_through_a_rollout_and_the_death_of_the_proxy") {
+        return;
+    }
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 1,
+        simulated_nodes: 0,
+        ..Size::default()
+    });
+    let flags = ["--table", "setpoint-e2e", "--nodes", "node-0"].map(str::to_owned);
+    cluster.service("proxy", 0, &flags);
+    let kubectl = cluster.kubectl();
+    kubectl.ok("create service nodeport web --tcp=80:8080 --node-port=30080");
+    kubectl
+        .ok("patch service web --type=json -p=[{\"op\":\"remove\",\"path\":\"/spec/selector\"}]");
+    let service = kubectl.json("get service web");
+    let at = format!("{}:80", service["spec"]["clusterIP"].as_str().unwrap());
+    let at: SocketAddr = at.parse().unwrap();
+    eventually("a Service without endpoints refuses", || match ask(at) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
+        answer => Err(format!("{answer:?}")),
+    });
+    let first = Server::start("first", "10.1.0.11:8080");
+    set(&kubectl, &[endpoint("10.1.0.11", true)]);
+    only(at, "first");
+    // The InternalIP of the node is an address of the machine.
+    only("127.0.0.1:30080".parse().unwrap(), "first");
+
+    let load = Load::start(at);
+    load.goes_on();
+    let second = Server::start("second", "10.1.0.12:8080");
+    set(
+        &kubectl,
+        &[endpoint("10.1.0.11", true), endpoint("10.1.0.12", true)],
+    );
+    load.goes_on();
+    set(
+        &kubectl,
+        &[endpoint("10.1.0.11", false), endpoint("10.1.0.12", true)],
+    );
+    only(at, "second");
+    drop(first);
+    set(&kubectl, &[endpoint("10.1.0.12", true)]);
+    load.goes_on();
+
+    cluster.process("proxy-0").kill();
+    load.goes_on();
+    cluster.process("proxy-0").restart();
+    eventually("the proxy has programmed everything", || {
+        let log = cluster.log("proxy-0");
+        (log.matches("\"full\"").count() > 1)
+            .then_some(())
+            .ok_or(log)
+    });
+    load.goes_on();
+    let (count, failed) = load.end();
+    assert!(failed.is_empty() && count > 200, "{failed:?} of {count}");
+    drop(second);
+}
