@@ -136,6 +136,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "controller-manager",
             "ctl",
             "deployment-controller",
+            "dns",
             "gateway",
             "node-agent",
             "proxy",
@@ -173,6 +174,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "proxy",
         &["controller", "host", "model", "proto", "telemetry"],
     ),
+    ("dns", SERVICE),
     ("scheduler", SERVICE),
     (
         "node-agent",

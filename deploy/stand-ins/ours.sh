@@ -1,6 +1,6 @@
 # Makes images of Setpoint's binaries. Part of deploy/offline.
 
-services=(gateway deployment-controller replicaset-controller scheduler controller-manager node-agent)
+services=(gateway deployment-controller replicaset-controller scheduler controller-manager dns node-agent)
 
 # Makes images from existing binaries, or builds them.
 packed_images() {

@@ -16,6 +16,9 @@ use crate::launcher::{
 };
 use crate::time_format::seconds;
 
+/// The replicas of the cluster's DNS: one may be stopped.
+const DNS_REPLICAS: usize = 2;
+
 /// Options of `setpoint up`. A running cluster keeps the values of options that are not given.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -51,6 +54,10 @@ pub struct Options {
     /// What makes Services carry traffic on this machine [default: auto]
     #[arg(long, value_enum, value_name = "MODE")]
     proxy: Option<proxy::Mode>,
+    /// Start two replicas of the cluster's DNS, on free ports of 127.0.0.1 from 1053 on. Nothing is set up to ask them:
+    /// Pods that are processes share the resolver of this machine. `--dns=false` removes them [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    dns: Option<bool>,
 }
 
 impl Options {
@@ -72,6 +79,11 @@ impl Options {
         spec.replicas = self.replicas.map_or(spec.replicas, usize::from);
         let gateways = self.gateways.map_or(spec.gateways.len(), usize::from);
         spec.resize(gateways)?;
+        let dns = self.dns.map_or(
+            spec.dns.len(),
+            |wanted| if wanted { DNS_REPLICAS } else { 0 },
+        );
+        spec.resize_dns(dns)?;
         Ok(spec)
     }
 }

@@ -28,6 +28,7 @@ const PROGRAMS: [(&str, Main); 8] = [
     }),
     ("scheduler", setpoint_scheduler::main),
     ("controller-manager", setpoint_controller_manager::main),
+    ("dns", setpoint_dns::main),
     ("node-agent", setpoint_node_agent::main),
     ("proxy", setpoint_proxy::main),
     ("setpoint", setpoint_ctl::main),

@@ -59,6 +59,13 @@ pub struct Settings {
     /// once a minute; by an agent in a container that is not in the network of Pods as that of a service of Compose
     /// there.
     pub pod_api_server: String,
+    /// IPs of the cluster's DNS, which Pods with the `dnsPolicy` ClusterFirst ask; empty if there is none: they have the
+    /// resolver of their node then. For the docker runtime only.
+    ///
+    /// Names are looked up as that of `pod_api_server`, when a container starts.
+    pub cluster_dns: Vec<String>,
+    /// Domain of the cluster, for the search path of these Pods and for host names.
+    pub cluster_domain: String,
     /// Size at which the log file of a container is rotated, as a quantity.
     pub container_log_max_size: String,
     /// Maximum number of log files of a container, rotated ones included.
@@ -132,6 +139,8 @@ impl Default for Settings {
             state_dir: PathBuf::new(),
             local_path: PathBuf::new(),
             pod_api_server: String::new(),
+            cluster_dns: Vec::new(),
+            cluster_domain: "cluster.local".to_owned(),
             container_log_max_size: "10Mi".to_owned(),
             container_log_max_files: 5,
             start_delay: Duration::ZERO,

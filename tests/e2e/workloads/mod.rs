@@ -7,6 +7,7 @@ mod cronjob;
 mod daemonset;
 mod deployment;
 mod disruption;
+mod dns;
 mod endpoints;
 mod job;
 mod legacy_tokens;

@@ -13,6 +13,9 @@ use super::state_dir::StateDir;
 /// The address that all processes except relays listen on.
 pub const LOOPBACK: &str = "127.0.0.1";
 
+/// The first port of the cluster's DNS: that of DNS itself needs a right, and is often taken.
+const DNS_PORT: u16 = 1053;
+
 /// The lease timing of the services that elect a leader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -65,6 +68,8 @@ pub struct ClusterSpec {
     pub listen: Vec<IpAddr>,
     /// Whether a proxy makes Services carry traffic; `None` if that is not decided yet.
     pub proxy: Option<bool>,
+    /// The port of each replica of the cluster's DNS; empty for a cluster without it.
+    pub dns: Vec<u16>,
 }
 
 impl Default for ClusterSpec {
@@ -78,6 +83,7 @@ impl Default for ClusterSpec {
             tls_sans: Vec::new(),
             listen: Vec::new(),
             proxy: None,
+            dns: Vec::new(),
         }
     }
 }
@@ -119,6 +125,22 @@ impl ClusterSpec {
                 self.gateways.push(port);
             }
             next = Some(port);
+        }
+        Ok(())
+    }
+
+    /// Sets the number of replicas of the cluster's DNS. Existing ones keep their ports; new ones get free ports from
+    /// [`DNS_PORT`] on.
+    pub fn resize_dns(&mut self, count: usize) -> anyhow::Result<()> {
+        self.dns.truncate(count);
+        let mut ports = self
+            .dns
+            .last()
+            .map_or(DNS_PORT, |last| last.saturating_add(1))..=u16::MAX;
+        while self.dns.len() < count {
+            let free = ports.find(|port| port::is_free_for_dns(*port));
+            self.dns
+                .push(free.context("no free port is left for the cluster's DNS")?);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
-//! Finds and checks free TCP ports on 127.0.0.1.
+//! Finds and checks free ports on 127.0.0.1.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use anyhow::Context;
 
@@ -28,6 +28,12 @@ pub fn check(port: u16, what: &str) -> anyhow::Result<()> {
         }
         Err(error) => Err(error).with_context(|| format!("cannot use port {port} for {what}")),
     }
+}
+
+/// Returns whether a port is free for both protocols.
+pub fn is_free_for_dns(port: u16) -> bool {
+    let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, port));
+    udp.is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 #[cfg(test)]

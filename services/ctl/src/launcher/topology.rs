@@ -9,13 +9,14 @@ use super::proxy::{self, PROXY};
 use super::state_dir::StateDir;
 
 /// All services, each a program of this workspace.
-pub const SERVICES: [&str; 6] = [
+pub const SERVICES: [&str; 7] = [
     "gateway",
     "deployment-controller",
     "replicaset-controller",
     "scheduler",
     MANAGER,
     AGENT,
+    DNS,
 ];
 /// The process of all controllers that are not services of their own. Each of them elects a leader.
 const MANAGER: &str = "controller-manager";
@@ -23,6 +24,8 @@ const MANAGER: &str = "controller-manager";
 pub const ROOT_CA_FLAG: &str = "--root-ca-certificate-publisher-root-ca-file";
 /// The controllers that it runs.
 const MANAGED: &str = "*,-deployment,-replicaset";
+/// The service of the cluster's DNS.
+const DNS: &str = "dns";
 /// The service of agents.
 const AGENT: &str = "node-agent";
 /// Services that elect a leader among their replicas, by a Lease of their name.
@@ -170,8 +173,11 @@ pub fn stage(name: &str) -> usize {
 /// Returns all processes in stages. Each stage starts when the one before it is ready.
 pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3] {
     let proxy = (spec.proxy == Some(true)).then(|| proxy_process(state_dir));
-    let clients = elected(state_dir, spec).chain(agents(state_dir));
-    let clients: Vec<_> = clients.chain(proxy).collect();
+    let clients: Vec<_> = elected(state_dir, spec)
+        .chain(agents(state_dir))
+        .chain(cluster_dns(state_dir, spec))
+        .chain(proxy)
+        .collect();
     let relays = clients.iter().filter(|_| spec.relays);
     let relays: Vec<_> = relays.map(|client| relay_for(client, spec)).collect();
     let gateways = gateways(state_dir, spec).map(|gateway| gateway.reached_by(&relays));
@@ -285,6 +291,15 @@ fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pro
     });
     let replicas = ELECTED.into_iter().flat_map(replicas).chain(managers);
     replicas.map(|process| process.args(spec.profile.election()))
+}
+
+/// Returns the replicas of the cluster's DNS, each on a port of its own.
+fn cluster_dns(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
+    let ports = spec.dns.iter().enumerate();
+    ports.map(|(index, port)| {
+        let replica = ProcessSpec::new(state_dir, DNS, index);
+        replica.arg("--dns-listen", format!("{LOOPBACK}:{port}"))
+    })
 }
 
 fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {

@@ -39,7 +39,7 @@ pub use election::Term;
 pub use events::Recorder;
 pub use hosted::{AnyHosted, Configured, Hosted};
 pub use informer::{Delta, Informer, Reader};
-pub use membership::{Membership, reachable};
+pub use membership::{Membership, name as lease_name, reachable};
 pub use ownership::{Claim, Created, Owns, claims, owners, reference, selector};
 pub use plan::{Outcome, Plan, Step};
 pub use queue::{Queue, Ticket};

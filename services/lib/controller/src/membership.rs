@@ -190,8 +190,8 @@ async fn local(gateway: &Client, port: u16) -> Option<String> {
     None
 }
 
-/// The instance's name as an object can have it.
-pub(crate) fn name(instance: &str) -> String {
+/// Returns the name of the Lease of an instance: the instance's name as an object can have it.
+pub fn name(instance: &str) -> String {
     let allowed = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
     let lower = instance.to_lowercase();
     let name = lower.replace(|letter| !allowed(letter) && letter != '.', "-");

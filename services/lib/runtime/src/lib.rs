@@ -6,7 +6,7 @@ mod container;
 #[cfg(feature = "contract")]
 pub mod contract;
 mod descendants;
-mod dns;
+pub mod dns;
 pub mod docker;
 mod error;
 mod host_path;
@@ -39,7 +39,7 @@ pub use config::{
     VolumeKind,
 };
 pub use container::{Container, ContainerId, Exit, State};
-pub use dns::Dns;
+pub use dns::{ClusterDns, Dns};
 pub use error::Error;
 pub use hosts::Hosts;
 pub use kind::Kind;

@@ -1,17 +1,11 @@
 //! The address at which Pods reach the API, for the environment of their containers and for their hosts files.
 
-use std::collections::BTreeSet;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
-use std::time::Duration;
 
-use futures::future::BoxFuture;
 use http::Uri;
 use http::uri::Authority;
-use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
-use tracing::warn;
+
+use super::addresses::{Addresses, Lookup};
 
 /// The names of the API in a cluster, which are on the certificates of gateways.
 const NAMES: [&str; 4] = [
@@ -20,17 +14,8 @@ const NAMES: [&str; 4] = [
     "kubernetes.default",
     "kubernetes",
 ];
-/// The time for which the addresses of a host name are known.
-const LOOKUP_INTERVAL: Duration = Duration::from_secs(60);
-/// The delay after a lookup that has failed.
-const LOOKUP_RETRY: Duration = Duration::from_secs(5);
-/// Timeout of a lookup.
-const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The port in names of variables: that of the Service `kubernetes`.
 const SERVICE_PORT: u16 = 443;
-
-/// Looks up the addresses of a host name in the network of Pods.
-pub type Lookup = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// The host and the port at which Pods reach the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,25 +122,15 @@ fn is_loopback(host: &str) -> bool {
 /// The API as Pods reach it.
 pub struct ApiServer {
     place: Place,
-    lookup: Lookup,
-    known: Mutex<Known>,
-}
-
-/// The addresses that were found last.
-#[derive(Default)]
-struct Known {
-    addresses: BTreeSet<IpAddr>,
-    /// The time of the next lookup.
-    until: Option<Instant>,
+    addresses: Addresses,
 }
 
 impl ApiServer {
     /// Returns the one at this place.
     pub fn new(place: Place, lookup: Lookup) -> Self {
         Self {
+            addresses: Addresses::new(place.hosts.clone(), lookup),
             place,
-            lookup,
-            known: Mutex::default(),
         }
     }
 
@@ -164,58 +139,19 @@ impl ApiServer {
         self.place.variables()
     }
 
-    /// Returns the entries of hosts files: addresses with their names. Host names are looked up once a minute at most;
-    /// if that fails, the addresses stay as they are.
+    /// Returns the entries of hosts files: addresses with their names.
     pub async fn entries(&self) -> Vec<(String, Vec<String>)> {
-        let mut known = self.known.lock().await;
-        let now = Instant::now();
-        if known.until.is_none_or(|until| until <= now) {
-            let delay = match self.addresses().await {
-                Ok(addresses) => {
-                    known.addresses = addresses;
-                    LOOKUP_INTERVAL
-                }
-                Err(error) => {
-                    warn!(%error, hosts = ?self.place.hosts, "cannot look up the gateways for hosts files");
-                    LOOKUP_RETRY
-                }
-            };
-            known.until = Some(now + delay);
-        }
         let names = self.place.names();
-        let addresses = known.addresses.iter();
+        let addresses = self.addresses.get().await.into_iter();
         addresses
             .map(|ip| (ip.to_string(), names.clone()))
             .collect()
-    }
-
-    async fn addresses(&self) -> io::Result<BTreeSet<IpAddr>> {
-        let mut addresses = BTreeSet::new();
-        for host in &self.place.hosts {
-            match ip_of(host) {
-                Some(ip) => drop(addresses.insert(ip)),
-                None => addresses.extend(self.look_up(host).await?),
-            }
-        }
-        Ok(addresses)
-    }
-
-    async fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        let found = timeout(LOOKUP_TIMEOUT, (self.lookup)(host.to_owned())).await;
-        let found = found.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        match found.is_empty() {
-            true => Err(io::ErrorKind::NotFound.into()),
-            false => Ok(found),
-        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU8, Ordering};
-
-    use futures::FutureExt as _;
-    use tokio::time::advance;
+    use std::sync::Arc;
 
     use super::*;
 
@@ -306,55 +242,5 @@ mod tests {
         let names = "kubernetes.default.svc.cluster.local kubernetes.default.svc kubernetes.default kubernetes";
         let names = names.split(' ').map(str::to_owned).collect();
         assert_eq!(api.entries().await, [("172.18.0.1".to_owned(), names)]);
-    }
-
-    /// Returns the API at `gateway:6443`, whose last octet is the number; the lookup fails for zero.
-    fn named(octet: &Arc<AtomicU8>) -> ApiServer {
-        let octet = Arc::clone(octet);
-        let lookup: Lookup = Arc::new(move |host| {
-            assert_eq!(host, "gateway");
-            let found = match octet.load(Ordering::Relaxed) {
-                0 => Vec::new(),
-                octet => vec![Ipv4Addr::new(10, 0, 0, octet).into()],
-            };
-            async move { Ok(found) }.boxed()
-        });
-        ApiServer::new(Place::parse("gateway:6443").unwrap(), lookup)
-    }
-
-    async fn address(api: &ApiServer) -> String {
-        let entries = api.entries().await;
-        let named = |names: &[String]| names.last().is_some_and(|name| name == "gateway");
-        assert!(entries.iter().all(|(_, names)| named(names)), "{entries:?}");
-        let addresses = entries.into_iter().map(|(ip, _)| ip);
-        addresses.collect::<Vec<_>>().join(" ")
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_name_is_looked_up_once_a_minute_and_keeps_its_addresses_if_that_fails() {
-        let octet = Arc::new(AtomicU8::new(0));
-        let api = named(&octet);
-        assert_eq!(address(&api).await, "");
-        octet.store(1, Ordering::Relaxed);
-        assert_eq!(address(&api).await, "", "the next attempt is later");
-        advance(LOOKUP_RETRY).await;
-        assert_eq!(address(&api).await, "10.0.0.1");
-        octet.store(2, Ordering::Relaxed);
-        advance(LOOKUP_INTERVAL / 2).await;
-        assert_eq!(address(&api).await, "10.0.0.1");
-        advance(LOOKUP_INTERVAL / 2).await;
-        assert_eq!(address(&api).await, "10.0.0.2");
-        octet.store(0, Ordering::Relaxed);
-        advance(LOOKUP_INTERVAL).await;
-        assert_eq!(address(&api).await, "10.0.0.2");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_lookup_that_does_not_end_delays_a_pod_by_its_timeout() {
-        let pending: Lookup = Arc::new(|_| futures::future::pending().boxed());
-        let api = ApiServer::new(Place::parse("gateway:6443").unwrap(), pending);
-        let begin = Instant::now();
-        assert!(api.entries().await.is_empty());
-        assert_eq!(begin.elapsed(), LOOKUP_TIMEOUT);
     }
 }

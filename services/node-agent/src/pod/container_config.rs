@@ -1,10 +1,7 @@
 //! Derives parts of a container's runtime configuration from its spec. Pure.
 
 use setpoint_proto::core::{Container, Pod, PodSpec};
-use setpoint_runtime::{Console, Dns, Hosts, Pull, Security, TerminationMessage};
-
-/// The domain of the cluster's names.
-const CLUSTER_DOMAIN: &str = "cluster.local";
+use setpoint_runtime::{Console, Hosts, Pull, Security, TerminationMessage};
 
 /// The type of the runtime's default seccomp or AppArmor profile.
 const DEFAULT_PROFILE: &str = "RuntimeDefault";
@@ -59,8 +56,8 @@ pub fn termination_message(container: &Container) -> TerminationMessage {
     }
 }
 
-/// Returns the entries of the file /etc/hosts, with those of the cluster's servers.
-pub fn hosts(pod: &Pod, cluster: Vec<(String, Vec<String>)>) -> Hosts {
+/// Returns the entries of the file /etc/hosts, with those of the cluster's servers. `domain` is that of the cluster.
+pub fn hosts(pod: &Pod, cluster: Vec<(String, Vec<String>)>, domain: &str) -> Hosts {
     let aliases = pod.spec.host_aliases.iter();
     let aliases = aliases.map(|alias| (alias.ip.clone(), alias.hostnames.clone()));
     Hosts {
@@ -68,30 +65,10 @@ pub fn hosts(pod: &Pod, cluster: Vec<(String, Vec<String>)>) -> Hosts {
         host_network: pod.spec.host_network,
         domain: match pod.spec.subdomain.as_str() {
             "" => String::new(),
-            subdomain => format!(
-                "{subdomain}.{}.svc.{CLUSTER_DOMAIN}",
-                pod.metadata.namespace
-            ),
+            subdomain => format!("{subdomain}.{}.svc.{domain}", pod.metadata.namespace),
         },
         aliases: aliases.collect(),
     }
-}
-
-/// Returns the resolver configuration, if the Pod has one of its own.
-pub fn dns(spec: &PodSpec) -> Option<Dns> {
-    let replaces = spec.dns_policy == "None";
-    let config = spec.dns_config.clone();
-    if !replaces && config.is_none() {
-        return None;
-    }
-    let config = config.unwrap_or_default();
-    let options = config.options.into_iter();
-    Some(Dns {
-        replaces,
-        nameservers: config.nameservers,
-        searches: config.searches,
-        options: options.map(|option| (option.name, option.value)).collect(),
-    })
 }
 
 /// Returns the security settings, without denied capabilities. Fields of the container override those of the Pod.

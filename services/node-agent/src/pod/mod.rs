@@ -5,8 +5,10 @@
 //! ```
 
 pub mod act;
+pub mod addresses;
 pub mod api_server;
 pub mod clients;
+pub mod cluster_dns;
 pub mod container_config;
 pub mod demand;
 pub mod downward;

@@ -1,4 +1,4 @@
-//! The address of the API for Pods, as the settings and the network of Pods have it.
+//! The addresses of the API and of the cluster's DNS for Pods, as the settings and the network of Pods have it.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,7 +9,9 @@ use futures::FutureExt as _;
 use setpoint_runtime::docker::Engine;
 use tokio::net::lookup_host;
 
-use crate::pod::api_server::{ApiServer, Lookup};
+use crate::pod::addresses::Lookup;
+use crate::pod::api_server::ApiServer;
+use crate::pod::cluster_dns::Resolver;
 use crate::settings::Settings;
 
 /// Returns the API as Pods reach it.
@@ -20,11 +22,20 @@ pub fn of(settings: &Settings, engine: Option<&Engine>) -> anyhow::Result<ApiSer
     let machine = engine.map(|engine| engine.address);
     let place = settings.pod_api_server(machine);
     let place = place.context("the setting gateway.address has no host")?;
-    let lookup = match engine.filter(|engine| engine.is_isolated()) {
+    Ok(ApiServer::new(place, lookup(engine)))
+}
+
+/// Returns the cluster's DNS as Pods reach it.
+pub fn resolver(settings: &Settings, engine: Option<&Engine>) -> Resolver {
+    let domain = settings.cluster_domain.trim_end_matches('.').to_owned();
+    Resolver::new(settings.cluster_dns.clone(), domain, lookup(engine))
+}
+
+fn lookup(engine: Option<&Engine>) -> Lookup {
+    match engine.filter(|engine| engine.is_isolated()) {
         Some(engine) => of_service(engine.clone()),
         None => of_machine(),
-    };
-    Ok(ApiServer::new(place, lookup))
+    }
 }
 
 /// Looks names up as this machine does.

@@ -14,6 +14,7 @@ use crate::node::{self, Node, NodeState, Pods};
 use crate::pod::act::Executor;
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
+use crate::pod::cluster_dns::Resolver;
 use crate::pod::ending::Endings;
 use crate::pod::events::Events;
 use crate::pod::view::PodView;
@@ -32,6 +33,8 @@ pub struct Builder<'a, R> {
     pub runtime: R,
     /// The API as Pods reach it.
     pub api: ApiServer,
+    /// The cluster's DNS as Pods reach it.
+    pub dns: Resolver,
     /// Enqueues a Pod.
     pub wake: Wake,
     /// The signals that wake the heartbeats, by node.
@@ -88,6 +91,7 @@ impl<R: Runtime> Builder<'_, R> {
                 host_paths: settings.docker.host_paths.clone(),
                 local_path: self.nodes[0].local_path.clone(),
                 api: self.api,
+                dns: self.dns,
             },
             admission,
             pods: Arc::new(Pods {

@@ -35,6 +35,7 @@ use crate::node::watch::Wakes;
 use crate::node::{self, Machine, Node, Pods};
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
+use crate::pod::cluster_dns::Resolver;
 use crate::serve::service::NodeService;
 use crate::serve::stats::Stats;
 use crate::settings::Settings;
@@ -59,9 +60,11 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         host.instance(),
     )?;
     let api = api_server::of(&settings, engine.as_ref())?;
+    let dns = api_server::resolver(&settings, engine.as_ref());
     let process = Process {
         host,
         api,
+        dns,
         gateway,
         queue: QueueHandle::default(),
         settings,
@@ -105,6 +108,8 @@ struct Process {
     settings: Settings,
     /// The API as Pods reach it.
     api: ApiServer,
+    /// The cluster's DNS as Pods reach it.
+    dns: Resolver,
     machine: Machine,
     nodes: Vec<Node>,
 }
@@ -132,6 +137,7 @@ impl Process {
             nodes: &nodes,
             runtime: runtime.clone(),
             api: self.api,
+            dns: self.dns,
             wake: wake(&self.queue),
             wakes: Arc::clone(&wakes),
         };

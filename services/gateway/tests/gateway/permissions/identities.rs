@@ -85,7 +85,7 @@ pub fn sets(identities: &[Identity]) -> BTreeMap<String, BTreeSet<String>> {
         let mut groups = one.groups.iter();
         groups.any(|group| announced.contains(&group.as_str()))
     };
-    let does_not_elect = ["gateway", "controller-manager", "proxy"];
+    let does_not_elect = ["gateway", "controller-manager", "dns", "proxy"];
     let elects = |one: &Identity| is_service(one) && !does_not_elect.contains(&one.short.as_str());
     let named = [
         ("everyone", of(&|_| true)),

@@ -67,6 +67,11 @@ fn a_service_may_do_its_work() {
         ("replicaset-controller", "delete pods web-1"),
         ("scheduler", "create pods/binding web-1"),
         ("scheduler", "watch nodes @"),
+        ("dns", "watch endpointslices.discovery.k8s.io @"),
+        (
+            "dns",
+            "delete endpointslices.discovery.k8s.io kube-dns-dns-1 @kube-system",
+        ),
         (
             "controller-manager",
             "impersonate users system:setpoint:job-controller @",
@@ -120,6 +125,8 @@ fn a_service_may_not_do_the_work_of_others() {
         ("replicaset-controller", "update pods/status web-1"),
         ("replicaset-controller", "create pods/exec web-1"),
         ("scheduler", "create pods"),
+        ("dns", "create endpointslices.discovery.k8s.io"),
+        ("dns", "watch secrets @kube-system"),
         ("scheduler", "get secrets token"),
         ("scheduler", "patch nodes a @"),
         ("controller-manager", "create pods"),

@@ -19,6 +19,7 @@ pub use self::error::{Error, resize_error};
 use self::start::Attempt;
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
+use crate::pod::cluster_dns::Resolver;
 use crate::pod::downward::Placement;
 use crate::pod::events::Events;
 use crate::pod::hooks::Hooks;
@@ -53,6 +54,8 @@ pub struct Executor<R> {
     pub log: LogLimits,
     /// The API as Pods reach it.
     pub api: ApiServer,
+    /// The cluster's DNS as Pods reach it.
+    pub dns: Resolver,
 }
 
 impl<R: Runtime> Executor<R> {

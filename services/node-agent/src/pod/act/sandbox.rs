@@ -11,7 +11,7 @@ use crate::pod::environment::hostname;
 use crate::pod::fields::{self, Column};
 use crate::pod::volumes::account;
 use crate::pod::world::{AssignedPod, WaitingReason, World};
-use crate::pod::{container_config, pod_resources, sysctls};
+use crate::pod::{cluster_dns, container_config, pod_resources, sysctls};
 
 impl<R: Runtime> Executor<R> {
     /// Creates the sandbox of a Pod, or recreates one that is lost.
@@ -29,6 +29,11 @@ impl<R: Runtime> Executor<R> {
             if column == Column::Process && account::has_files(&pod.object) {
                 self.events.account_folder(&pod.object);
             }
+            if matches!(column, Column::Docker | Column::DockerWithoutCgroups) {
+                let config = self.dns.of(&pod.object).await;
+                let exceeded = config.iter().flat_map(cluster_dns::exceeded);
+                exceeded.for_each(|message| self.events.dns_config(&pod.object, message));
+            }
         }
         Ok(())
     }
@@ -36,7 +41,7 @@ impl<R: Runtime> Executor<R> {
     /// Returns the entries of a Pod's hosts file; none if its containers have the file of the machine.
     async fn hosts(&self, pod: &Pod) -> Hosts {
         match self.runtime.mounts_volumes() {
-            true => container_config::hosts(pod, self.api.entries().await),
+            true => container_config::hosts(pod, self.api.entries().await, self.dns.domain()),
             false => Hosts::default(),
         }
     }

@@ -98,7 +98,7 @@ impl<R: Runtime> Executor<R> {
             security: container_config::security(spec, container),
             log: self.log,
             console: container_config::console(container),
-            dns: container_config::dns(spec),
+            dns: self.dns.of(&pod.object).await,
             stop_signal: container_config::stop_signal(container),
             termination_message: container_config::termination_message(container),
             mounts: self.mounts(world, pod, container, &env).await?,

@@ -129,6 +129,7 @@ mod tests {
     use super::*;
     use crate::pod::api_server::{ApiServer, Place};
     use crate::pod::clients::NodeClients;
+    use crate::pod::cluster_dns::Resolver;
     use crate::pod::events::Events;
     use crate::pod::fake::Fake;
     use crate::pod::volumes::{Tokens, Updates};
@@ -155,6 +156,11 @@ mod tests {
             api: ApiServer::new(
                 Place::parse("10.0.0.1:6443").unwrap(),
                 Arc::new(|_| unreachable!("it is an address")),
+            ),
+            dns: Resolver::new(
+                Vec::new(),
+                String::new(),
+                Arc::new(|_| unreachable!("there are none")),
             ),
         }
     }

@@ -66,6 +66,11 @@ impl Events {
         });
     }
 
+    /// Records that a part of the Pod's resolver configuration is left out.
+    pub fn dns_config(&self, pod: &Pod, message: String) {
+        self.warning(pod, None, "DNSConfigForming", || message);
+    }
+
     /// Records where the files of the Pod's account are on a node that mounts none.
     pub fn account_folder(&self, pod: &Pod) {
         self.warning(pod, None, "ServiceAccountNotMounted", || {

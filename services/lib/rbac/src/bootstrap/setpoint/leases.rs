@@ -1,11 +1,11 @@
 //! Roles in namespaces: for the Leases of elections, replicas and nodes, for the CA that signs certificates, for
-//! bootstrap tokens and tokens in Secrets, and for the addresses of gateways.
+//! bootstrap tokens and tokens in Secrets, for the cluster's DNS, and for the addresses of gateways.
 
 use setpoint_model::users::{NODES, SERVICES, SIMULATED_NODES, of_service};
 use setpoint_model::{bootstrap_token, legacy_token, replicas};
 use setpoint_proto::rbac::{PolicyRule, Role, RoleBinding, Subject};
 
-use super::services::{CONTROLLER_MANAGER, INFORMERS, PROXY};
+use super::services::{CONTROLLER_MANAGER, DNS, INFORMERS, PROXY};
 use crate::bootstrap::object::{group, role, role_binding, user};
 use crate::bootstrap::rule::{Table, resource_rule, table};
 
@@ -50,6 +50,7 @@ fn all() -> Vec<(&'static str, &'static str, Vec<PolicyRule>)> {
         .chain(of(replicas::NODE_LEASES, of_nodes()))
         .chain(of(bootstrap_token::NAMESPACE, bootstrap_tokens()))
         .chain(of(legacy_token::TRACKING_NAMESPACE, tracked_tokens()))
+        .chain(of("kube-system", cluster_dns()))
         .chain(of("kube-public", cluster_info()))
         .chain(of("default", addresses_of_gateways()))
         .collect()
@@ -70,7 +71,7 @@ fn in_system_namespace() -> Table {
 /// authorized.
 fn elections() -> Table {
     let elected = super::table().into_iter().map(|(name, _)| name);
-    let others = [CONTROLLER_MANAGER, INFORMERS, PROXY];
+    let others = [CONTROLLER_MANAGER, DNS, INFORMERS, PROXY];
     let elected = elected.filter(|name| !others.contains(name));
     let elected = elected.chain([SIGNER, CLEANER]);
     let rules = |lease| {
@@ -106,6 +107,10 @@ fn announcements() -> Table {
             "get create update delete"  "coordination.k8s.io"  "leases";
             "create patch"              "core"                 "events";
         }
+        // Which replicas of it are there.
+        "dns" {
+            "watch"                     "coordination.k8s.io"  "leases";
+        }
     }
 }
 
@@ -138,6 +143,16 @@ fn tracked_tokens() -> Table {
         "legacy-service-account-token-cleaner-controller" {
             "watch"                     "core"                 "configmaps"
                 "kube-apiserver-legacy-service-account-token-tracking";
+        }
+    }
+}
+
+/// The Service of the cluster's DNS, and a slice for each replica. A name does not restrict creation.
+fn cluster_dns() -> Table {
+    table! {
+        "dns" {
+            "create"                    "core"                 "services";
+            "create update delete"      "discovery.k8s.io"     "endpointslices";
         }
     }
 }

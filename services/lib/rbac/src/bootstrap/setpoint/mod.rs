@@ -44,6 +44,7 @@ pub const WRITERS: [&str; 29] = [
     "daemonset-controller",
     "deployment-controller",
     "disruption-controller",
+    "dns",
     "endpointslice-controller",
     "garbage-collector-controller",
     "gateway",

@@ -2,6 +2,8 @@
 
 use crate::bootstrap::rule::{Table, table};
 
+/// The cluster's DNS, of which all replicas serve.
+pub const DNS: &str = "dns";
 pub const CONTROLLER_MANAGER: &str = "controller-manager";
 /// Each of them works, without an election.
 pub const PROXY: &str = "proxy";
@@ -23,6 +25,12 @@ pub fn table() -> Table {
             "get patch"           "core"                  "persistentvolumeclaims";
             "patch"               "core"                  "persistentvolumes";
             "create patch"        "core"                  "events";
+        }
+
+        "dns" {
+            // Pods for their names and for search paths, if it is set up so.
+            "watch"               "core"                  "namespaces pods services";
+            "watch"               "discovery.k8s.io"      "endpointslices";
         }
 
         "proxy" {

@@ -218,6 +218,7 @@ async fn a_pod_has_its_own_resolver_configuration() {
     let mut config = container(0, &["cat", "/etc/resolv.conf"]);
     let own = Dns {
         replaces: true,
+        cluster: None,
         nameservers: vec!["1.1.1.1".into()],
         searches: vec!["resolv.conf.local".into()],
         options: vec![("ndots".into(), Some("2".into()))],
@@ -230,6 +231,7 @@ async fn a_pod_has_its_own_resolver_configuration() {
     config.id = id(1);
     config.dns = Some(Dns {
         replaces: false,
+        cluster: None,
         ..own
     });
     fixture.runtime.start(config).await.unwrap();

@@ -1,0 +1,5 @@
+//! The `dns` binary.
+
+fn main() -> std::process::ExitCode {
+    setpoint_dns::main()
+}
