@@ -92,7 +92,7 @@ async fn admit(
 ) -> Result<(Caller, Admission), ApiError> {
     let call = Call::new(method, target);
     let caller = call.identified(registry, caller).await?;
-    let seat = call.seat(registry, &caller.context).await?;
+    let seat = call.seat(registry, &caller).await?;
     call.authorize(registry, &caller.context).await?;
     Ok((caller, seat))
 }

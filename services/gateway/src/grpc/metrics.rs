@@ -120,7 +120,7 @@ async fn serve<T>(
     };
     let outcome = span.in_scope(async {
         audit::trace();
-        let _seat = seat(registry, context, asked.clone(), Reading::default()).await?;
+        let _seat = seat(registry, &caller, asked.clone(), Reading::default()).await?;
         registry.authorize(context, &asked).await?;
         work.await
     });

@@ -28,6 +28,7 @@ use tonic::service::Routes;
 use tower::ServiceExt as _;
 
 use crate::registry::Registry;
+use crate::request::flow_control::Matched;
 use crate::request::impersonation::Actor;
 use crate::request::{Attributes, audit};
 use method::REFLECTION;
@@ -127,8 +128,11 @@ async fn handle(registry: &Registry, mut request: Request, next: Next) -> Respon
     match prepared.await {
         Ok(actor) => {
             let user = registry.auditor().map(|_| actor.user().clone());
+            let matched = Matched::default();
             request.extensions_mut().insert(actor);
-            let response = next.run(request).await;
+            request.extensions_mut().insert(matched.clone());
+            let mut response = next.run(request).await;
+            matched.set_headers(response.headers_mut());
             // What a call asks for is not known if its message cannot be read.
             let of_path = || Attributes::of_path(REFLECTION.permission, &path);
             audit::begin_late(|| user.unwrap_or_default(), of_path);

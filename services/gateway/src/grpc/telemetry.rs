@@ -14,7 +14,7 @@ use super::method::{Method, Scope};
 use super::request::Caller;
 use crate::metrics;
 use crate::registry::{Registry, RequestContext, Target};
-use crate::request::flow_control::{Admission, CountedWatch, Reading};
+use crate::request::flow_control::{Admission, CountedWatch, Initialization, Reading};
 use crate::request::{Attributes, audit};
 
 /// A call of a method.
@@ -61,20 +61,43 @@ impl<'a> Call<'a> {
 
     /// Runs the work of the call in its span, if it is allowed and while holding a seat, and counts it.
     pub(super) async fn serve<T>(
-        mut self,
+        self,
         registry: &Registry,
         caller: &Caller,
         work: BoxFuture<'_, Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
+        let (served, _seat) = self.serve_seated(registry, caller, work).await?;
+        Ok(served)
+    }
+
+    /// Like [`Self::serve`], for a watch: returns the seat that it holds until its initial state is sent. That has an
+    /// event at its end if it `is_marked`.
+    pub(super) async fn serve_watch<T>(
+        self,
+        registry: &Registry,
+        caller: &Caller,
+        work: BoxFuture<'_, Result<T, ApiError>>,
+        is_marked: bool,
+    ) -> Result<(T, Initialization), ApiError> {
+        let (served, seat) = self.serve_seated(registry, caller, work).await?;
+        Ok((served, Initialization::of(&seat, is_marked)))
+    }
+
+    async fn serve_seated<T>(
+        mut self,
+        registry: &Registry,
+        caller: &Caller,
+        work: BoxFuture<'_, Result<T, ApiError>>,
+    ) -> Result<(T, Admission), ApiError> {
         let context = &caller.context;
         self.dry_run = context.dry_run;
         let counted = metrics::Request::begin(self.info());
         let span = self.span(context);
         let outcome = span.in_scope(async {
             audit::trace();
-            let _seat = self.seat(registry, context).await?;
+            let seat = self.seat(registry, caller).await?;
             self.authorize(registry, context).await?;
-            work.await
+            Ok::<_, ApiError>((work.await?, seat))
         });
         let outcome = outcome.await;
         let error = outcome.as_ref().err();
@@ -144,14 +167,14 @@ impl<'a> Call<'a> {
     pub(super) async fn seat(
         &self,
         registry: &Registry,
-        context: &RequestContext,
+        caller: &Caller,
     ) -> Result<Admission, ApiError> {
         let asked = match self.method.scope {
             Scope::EachKind => self.of_all_kinds(),
             _ => self.asked(),
         };
         let asked = asked.into_iter().next().unwrap_or_default();
-        seat(registry, context, Arc::new(asked), self.reading).await
+        seat(registry, caller, Arc::new(asked), self.reading).await
     }
 
     /// Counts a watch as open.
@@ -205,18 +228,23 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Takes a seat of flow control, and holds it until the last clone is dropped.
+/// Takes a seat of flow control, and holds it until the last clone is dropped. The response will have the headers of
+/// its schema, that of a rejected call, too.
 ///
 /// # Errors
 /// `TooManyRequests` when a queue is full or the wait times out.
 pub(super) async fn seat(
     registry: &Registry,
-    context: &RequestContext,
+    caller: &Caller,
     asked: Arc<Attributes>,
     reading: Reading,
 ) -> Result<Admission, ApiError> {
     let control = registry.flow_control();
-    let entered = control.enter(registry.cache(), &context.user, &asked, reading, None);
+    let user = &caller.context.user;
+    let entered = control.enter(registry.cache(), user, &asked, reading, None);
     let (admission, entered) = entered.await;
+    if let Some(matched) = caller.extensions.get() {
+        admission.note_in(matched);
+    }
     entered.map(|()| admission)
 }

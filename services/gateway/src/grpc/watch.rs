@@ -35,7 +35,7 @@ pub(super) async fn begin(
         &request.field_selector,
     )?;
     let collection = collection(&filter);
-    let (served, converted) = (filter.served(), filter.clone());
+    let (kind, converted) = (filter.served(), filter.clone());
     let call = Call::new(method::WATCH, &collection);
     let mut call = call.selected_by(&request.field_selector, &request.label_selector);
     if request.send_initial_events {
@@ -50,9 +50,17 @@ pub(super) async fn begin(
     };
     let watched = registry.watch(&caller.context, spec);
     let counted = call.counted(registry);
-    let events = call.serve(registry, &caller, watched.boxed()).await?;
-    let events = counted.over(open.over(registry.watch_in_version(converted, events)));
-    Ok(Box::pin(events.map(|event| Ok(message(event?, served)?))))
+    let is_marked = request.send_initial_events;
+    let served = call.serve_watch(registry, &caller, watched.boxed(), is_marked);
+    let (events, initialization) = served.await?;
+    let events = registry.watch_in_version(converted, events);
+    let events = initialization.over(counted.over(open.over(events)), ends_initial_state);
+    Ok(Box::pin(events.map(|event| Ok(message(event?, kind)?))))
+}
+
+/// Returns whether the initial state has been sent.
+fn ends_initial_state(event: &Result<Event, ApiError>) -> bool {
+    event.as_ref().is_ok_and(|event| event.initial_events_end)
 }
 
 fn start(request: &WatchRequest) -> Result<Start, ApiError> {

@@ -14,8 +14,8 @@ use crate::registry::Registry;
 use crate::request::flow_control::{Admission, Page, Reading};
 use crate::request::{Query, RequestInfo};
 
-/// Takes a seat before anything is decided about a request, and holds it until its response or, for a watch, its
-/// stream begins. Logs and connections have none.
+/// Takes a seat before anything is decided about a request, and holds it until its response. A watch takes it over,
+/// until its initial state is sent. Logs and connections have none.
 pub(super) async fn admit<F: Future<Output = Response>>(
     registry: &Registry,
     info: &RequestInfo,

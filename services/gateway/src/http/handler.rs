@@ -20,6 +20,7 @@ use super::connect::{ConnectRequest, Streams, connect};
 use super::response::{ApiResponse, ErrorFormat, ErrorResponse};
 use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
 use crate::registry::Registry;
+use crate::request::flow_control::Admission;
 use crate::request::{Attributes, Query, RequestInfo, Route, audit};
 
 /// A request for an object or a collection.
@@ -30,6 +31,8 @@ pub(super) struct ObjectRequest {
     pub(super) headers: HeaderMap,
     pub(super) user: Identity,
     pub(super) asked: Arc<Attributes>,
+    /// Its seats, if it has any.
+    pub(super) admission: Option<Admission>,
     /// The connection, if it can be upgraded.
     pub(super) upgrade: Option<OnUpgrade>,
     pub(super) streams: Streams,
@@ -75,6 +78,7 @@ pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Reques
             headers: parts.headers,
             user,
             asked: attributes,
+            admission: parts.extensions.remove(),
             upgrade: parts.extensions.remove(),
             streams,
             body,

@@ -18,8 +18,9 @@ use super::handler::ObjectRequest;
 use super::watch_socket::{self, Handshake};
 use super::{list_options, telemetry, write_options};
 use crate::metrics::{RequestLabels, Watching};
-use crate::registry::{Event, Watch};
+use crate::registry::{Event, Start, Watch};
 use crate::request::Query;
+use crate::request::flow_control::Initialization;
 
 /// The range of the default timeout. It is random, so that watches that began together do not end together.
 const SECONDS: std::ops::Range<u64> = 1800..3600;
@@ -38,6 +39,7 @@ pub(super) async fn watch(mut request: ObjectRequest) -> Result<Response, ApiErr
     let filter = spec.filter.clone();
     let served = filter.served();
     let timeout = timeout(&request.query)?;
+    let is_marked = spec.bookmarks && matches!(spec.start, Start::Initial(_));
     let marked = list_options::sets_send_initial_events(&request.query);
     let events = match request.registry.watch(&context, spec).await {
         // Clients expect this error in the stream.
@@ -52,7 +54,11 @@ pub(super) async fn watch(mut request: ObjectRequest) -> Result<Response, ApiErr
         ..telemetry::labels(Some(&request.route))
     });
     let counted = request.registry.flow_control().begin_watch(&request.asked);
-    let events = counted.over(open.over(events)).boxed();
+    let mut events = counted.over(open.over(events)).boxed();
+    if let Some(admission) = &request.admission {
+        let initialization = Initialization::of(admission, is_marked);
+        events = initialization.over(events, ends_initial_state).boxed();
+    }
     let lines = lines(events, encoder, served, marked).take_until(tokio::time::sleep(timeout));
     let chunks = lines.ready_chunks(CHUNK);
     if let Some(handshake) = handshake {
@@ -61,6 +67,11 @@ pub(super) async fn watch(mut request: ObjectRequest) -> Result<Response, ApiErr
     let body = chunks.map(|lines| Ok::<_, Infallible>(Bytes::from(lines.concat())));
     let content_type = [(CONTENT_TYPE, encoder.stream_type())];
     Ok((content_type, Body::from_stream(body)).into_response())
+}
+
+/// Returns whether the initial state has been sent.
+fn ends_initial_state(event: &Result<Event, ApiError>) -> bool {
+    event.as_ref().is_ok_and(|event| event.initial_events_end)
 }
 
 fn timeout(query: &Query) -> Result<Duration, ApiError> {

@@ -68,7 +68,8 @@ pub(super) async fn begin(
         text => Some(revision(text)?),
     };
     let watched = async { registry.cache().watch_all(after).await };
-    let (objects, changes) = call.serve(registry, &caller, watched.boxed()).await?;
+    let served = call.serve_watch(registry, &caller, watched.boxed(), after.is_none());
+    let ((objects, changes), initialization) = served.await?;
     let end = after.is_none().then(|| MetadataEvent {
         initial_events_end: true,
         ..bookmark(changes.reached())
@@ -83,7 +84,13 @@ pub(super) async fn begin(
     let initial = initial.filter_map(|object| event(&object, false));
     let initial = stream::iter(initial.chain(end)).map(Ok);
     let events = initial.chain(follow(changes, selection));
-    Ok(Box::pin(open.over(events.map_err(Status::from))))
+    let events = initialization.over(open.over(events), ends_initial_state);
+    Ok(Box::pin(events.map_err(Status::from)))
+}
+
+/// Returns whether the initial state has been sent.
+fn ends_initial_state(event: &Result<MetadataEvent, ApiError>) -> bool {
+    event.as_ref().is_ok_and(|event| event.initial_events_end)
 }
 
 /// The objects and changes that a watch selects.

@@ -13,14 +13,16 @@
 //! wait for the seats of another, which leaders need to renew their Leases, and nodes to report. A body that is on its
 //! way holds no seat, but a part of the memory that the process has for all bodies.
 //!
-//! A watch holds its seats until it has begun; logs and connections have none, as upstream. Those of an exempt level
-//! are counted, and wait for nothing.
+//! A watch holds its seats until its initial state is sent; logs and connections have none, as upstream. Those of an
+//! exempt level are counted, and wait for nothing.
 
 mod debug;
 mod estimate;
 mod exempt;
+mod initialization;
 mod level;
 mod limited;
+mod matched;
 mod max_in_flight;
 mod metrics;
 mod schema;
@@ -43,7 +45,9 @@ use tokio::time::{Instant, sleep};
 use super::Attributes;
 pub(crate) use debug::Page;
 pub(crate) use estimate::Reading;
+pub(crate) use initialization::Initialization;
 use level::Level;
+pub(crate) use matched::Matched;
 use max_in_flight::MaxInFlight;
 use schema::Schema;
 pub(crate) use seat::Admission;

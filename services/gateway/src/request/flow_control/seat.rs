@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderMap;
 use parking_lot::Mutex;
 use setpoint_fairness::{Rejected, Ticket, Work, distinguisher, flow_hash};
 use setpoint_kinds::Identity;
@@ -14,12 +14,9 @@ use tokio::time::{sleep, timeout};
 
 use super::level::Kind;
 use super::limited::{About, Entry, Limited};
+use super::matched::{Matched, set_headers};
 use super::schema::Schema;
 use crate::request::Attributes;
-
-/// The response headers with the uids of the FlowSchema and of its level, as upstream.
-const SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
-const LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
 /// The admission of a request to be executed. Clones are the same; its seat is released with the last one.
 #[derive(Clone, Debug)]
@@ -108,10 +105,20 @@ impl Admission {
     /// Sets the headers of the response.
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         if let Some(classified) = &self.0.classified {
-            let [schema, level] = &classified.schema.uids;
-            headers.insert(SCHEMA_UID, schema.clone());
-            headers.insert(LEVEL_UID, level.clone());
+            set_headers(&classified.schema, headers);
         }
+    }
+
+    /// Notes the schema for the headers of the response.
+    pub(crate) fn note_in(&self, matched: &Matched) {
+        if let Some(classified) = &self.0.classified {
+            matched.note(&classified.schema);
+        }
+    }
+
+    /// Returns the seat, which is no longer released with the last clone.
+    pub(super) fn hand_over(&self) -> Option<Seat> {
+        self.0.seat.lock().take()
     }
 }
 

@@ -1,6 +1,6 @@
 use std::pin::pin;
 
-use futures::poll;
+use futures::{StreamExt as _, poll, stream};
 use setpoint_codec::kinds;
 use setpoint_proto::Reason;
 use setpoint_store::Memory;
@@ -245,6 +245,54 @@ async fn a_request_that_waits_for_its_client_holds_no_seat() {
     drop(other);
     resumed.await.unwrap();
     assert_eq!(seats(&control, "global-default"), (1, 0));
+}
+
+/// Returns the seats of a watch that has been admitted.
+async fn begin(control: &FlowControl, is_marked: bool) -> Initialization {
+    let watch = take(control, &cache(), &user("jane", &[]), "watch").await;
+    let watch = watch.unwrap();
+    let initialization = Initialization::of(&watch, is_marked);
+    watch.rest();
+    initialization
+}
+
+#[tokio::test]
+async fn a_watch_holds_its_seats_until_its_initial_state_is_sent() {
+    let control = control(1);
+    let is_end = |event: &i32| *event == 2;
+    let marked = begin(&control, true).await;
+    let mut events = pin!(marked.over(stream::iter([1, 2, 3]), is_end));
+    for held in [(1, 0), (0, 0)] {
+        events.next().await;
+        assert_eq!(seats(&control, "global-default"), held);
+    }
+    let unmarked = begin(&control, false).await;
+    let changes = stream::iter([1]).chain(stream::pending());
+    let mut events = pin!(unmarked.over(changes, is_end));
+    events.next().await;
+    assert_eq!(seats(&control, "global-default"), (1, 0));
+    assert!(poll!(events.next()).is_pending());
+    assert_eq!(seats(&control, "global-default"), (0, 0));
+    let marked = begin(&control, true).await;
+    let mut events = Box::pin(marked.over(stream::pending(), is_end));
+    assert!(poll!(events.next()).is_pending());
+    assert_eq!(
+        seats(&control, "global-default"),
+        (1, 0),
+        "the state is on its way"
+    );
+    drop(events);
+    assert_eq!(seats(&control, "global-default"), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watch_of_a_client_that_does_not_read_holds_its_seats_for_ten_seconds() {
+    let control = control(1);
+    let initialization = begin(&control, true).await;
+    let _events = initialization.over(stream::iter([1]), |_| false);
+    let begun = Instant::now();
+    let _next = enter(&control, &cache(), "joe").await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,6 +5,7 @@
 mod hostile;
 mod objects;
 mod odd_paths;
+mod over_grpc;
 mod over_http;
 
 use std::sync::Arc;

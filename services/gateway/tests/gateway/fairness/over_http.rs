@@ -7,10 +7,10 @@ use serde_json::json;
 use super::{Fair, LEVELS, SCHEMAS, metric};
 use crate::http::api::{Api, CONFIGMAPS, Reply};
 
-const SCHEMA_UID: &str = "x-kubernetes-pf-flowschema-uid";
-const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
+pub const SCHEMA_UID: &str = "x-kubernetes-pf-flowschema-uid";
+pub const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
 
-async fn uid(api: &Api, path: &str) -> String {
+pub async fn uid(api: &Api, path: &str) -> String {
     let object = api.get(path).await.ok();
     object["metadata"]["uid"].as_str().unwrap().to_owned()
 }
