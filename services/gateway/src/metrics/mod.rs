@@ -8,6 +8,7 @@ mod in_flight;
 mod legacy_tokens;
 mod pod_security;
 mod request;
+mod time_histogram;
 mod watches;
 mod webhook_authorizer;
 mod writes;
@@ -22,6 +23,7 @@ pub(crate) use pod_security::{
 };
 pub(crate) use request::{Request, RequestLabels};
 pub(crate) use setpoint_telemetry::metrics::{counters, gauges, histograms};
+pub(crate) use time_histogram::{TimeHistogram, TimeHistograms, time_histograms};
 pub(crate) use watches::Watching;
 pub(crate) use webhook_authorizer::WebhookAuthorizer;
 pub(crate) use writes::{converged, fenced, flapped, written};

@@ -31,7 +31,8 @@ pub use demand::{Demand, Integrator, Observed};
 pub use limits::{Adjusted, Adjustment, Limits, adjust, max_seats};
 pub use matching::{Digest, Target, distinguisher, flow_hash, matches};
 pub use queue_set::{
-    Arrived, Finished, QueueDump, QueueSet, Queuing, Rejected, RequestDump, Ticket, Totals,
+    Arrived, Bounds, Dispatched, Finished, QueueDump, QueueSet, Queuing, Rejected, RequestDump,
+    Ticket, Totals,
 };
 pub use retry_after::RetryAfter;
 pub use watch_counts::{WatchCounts, Watched};

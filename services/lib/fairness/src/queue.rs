@@ -42,6 +42,8 @@ pub(crate) struct Queue<D, W> {
     /// The seat-seconds of those.
     pub(crate) work: f64,
     pub(crate) executing: usize,
+    /// The seats of those that are executed.
+    pub(crate) seats: usize,
     /// The virtual time at which its next request begins.
     pub(crate) next: f64,
 }
@@ -53,6 +55,7 @@ impl<D, W> Queue<D, W> {
             waiting: BTreeMap::new(),
             work: 0.0,
             executing: 0,
+            seats: 0,
             next: now,
         }
     }

@@ -13,6 +13,7 @@
 //!
 //! A queue exists while it has requests: an empty one has no state that counts.
 
+mod dispatched;
 mod dump;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,6 +24,7 @@ use crate::demand::{Integrator, Observed};
 use crate::queue::{ESTIMATE, Queue, Request};
 use crate::work::Work;
 
+pub use dispatched::{Bounds, Dispatched};
 pub use dump::{QueueDump, RequestDump};
 
 /// The queues of a level.
@@ -110,6 +112,7 @@ pub struct QueueSet<D, W> {
     number: u64,
     demand: Integrator,
     totals: Totals,
+    last_dispatch: Option<Dispatched>,
 }
 
 impl<D, W> QueueSet<D, W> {
@@ -129,6 +132,7 @@ impl<D, W> QueueSet<D, W> {
             number: 0,
             demand: Integrator::new(now),
             totals: Totals::default(),
+            last_dispatch: None,
         }
     }
 
@@ -275,6 +279,23 @@ impl<D, W> QueueSet<D, W> {
         self.seats
     }
 
+    /// Returns the seats that requests wait for.
+    pub fn seats_waiting(&self) -> usize {
+        self.seats_waiting
+    }
+
+    /// Returns the most requests that wait.
+    pub fn places(&self) -> usize {
+        let places = |queuing: Queuing| (queuing.queues as usize).saturating_mul(queuing.length);
+        self.queuing.map_or(0, places)
+    }
+
+    /// Returns the request that is dispatched next, if one waits.
+    pub fn next(&self) -> Option<&D> {
+        let (_, head) = self.queues.get(&self.next_queue()?)?.head()?;
+        Some(&head.about)
+    }
+
     /// Returns the limit of seats.
     pub fn limit(&self) -> usize {
         self.limit
@@ -411,6 +432,7 @@ impl<D, W> QueueSet<D, W> {
     }
 
     fn dispatch_head(&mut self, now: Instant, index: u32, number: u64) -> Option<W> {
+        self.last_dispatch = self.dispatched(index);
         let queue = self.queues.get_mut(&index)?;
         let waiting = queue.remove(number)?;
         let mut request = waiting.request;
@@ -419,6 +441,7 @@ impl<D, W> QueueSet<D, W> {
         request.work = request.work.within(self.limit);
         queue.next += request.seat_seconds();
         queue.executing += 1;
+        queue.seats += request.work.seats();
         queue.catch_up();
         self.last = index;
         self.execute(now, number, Some(index), request);
@@ -447,6 +470,7 @@ impl<D, W> QueueSet<D, W> {
             let took = now.saturating_duration_since(started).as_secs_f64();
             queue.next += request.work.initial as f64 * (took - ESTIMATE.as_secs_f64());
             queue.executing = queue.executing.saturating_sub(1);
+            queue.seats = queue.seats.saturating_sub(request.work.seats());
             queue.catch_up();
         }
         self.remove_if_idle(index);

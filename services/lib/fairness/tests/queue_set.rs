@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use setpoint_fairness::{Dealer, QueueSet, Queuing, Rejected, Ticket, Work, flow_hash};
+use setpoint_fairness::{Dealer, QueueDump, QueueSet, Queuing, Rejected, Ticket, Work, flow_hash};
 
 const QUEUING: Queuing = Queuing {
     queues: 16,
@@ -129,7 +129,11 @@ impl Model {
             self.check();
         }
         assert!(self.waiting.is_empty());
-        assert!(self.set.queues().is_empty());
+        let is_empty = |queue: &QueueDump<'_, usize>| {
+            queue.waiting.is_empty() && queue.executing.is_empty() && queue.work == 0.0
+        };
+        assert!(self.set.queues().iter().all(is_empty));
+        assert_eq!(self.set.seats_waiting(), 0);
     }
 }
 

@@ -66,7 +66,7 @@ const DETAILS: &[&str] = &[
 ];
 
 impl FlowControl {
-    /// Returns the text of a page. Queues without requests are left out, and so are exempt requests.
+    /// Returns the text of a page.
     pub(crate) fn page(&self, page: Page) -> String {
         let headers = match page {
             Page::PriorityLevels => vec![LEVELS],
@@ -174,18 +174,19 @@ fn seat_seconds(value: f64) -> String {
 }
 
 fn add_requests(level: &Level, with_details: bool, rows: &mut Vec<Vec<String>>) {
-    let Kind::Limited(limited) = &level.kind else {
-        return;
-    };
     let clock = Clock::now();
+    let mut add = |queue: i64, index: i64, request: &RequestDump<'_, About>| {
+        let mut row = request_row(level, [queue, index], request, &clock);
+        if with_details {
+            row.extend(details(request.about));
+        }
+        rows.push(row);
+    };
+    let limited = match &level.kind {
+        Kind::Exempt(exempt) => return exempt.for_each(|request| add(-1, -1, request)),
+        Kind::Limited(limited) => limited,
+    };
     limited.read(|set| {
-        let mut add = |queue: i64, index: i64, request: &RequestDump<'_, About>| {
-            let mut row = request_row(level, [queue, index], request, &clock);
-            if with_details {
-                row.extend(details(request.about));
-            }
-            rows.push(row);
-        };
         for queue in set.queues() {
             for (index, request) in (0..).zip(&queue.waiting) {
                 add(queue.index.into(), index, request);

@@ -33,7 +33,7 @@ pub(super) enum Kind {
 impl Level {
     pub(super) fn new(spec: &LevelSpec) -> Self {
         let kind = match spec.is_exempt {
-            true => Kind::Exempt(Exempt::new(spec.limits)),
+            true => Kind::Exempt(Exempt::new(&spec.name, spec.limits)),
             false => Kind::Limited(Arc::new(Limited::new(spec))),
         };
         Self {
@@ -114,6 +114,24 @@ impl Level {
         if let Kind::Limited(limited) = &self.kind {
             limited.set_limit(now, limit);
         }
+    }
+
+    /// Returns the most requests that wait.
+    pub(super) fn places(&self) -> usize {
+        match &self.kind {
+            Kind::Exempt(_) => 0,
+            Kind::Limited(limited) => limited.read(QueueSet::places),
+        }
+    }
+
+    /// Sets what its seats in use are a part of: its limit or, without one, a tenth of all seats.
+    pub(super) fn set_metric_limits(&self, limit: usize, total: usize) {
+        let seats = if limit > 0 { limit } else { total.div_ceil(10) };
+        let series = match &self.kind {
+            Kind::Exempt(exempt) => &exempt.series,
+            Kind::Limited(limited) => &limited.series,
+        };
+        series.set_limits(seats, self.places());
     }
 
     /// Counts a rejection, and returns the error.

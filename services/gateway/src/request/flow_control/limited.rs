@@ -10,6 +10,7 @@ use setpoint_fairness::{
 use setpoint_kinds::Identity;
 use tokio::sync::oneshot;
 
+use super::level_metrics::LevelSeries;
 use super::schema::Schema;
 use crate::request::Attributes;
 
@@ -29,11 +30,16 @@ struct State {
     limits: Limits,
     max_seats: usize,
     demand: Demand,
+    /// The times without enough seats that have been counted.
+    not_accommodated: u64,
 }
 
 /// The queues and seats of a level. The lock is never held across a wait.
 #[derive(Debug)]
-pub(super) struct Limited(Mutex<State>);
+pub(super) struct Limited {
+    state: Mutex<State>,
+    pub(super) series: LevelSeries,
+}
 
 /// A request that has arrived.
 pub(super) struct Entry {
@@ -56,38 +62,58 @@ fn wake(woken: Vec<Waker>) {
 
 impl Limited {
     pub(super) fn new(spec: &LevelSpec) -> Self {
-        Self(Mutex::new(State {
+        let state = State {
             set: QueueSet::new(spec.queuing, spec.limits.initial(), now()),
             limits: spec.limits,
             max_seats: spec.max_seats.unwrap_or(usize::MAX),
             demand: Demand::default(),
-        }))
+            not_accommodated: 0,
+        };
+        Self {
+            state: Mutex::new(state),
+            series: LevelSeries::of(&spec.name),
+        }
+    }
+
+    /// Changes the queues, and notes what they are now.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.lock();
+        let changed = change(&mut state);
+        self.series.observe(&state.set);
+        let times = state.set.totals().not_accommodated;
+        let before = std::mem::replace(&mut state.not_accommodated, times);
+        if times > before
+            && let Some(next) = state.set.next()
+        {
+            next.schema.series.not_accommodated(times - before);
+        }
+        changed
     }
 
     /// Changes the configuration. What is lent and borrowed stays as it is until the next adjustment, within the new
     /// limits.
     pub(super) fn configure(&self, spec: &LevelSpec) {
-        let mut state = self.0.lock();
-        state.max_seats = spec.max_seats.unwrap_or(usize::MAX);
-        state.set.set_queuing(spec.queuing);
-        state.limits = spec.limits;
-        let current = state.set.limit();
-        let current = current.clamp(spec.limits.minimum, spec.limits.maximum);
-        let woken = state.set.set_limit(now(), current);
-        drop(state);
+        let woken = self.change(|state| {
+            state.max_seats = spec.max_seats.unwrap_or(usize::MAX);
+            state.set.set_queuing(spec.queuing);
+            state.limits = spec.limits;
+            let current = state.set.limit();
+            let current = current.clamp(spec.limits.minimum, spec.limits.maximum);
+            state.set.set_limit(now(), current)
+        });
         wake(woken);
     }
 
     pub(super) fn max_seats(&self) -> usize {
-        self.0.lock().max_seats
+        self.state.lock().max_seats
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.0.lock().set.is_idle()
+        self.state.lock().set.is_idle()
     }
 
     pub(super) fn demand(&self, now: Instant) -> Adjustment {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let observed = state.set.take_demand(now);
         state.demand.update(observed);
         Adjustment {
@@ -99,60 +125,64 @@ impl Limited {
     }
 
     pub(super) fn set_limit(&self, now: Instant, limit: usize) {
-        let woken = self.0.lock().set.set_limit(now, limit);
+        let woken = self.change(|state| state.set.set_limit(now, limit));
         wake(woken);
     }
 
     /// Adds a request of the flow with a hash.
     pub(super) fn arrive(&self, hash: u64, work: Work, about: About) -> Result<Entry, Rejected> {
-        let mut state = self.0.lock();
-        let Arrived {
-            ticket,
-            executes,
-            queue_length,
-            woken,
-        } = state.set.arrive(now(), hash, work, about)?;
-        let wait = (!executes).then(|| {
-            let (waker, wait) = oneshot::channel();
-            state.set.wake_by(&ticket, waker);
-            wait
-        });
-        drop(state);
+        let (entry, woken) = self.change(|state| {
+            let Arrived {
+                ticket,
+                executes,
+                queue_length,
+                woken,
+            } = state.set.arrive(now(), hash, work, about)?;
+            let wait = (!executes).then(|| {
+                let (waker, wait) = oneshot::channel();
+                state.set.wake_by(&ticket, waker);
+                wait
+            });
+            let entry = Entry {
+                ticket,
+                wait,
+                queue_length,
+            };
+            Ok((entry, woken))
+        })?;
         wake(woken);
-        Ok(Entry {
-            ticket,
-            wait,
-            queue_length,
-        })
+        Ok(entry)
     }
 
     /// Ends the wait of a request whose time is over. Returns its ticket if it was dispatched at this moment.
     pub(super) fn time_out(&self, ticket: Ticket) -> Option<Ticket> {
-        let mut state = self.0.lock();
-        if !state.set.is_waiting(&ticket) {
-            return Some(ticket);
+        let withdrawn = self.change(|state| match state.set.is_waiting(&ticket) {
+            true => Ok(state.set.withdraw(now(), ticket, true)),
+            false => Err(ticket),
+        });
+        match withdrawn {
+            Ok(withdrawn) => wake(withdrawn.woken),
+            Err(ticket) => return Some(ticket),
         }
-        let withdrawn = state.set.withdraw(now(), ticket, true);
-        drop(state);
-        wake(withdrawn.woken);
         None
     }
 
     /// Ends a request, executed or not. Returns the seats that it still holds, and for how long.
     pub(super) fn leave(&self, ticket: Ticket) -> Option<(usize, Duration)> {
-        let Finished { lingering, woken } = self.0.lock().set.withdraw(now(), ticket, false);
+        let Finished { lingering, woken } =
+            self.change(|state| state.set.withdraw(now(), ticket, false));
         wake(woken);
         lingering
     }
 
     /// Releases seats of a request that has ended before.
     pub(super) fn release(&self, seats: usize) {
-        let woken = self.0.lock().set.release(now(), seats);
+        let woken = self.change(|state| state.set.release(now(), seats));
         wake(woken);
     }
 
     /// Reads the queues.
     pub(super) fn read<T>(&self, read: impl FnOnce(&QueueSet<About, Waker>) -> T) -> T {
-        read(&self.0.lock().set)
+        read(&self.state.lock().set)
     }
 }

@@ -33,13 +33,13 @@ impl MaxInFlight {
     /// `TooManyRequests` if there is none.
     pub(super) fn take(&self, user: &Identity, asked: &Attributes) -> Result<Seat, ApiError> {
         let limit = match &*asked.verb {
-            "watch" => return Ok(Seat::in_flight(None)),
+            "watch" => return Ok(Seat::of_watch()),
             "get" | "list" => &self.reads,
             _ => &self.writes,
         };
         match limit.clone().try_acquire_owned() {
-            Ok(permit) => Ok(Seat::in_flight(Some(permit))),
-            Err(_) if is_master(user) => Ok(Seat::in_flight(None)),
+            Ok(permit) => Ok(Seat::in_flight(Some(permit), &asked.verb)),
+            Err(_) if is_master(user) => Ok(Seat::in_flight(None, &asked.verb)),
             Err(_) => Err(too_many(1)),
         }
     }

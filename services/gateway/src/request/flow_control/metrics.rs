@@ -50,7 +50,7 @@ metrics! {
         gauges("current_inqueue_seats", "Seats that requests wait for.", &BOTH);
     EXECUTING: IntGaugeVec = gauges(
         "current_executing_requests",
-        "Requests that are executed; watches until they have begun.",
+        "Requests that are executed; watches until their initial state is sent.",
         &BOTH
     );
     EXECUTING_SEATS: IntGaugeVec = gauges(
@@ -72,7 +72,7 @@ metrics! {
     );
     EXECUTED: HistogramVec = histograms(
         "request_execution_seconds",
-        "Seconds for which requests were executed; watches until they had begun.",
+        "Seconds for which requests were executed; watches until their initial state was sent.",
         &["priority_level", "flow_schema", "type"],
         &SECONDS
     );
@@ -83,6 +83,11 @@ metrics! {
         "Watches that are told of a write.",
         &BOTH,
         &WATCHES
+    );
+    NOT_ACCOMMODATED: IntCounterVec = counters(
+        "request_dispatch_no_accommodation_total",
+        "Times when seats were free, but not enough for the next request.",
+        &BOTH
     );
     NOMINAL: IntGaugeVec = gauges("nominal_limit_seats", "Configured seats of a level.", &LEVEL);
     LOWER: IntGaugeVec =
@@ -116,7 +121,7 @@ static FAIR_FRACTION: LazyLock<Gauge> = LazyLock::new(|| {
     register_gauge!("apiserver_flowcontrol_seat_fair_frac", help).expect(UNIQUE)
 });
 
-fn float_gauges(name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+pub(super) fn float_gauges(name: &str, help: &str, labels: &[&str]) -> GaugeVec {
     register_gauge_vec!(name, help, labels).expect(UNIQUE)
 }
 
@@ -139,6 +144,7 @@ pub(super) struct Series {
     executed: [Histogram; 2],
     estimated: Histogram,
     told: Histogram,
+    not_accommodated: IntCounter,
 }
 
 impl Series {
@@ -156,6 +162,7 @@ impl Series {
             executed: ["watch", "regular"].map(|kind| EXECUTED.with_label_values(&with(kind))),
             estimated: ESTIMATED.with_label_values(&labels),
             told: TOLD.with_label_values(&labels),
+            not_accommodated: NOT_ACCOMMODATED.with_label_values(&labels),
         }
     }
 
@@ -165,6 +172,10 @@ impl Series {
 
     pub(super) fn estimated(&self, seats: usize) {
         self.estimated.observe(seats as f64);
+    }
+
+    pub(super) fn not_accommodated(&self, times: u64) {
+        self.not_accommodated.inc_by(times);
     }
 
     pub(super) fn told(&self, watches: usize) {

@@ -21,6 +21,7 @@ mod estimate;
 mod exempt;
 mod initialization;
 mod level;
+mod level_metrics;
 mod limited;
 mod matched;
 mod max_in_flight;
@@ -110,10 +111,12 @@ impl FlowControl {
 
     /// Returns limits on the numbers of reads and of writes alone.
     pub(crate) fn without_fairness(reads: usize, writes: usize) -> Self {
-        Self {
+        let control = Self {
             max_in_flight: Some(MaxInFlight::new(reads, writes)),
             ..Self::new(reads, writes)
-        }
+        };
+        level_metrics::set_limits(0, [reads, writes]);
+        control
     }
 
     /// Returns whether requests have priorities.
@@ -127,7 +130,7 @@ impl FlowControl {
         let mandatory = flowcontrol::mandatory();
         let mut configuration = Configuration::new(self.total, (levels, schemas), mandatory);
         let mut active = self.active.write();
-        let mut levels = BTreeMap::new();
+        let (mut levels, mut places) = (BTreeMap::new(), 0_usize);
         for (name, spec) in std::mem::take(&mut configuration.levels) {
             let level = match active.levels.get(&name) {
                 Some(level) if level.is_exempt() == spec.is_exempt => {
@@ -137,8 +140,11 @@ impl FlowControl {
                 _ => Arc::new(Level::new(&spec)),
             };
             metrics::configured(&name, spec.limits, level.limit());
+            level.set_metric_limits(level.limit(), self.total);
+            places = places.saturating_add(level.places());
             levels.insert(name, level);
         }
+        level_metrics::set_limits(places, [self.total; 2]);
         let schemas = configuration.schemas.into_iter();
         let schemas = schemas.filter_map(|schema| {
             let level = levels.get(&schema.spec.priority_level_configuration.name)?;
@@ -163,6 +169,7 @@ impl FlowControl {
         metrics::adjusted(adjusted.fair_fraction);
         for ((level, before), (limit, target)) in levels.iter().zip(&demands).zip(adjusted.levels) {
             level.set_limit(now, limit);
+            level.set_metric_limits(limit, self.total);
             metrics::adjusted_level(level.name(), &before.demand, target, limit);
         }
         self.forget_idle(&active);

@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use super::level::Kind;
+use super::level_metrics::Counted;
 use super::limited::{About, Entry, Limited};
 use super::matched::{Matched, set_headers};
 use super::schema::Schema;
@@ -47,14 +48,11 @@ impl Admission {
         user: &Identity,
         asked: &Arc<Attributes>,
     ) -> Self {
-        // Of an exempt request, nothing is shown.
-        let user = match schema.level.is_exempt() {
-            true => Arc::default(),
-            false => Arc::new(Identity {
-                name: user.name.clone(),
-                ..Identity::default()
-            }),
-        };
+        // Its groups and other attributes are not shown.
+        let user = Arc::new(Identity {
+            name: user.name.clone(),
+            ..Identity::default()
+        });
         let classified = Classified {
             schema,
             work,
@@ -127,8 +125,8 @@ impl Classified {
         let schema = &self.schema;
         let limited = match &schema.level.kind {
             Kind::Exempt(exempt) => {
-                exempt.begin();
-                return Ok(Seat::executing(schema, Held::Exempt, 1, &self.asked));
+                let held = Held::Exempt(exempt.begin(self.about()));
+                return Ok(Seat::executing(schema, held, 1, &self.asked));
             }
             Kind::Limited(limited) => limited,
         };
@@ -146,7 +144,7 @@ impl Classified {
             return Ok(waiting.executes(&self.asked, false));
         };
         schema.series.waits(seats, true);
-        waiting.is_queued = true;
+        waiting.queued = Some(Counted::waiting(&self.asked.verb));
         // Both outcomes are read from the set: one may time out at the moment when it is dispatched.
         let woken = timeout(self.wait, wait).await;
         if woken.is_err() && !waiting.is_dispatched() {
@@ -183,7 +181,7 @@ struct Waiting<'a> {
     limited: &'a Arc<Limited>,
     ticket: Option<Ticket>,
     seats: usize,
-    is_queued: bool,
+    queued: Option<Counted>,
     since: Instant,
 }
 
@@ -199,7 +197,7 @@ impl<'a> Waiting<'a> {
             limited,
             ticket: Some(ticket),
             seats,
-            is_queued: false,
+            queued: None,
             since: Instant::now(),
         }
     }
@@ -225,7 +223,7 @@ impl<'a> Waiting<'a> {
     }
 
     fn ends(&mut self, executed: bool) {
-        if std::mem::take(&mut self.is_queued) {
+        if self.queued.take().is_some() {
             self.schema.series.waits(self.seats, false);
             self.schema.series.waited(self.since.elapsed(), executed);
         }
@@ -250,12 +248,13 @@ impl Drop for Waiting<'_> {
 pub(crate) struct Seat {
     held: Held,
     of: Option<Execution>,
+    _counted: Option<Counted>,
 }
 
 #[derive(Debug)]
 enum Held {
     Nothing,
-    Exempt,
+    Exempt(u64),
     Limited(Arc<Limited>, Ticket),
     /// Without priority and fairness.
     InFlight {
@@ -277,6 +276,7 @@ impl Seat {
         schema.series.dispatched(seats);
         Self {
             held,
+            _counted: Some(Counted::executing(&asked.verb)),
             of: Some(Execution {
                 schema: schema.clone(),
                 seats,
@@ -286,10 +286,21 @@ impl Seat {
         }
     }
 
-    pub(super) fn in_flight(permit: Option<OwnedSemaphorePermit>) -> Self {
+    /// Returns the place of a request without priority and fairness.
+    pub(super) fn in_flight(permit: Option<OwnedSemaphorePermit>, verb: &str) -> Self {
         Self {
             held: permit.map_or(Held::Nothing, |_permit| Held::InFlight { _permit }),
             of: None,
+            _counted: Some(Counted::executing(verb)),
+        }
+    }
+
+    /// Returns the place of a watch without priority and fairness, which is not limited.
+    pub(super) fn of_watch() -> Self {
+        Self {
+            held: Held::Nothing,
+            of: None,
+            _counted: None,
         }
     }
 }
@@ -305,8 +316,8 @@ impl Drop for Seat {
             .series
             .executed(execution.since.elapsed(), execution.is_watch);
         match (held, &schema.level.kind) {
-            (Held::Exempt, Kind::Exempt(exempt)) => {
-                exempt.end();
+            (Held::Exempt(number), Kind::Exempt(exempt)) => {
+                exempt.end(number);
                 schema.series.released(*seats);
             }
             (Held::Limited(limited, ticket), _) => match limited.leave(ticket) {

@@ -395,6 +395,8 @@ async fn the_debug_pages_show_levels_queues_and_requests() {
     let _held = enter(&control, &cache, "jane").await.unwrap();
     let mut waiting = pin!(enter(&control, &cache, "joe"));
     assert!(poll!(&mut waiting).is_pending());
+    let admin = user("admin", &["system:masters"]);
+    let _exempt = take(&control, &cache, &admin, "delete").await.unwrap();
     let rows = |page| {
         let text = control.page(page);
         let rows = text.lines().map(|line| {
@@ -417,6 +419,13 @@ async fn the_debug_pages_show_levels_queues_and_requests() {
         ["1", "false", "false", "1", "1", "1", "0", "0", "0"]
     );
     let queues = rows(Page::Queues);
+    assert_eq!(queues[1][..3], ["global-default", "0", "0"]);
+    let global = |row: &&Vec<String>| row[0] == "global-default";
+    assert_eq!(
+        queues.iter().filter(global).count(),
+        128,
+        "those without requests, too"
+    );
     let seats: usize = queues[1..]
         .iter()
         .map(|row| row[4].parse::<usize>().unwrap())
@@ -427,5 +436,6 @@ async fn the_debug_pages_show_levels_queues_and_requests() {
     let of = |user: &str| requests.iter().find(|row| row[10] == user).unwrap();
     assert_eq!(of("jane")[3], "-1", "it is executed");
     assert_eq!(of("joe")[3], "0");
+    assert_eq!(of("admin")[..4], ["exempt", "exempt", "-1", "-1"]);
     assert_eq!(of("joe")[11..17], ["get", "", "a", "", "v1", "pods"]);
 }

@@ -67,12 +67,17 @@ impl Fair {
     }
 }
 
-/// Returns a metric of flow control.
+/// Returns a metric of flow control that is a whole number.
 pub fn metric(series: &str) -> usize {
+    value(series) as usize
+}
+
+/// Returns a metric of flow control.
+pub fn value(series: &str) -> f64 {
     let text = metrics_text();
     let prefix = format!("apiserver_flowcontrol_{series} ");
     let line = text.lines().find_map(|line| line.strip_prefix(&prefix));
-    line.map_or(0, |value| value.parse().unwrap())
+    line.map_or(0.0, |value| value.parse().unwrap())
 }
 
 fn metrics_text() -> String {

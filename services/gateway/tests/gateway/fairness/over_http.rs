@@ -112,3 +112,53 @@ async fn the_debug_pages_are_texts() {
         "{text}"
     );
 }
+
+/// Those of Kubernetes, with its labels.
+#[tokio::test]
+async fn every_metric_of_upstream_is_there() {
+    let fair = Fair::start(1, 5).await;
+    let text = super::metrics_text();
+    for name in [
+        "current_executing_requests",
+        "current_executing_seats",
+        "current_inqueue_requests",
+        "current_inqueue_seats",
+        "current_limit_seats",
+        r#"current_r{priority_level="tenants"}"#,
+        r#"demand_seats_bucket{priority_level="tenants",le="0.2"}"#,
+        "dispatch_r",
+        "dispatched_requests_total",
+        "latest_s",
+        "lower_limit_seats",
+        r#"next_discounted_s_bounds{bound="max",priority_level="tenants"}"#,
+        r#"next_s_bounds{bound="min",priority_level="tenants"}"#,
+        "nominal_limit_seats",
+        r#"priority_level_request_utilization_bucket{phase="executing",priority_level="exempt",le="0.001"}"#,
+        r#"priority_level_request_utilization_count{phase="waiting",priority_level="tenants"}"#,
+        r#"priority_level_seat_utilization_sum{phase="executing",priority_level="tenants"}"#,
+        r#"read_vs_write_current_requests_count{phase="executing",request_kind="mutating"}"#,
+        r#"read_vs_write_current_requests_count{phase="waiting",request_kind="readOnly"}"#,
+        r#"request_dispatch_no_accommodation_total{flow_schema="tenants",priority_level="tenants"}"#,
+        "request_execution_seconds",
+        "request_queue_length_after_enqueue",
+        "request_wait_duration_seconds",
+        "upper_limit_seats",
+        "watch_count_samples",
+        "work_estimated_seats",
+    ] {
+        let is_there = text.contains(&format!("apiserver_flowcontrol_{name}"));
+        assert!(is_there, "{name} is not there:\n{text}");
+    }
+    let reply = as_user(&fair.api, "jane", "tenants", "curl").await;
+    assert_eq!(reply.code, 200);
+    let seconds = |name| {
+        let series = format!("{name}{{phase=\"executing\",priority_level=\"tenants\"}}");
+        super::value(&series)
+    };
+    let utilization = seconds("priority_level_seat_utilization_sum");
+    let time = seconds("priority_level_seat_utilization_count");
+    assert!(
+        utilization > 0.0 && utilization < time,
+        "{utilization} of {time}"
+    );
+}

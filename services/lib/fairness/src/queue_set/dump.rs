@@ -48,10 +48,25 @@ impl<'a, D> RequestDump<'a, D> {
     }
 }
 
+impl<D> QueueDump<'_, D> {
+    fn empty(index: u32, next: f64) -> Self {
+        Self {
+            index,
+            waiting: Vec::new(),
+            executing: Vec::new(),
+            seats: 0,
+            next,
+            work: 0.0,
+        }
+    }
+}
+
 impl<D, W> QueueSet<D, W> {
-    /// Returns the queues with requests.
+    /// Returns the queues. One without requests would begin its next one now.
     pub fn queues(&self) -> Vec<QueueDump<'_, D>> {
-        let mut dumps = BTreeMap::new();
+        let configured = self.queuing.map_or(0, |queuing| queuing.queues);
+        let empty = |index| (index, QueueDump::empty(index, self.virtual_time));
+        let mut dumps: BTreeMap<_, _> = (0..configured).map(empty).collect();
         for (index, queue) in &self.queues {
             let waiting = queue.waiting.values();
             let dump = QueueDump {
