@@ -4,7 +4,9 @@
 //! longer there, the next transaction replaces it as a whole, which no packet sees: the kernel applies a transaction at
 //! once.
 
+mod blocks;
 mod command;
+mod content;
 mod flows;
 mod script;
 
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use tracing::warn;
 
+pub use blocks::Blocks;
 pub use command::Error;
 pub use flows::StaleFlow;
 pub use script::Base;
@@ -37,6 +40,7 @@ pub struct Nftables {
     base: Base,
     programs: Programs,
     ledger: Ledger,
+    blocks: Blocks,
     /// The place that is programmed; `None` if the table is to be replaced.
     place: Option<Arc<Place>>,
     flows: flows::Flows,
@@ -50,6 +54,7 @@ impl Nftables {
             base,
             programs,
             ledger: Ledger::default(),
+            blocks: Blocks::default(),
             place: None,
         }
     }
@@ -80,8 +85,12 @@ impl Backend for Nftables {
             false => Kind::Full,
         };
         let script = match kind {
-            Kind::Full => self.base.whole(place, &self.ledger.whole()),
-            _ => self.base.partial(&delta),
+            Kind::Full => {
+                self.blocks = Blocks::default();
+                let whole = self.ledger.whole();
+                self.base.whole(place, &whole, &mut self.blocks)
+            }
+            _ => self.base.partial(&delta, &mut self.blocks),
         };
         // Until it is known that it was made, nothing is.
         self.place = None;

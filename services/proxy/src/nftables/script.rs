@@ -6,18 +6,17 @@
 //! input, forward, output ─▶ refusals ─▶ @refusals, @node-port-refusals, the Service range ─▶ refuse
 //! ```
 //! `cluster/…` and `local/…` choose an endpoint at random. With affinity they first look whether the client is in the
-//! set of an endpoint, `affinity/…`, which the endpoint's chain, `endpoint/…`, adds it to.
+//! set of an endpoint, `affinity/…`, which the endpoint's chain, `endpoint/…`, adds it to. What they choose from are the
+//! elements of a block of numbers ([`Blocks`]) in one of the maps of the whole table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 
+use super::blocks::Blocks;
+use super::content::{Content, MASQUERADE, content, programmed};
 use crate::ledger::{Change, Claimed, Delta, Owner};
-use crate::service::{Protocol, TrafficPolicy};
-use crate::{Chain, Cidr, Front, Place, PortPlan, Refusal};
-
-/// The mark of packets whose source address is to be that of the machine, as in upstream.
-const MASQUERADE: &str = "0x4000";
+use crate::{Chain, Cidr, Front, Place, Refusal};
 
 /// What is the same for all Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,8 +30,9 @@ pub struct Base {
 }
 
 impl Base {
-    /// Returns the transaction that replaces the table by one with the Services of a delta from nothing.
-    pub fn whole(&self, place: &Place, delta: &Delta) -> String {
+    /// Returns the transaction that replaces the table by one with the Services of a delta from nothing. `blocks` must
+    /// be empty.
+    pub fn whole(&self, place: &Place, delta: &Delta, blocks: &mut Blocks) -> String {
         let mut script = Script::new(&self.table);
         script.line("add table", "");
         script.line("delete table", "");
@@ -55,14 +55,14 @@ impl Base {
         }
         script.elements("service-range", self.service_range.iter());
         script.elements("node-addresses", place.addresses.iter());
-        script.delta(delta);
+        script.delta(delta, blocks);
         script.text
     }
 
     /// Returns the transaction that makes a delta.
-    pub fn partial(&self, delta: &Delta) -> String {
+    pub fn partial(&self, delta: &Delta, blocks: &mut Blocks) -> String {
         let mut script = Script::new(&self.table);
-        script.delta(delta);
+        script.delta(delta, blocks);
         script.text
     }
 
@@ -192,28 +192,50 @@ impl<'a> Script<'a> {
 
     /// Adds a delta, in an order in which nothing refers to what is not there: elements that go, chains that come,
     /// rules, elements that come, chains that go.
-    fn delta(&mut self, delta: &Delta) {
-        self.fronts("delete element", delta, |(before, _)| before.as_ref());
+    fn delta(&mut self, delta: &Delta, blocks: &mut Blocks) {
         let ports = || delta.ports.values();
-        let before = content(ports().filter_map(|(before, _)| before.as_deref()));
-        let after = content(ports().filter_map(|(_, after)| after.as_deref()));
-        for (set, seconds) in after
-            .sets
-            .iter()
-            .filter(|(set, _)| !before.sets.contains_key(*set))
-        {
-            let kind = "type ipv4_addr ; flags dynamic, timeout";
-            self.line(
-                "add set",
-                &format!("{set} {{ {kind} ; timeout {seconds}s ; }}"),
-            );
+        let before = programmed(ports().filter_map(|(before, _)| before.as_deref()), blocks);
+        let number = |chain: &str, count| blocks.fit(chain, count);
+        let after = content(ports().filter_map(|(_, after)| after.as_deref()), number);
+        let gone = before.pools.difference(&after.pools);
+        gone.for_each(|pool| blocks.release(pool));
+        self.fronts("delete element", delta, |(before, _)| before.as_ref());
+        self.choices("delete element", &before, &after);
+        self.added(&before, &after);
+        self.rules(&before, &after);
+        self.choices("add element", &after, &before);
+        self.fronts("add element", delta, |(_, after)| after.as_ref());
+        let pair = |ip: &Ipv4Addr| format!("{ip} . {ip}");
+        let (gone, new) = (delta.disappeared.iter(), delta.appeared.iter());
+        self.edit("delete element", "hairpin", gone.map(pair));
+        self.edit("add element", "hairpin", new.map(pair));
+        self.removed(&before, &after);
+    }
+
+    /// Adds the maps, sets and chains that come. Maps stay, and may be there already.
+    fn added(&mut self, before: &Content, after: &Content) {
+        let maps: BTreeSet<_> = after.elements.keys().map(|(map, _)| *map).collect();
+        for map in maps {
+            let kind = format!("typeof numgen random mod 2 : {}", map.value());
+            self.line("add map", &format!("{map} {{ {kind} ; }}"));
         }
-        let new = |chain: &&String| !before.chains.contains_key(*chain);
-        for chain in after.chains.keys().filter(new) {
-            self.line("add chain", chain);
+        for (set, seconds) in &after.sets {
+            if !before.sets.contains_key(set) {
+                let kind = format!("type ipv4_addr ; flags dynamic, timeout ; timeout {seconds}s");
+                self.line("add set", &format!("{set} {{ {kind} ; }}"));
+            }
         }
-        for chain in before.chains.keys() {
-            if before.chains.get(chain) != after.chains.get(chain) {
+        for chain in after.chains.keys() {
+            if !before.chains.contains_key(chain) {
+                self.line("add chain", chain);
+            }
+        }
+    }
+
+    /// Replaces the rules of the chains that change.
+    fn rules(&mut self, before: &Content, after: &Content) {
+        for (chain, rules) in &before.chains {
+            if after.chains.get(chain) != Some(rules) {
                 self.line("flush chain", chain);
             }
         }
@@ -222,27 +244,33 @@ impl<'a> Script<'a> {
                 rules.iter().for_each(|rule| self.rule(chain, rule));
             }
         }
-        self.fronts("add element", delta, |(_, after)| after.as_ref());
-        let pair = |ip: &Ipv4Addr| format!("{ip} . {ip}");
-        self.edit(
-            "delete element",
-            "hairpin",
-            delta.disappeared.iter().map(pair),
-        );
-        self.edit("add element", "hairpin", delta.appeared.iter().map(pair));
-        for chain in before
-            .chains
-            .keys()
-            .filter(|chain| !after.chains.contains_key(*chain))
-        {
-            self.line("delete chain", chain);
+    }
+
+    /// Removes the chains and sets that go.
+    fn removed(&mut self, before: &Content, after: &Content) {
+        for chain in before.chains.keys() {
+            if !after.chains.contains_key(chain) {
+                self.line("delete chain", chain);
+            }
         }
-        for set in before
-            .sets
-            .keys()
-            .filter(|set| !after.sets.contains_key(*set))
-        {
-            self.line("delete set", set);
+        for set in before.sets.keys() {
+            if !after.sets.contains_key(set) {
+                self.line("delete set", set);
+            }
+        }
+    }
+
+    /// Adds or deletes the numbered elements of one side that the other does not have.
+    fn choices(&mut self, command: &str, side: &Content, other: &Content) {
+        let mut elements: BTreeMap<_, Vec<String>> = BTreeMap::new();
+        for (key @ (map, number), value) in &side.elements {
+            if other.elements.get(key) != Some(value) {
+                let element = format!("{number} : {value}");
+                elements.entry(*map).or_default().push(element);
+            }
+        }
+        for (map, elements) in elements {
+            self.edit(command, &map.to_string(), elements.iter());
         }
     }
 
@@ -296,96 +324,4 @@ impl Chain {
             Self::Balancer => "balancer",
         }
     }
-}
-
-/// The chains with their rules, and the sets with their timeouts, of ports.
-#[derive(Default)]
-struct Content {
-    chains: BTreeMap<String, Vec<String>>,
-    sets: BTreeMap<String, u32>,
-}
-
-fn content<'a>(ports: impl Iterator<Item = &'a PortPlan>) -> Content {
-    let mut content = Content::default();
-    ports.for_each(|port| content.port(port));
-    content
-}
-
-impl Content {
-    fn port(&mut self, port: &PortPlan) {
-        let id = &port.id;
-        let cluster = (!port.cluster.is_empty()).then(|| format!("cluster/{id}"));
-        let local = (!port.local.is_empty()).then(|| format!("local/{id}"));
-        if let Some(policy) = port.external {
-            let rules = external(policy, cluster.as_deref(), local.as_deref());
-            self.chains.insert(format!("external/{id}"), rules);
-        }
-        if !port.source_ranges.is_empty() {
-            let ranges: Vec<_> = port.source_ranges.iter().map(ToString::to_string).collect();
-            let rules = vec![
-                format!("ip saddr != {{ {} }} drop", ranges.join(", ")),
-                format!("goto external/{id}"),
-            ];
-            self.chains.insert(format!("balancer/{id}"), rules);
-        }
-        if let Some(chain) = cluster {
-            self.pool(port, chain, &port.cluster);
-        }
-        if let Some(chain) = local {
-            self.pool(port, chain, &port.local);
-        }
-    }
-
-    fn pool(&mut self, port: &PortPlan, chain: String, endpoints: &[SocketAddrV4]) {
-        let protocol = port.id.protocol;
-        let Some(seconds) = port.affinity else {
-            self.chains.insert(chain, vec![random(protocol, endpoints)]);
-            return;
-        };
-        let (mut rules, mut choices) = (Vec::new(), Vec::new());
-        for (number, endpoint) in endpoints.iter().enumerate() {
-            let of = format!("{}/{}/{}", port.id, endpoint.ip(), endpoint.port());
-            let (set, own) = (format!("affinity/{of}/{seconds}"), format!("endpoint/{of}"));
-            rules.push(format!("ip saddr @{set} goto {own}"));
-            choices.push(format!("{number} : goto {own}"));
-            let keep = format!("update @{set} {{ ip saddr }}");
-            self.chains
-                .insert(own, vec![keep, random(protocol, &[*endpoint])]);
-            self.sets.insert(set, seconds);
-        }
-        let choices = choices.join(", ");
-        rules.push(format!(
-            "numgen random mod {} vmap {{ {choices} }}",
-            endpoints.len()
-        ));
-        self.chains.insert(chain, rules);
-    }
-}
-
-/// Returns the rules for connections from outside.
-fn external(policy: TrafficPolicy, cluster: Option<&str>, local: Option<&str>) -> Vec<String> {
-    let mark = format!("meta mark set meta mark | {MASQUERADE}");
-    let cluster = |from: &str| cluster.map(|chain| format!("{from}{mark} goto {chain}"));
-    match policy {
-        TrafficPolicy::Cluster => cluster("").into_iter().collect(),
-        TrafficPolicy::Local => {
-            let others = local.map_or_else(|| "drop".to_owned(), |chain| format!("goto {chain}"));
-            cluster("fib saddr type local ")
-                .into_iter()
-                .chain([others])
-                .collect()
-        }
-    }
-}
-
-/// Returns the rule that chooses one of these endpoints at random.
-fn random(protocol: Protocol, endpoints: &[SocketAddrV4]) -> String {
-    let protocol = protocol.name();
-    if let [only] = endpoints {
-        return format!("meta l4proto {protocol} dnat to {only}");
-    }
-    let numbered = endpoints.iter().enumerate();
-    let numbered = numbered.map(|(n, one)| format!("{n} : {} . {}", one.ip(), one.port()));
-    let (count, all) = (endpoints.len(), numbered.collect::<Vec<_>>().join(", "));
-    format!("meta l4proto {protocol} dnat ip to numgen random mod {count} map {{ {all} }}")
 }

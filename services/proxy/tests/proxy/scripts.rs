@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 use setpoint_proxy::Ledger;
-use setpoint_proxy::nftables::Base;
+use setpoint_proxy::nftables::{Base, Blocks};
 
 use crate::objects::{Scene, here, ready};
 
@@ -17,7 +17,7 @@ fn base() -> Base {
 
 #[test]
 fn the_first_transaction_replaces_the_table() {
-    let script = base().whole(&here(), &Ledger::default().whole());
+    let script = base().whole(&here(), &Ledger::default().whole(), &mut Blocks::default());
     expect![[r#"
         add table ip t
         delete table ip t
@@ -61,10 +61,10 @@ fn the_first_transaction_replaces_the_table() {
 #[test]
 fn transactions_have_what_changes_and_nothing_else() {
     let (mut ledger, web) = (Ledger::default(), Scene::new("web", "10.96.0.10"));
-    let mut text = String::new();
+    let (mut text, mut blocks) = (String::new(), Blocks::default());
     let mut program = |scene: Option<&Scene>| {
         let changes = scene.map_or_else(|| web.removal(), |scene| scene.changes(&here()));
-        text += &base().partial(&ledger.apply(changes));
+        text += &base().partial(&ledger.apply(changes), &mut blocks);
         text.push('\n');
     };
     let one = web.clone().slice(8080, &[ready("10.1.1.2", "here")]);
@@ -89,13 +89,17 @@ fn transactions_have_what_changes_and_nothing_else() {
         add element ip t services { 10.96.0.10 . tcp . 80 : goto cluster/default/web/tcp/http }
         add element ip t hairpin { 10.1.1.2 . 10.1.1.2 }
 
+        add map ip t tcp-endpoints-7 { typeof numgen random mod 2 : ip daddr . tcp dport ; }
         add chain ip t external/default/web/tcp/http
         flush chain ip t cluster/default/web/tcp/http
-        add rule ip t cluster/default/web/tcp/http meta l4proto tcp dnat ip to numgen random mod 2 map { 0 : 10.1.1.2 . 8080, 1 : 10.1.2.2 . 8080 }
+        add rule ip t cluster/default/web/tcp/http meta l4proto tcp dnat ip to numgen random mod 2 offset 0 map @tcp-endpoints-7
         add rule ip t external/default/web/tcp/http meta mark set meta mark | 0x4000 goto cluster/default/web/tcp/http
+        add element ip t tcp-endpoints-7 { 0 : 10.1.1.2 . 8080, 1 : 10.1.2.2 . 8080 }
         add element ip t node-ports { tcp . 30080 : goto external/default/web/tcp/http }
         add element ip t hairpin { 10.1.2.2 . 10.1.2.2 }
 
+        delete element ip t tcp-endpoints-7 { 0 : 10.1.1.2 . 8080, 1 : 10.1.2.2 . 8080 }
+        add map ip t choices-7 { typeof numgen random mod 2 : verdict ; }
         add set ip t affinity/default/web/tcp/http/10.1.1.2/8080/10800 { type ipv4_addr ; flags dynamic, timeout ; timeout 10800s ; }
         add set ip t affinity/default/web/tcp/http/10.1.2.2/8080/10800 { type ipv4_addr ; flags dynamic, timeout ; timeout 10800s ; }
         add chain ip t endpoint/default/web/tcp/http/10.1.1.2/8080
@@ -103,13 +107,15 @@ fn transactions_have_what_changes_and_nothing_else() {
         flush chain ip t cluster/default/web/tcp/http
         add rule ip t cluster/default/web/tcp/http ip saddr @affinity/default/web/tcp/http/10.1.1.2/8080/10800 goto endpoint/default/web/tcp/http/10.1.1.2/8080
         add rule ip t cluster/default/web/tcp/http ip saddr @affinity/default/web/tcp/http/10.1.2.2/8080/10800 goto endpoint/default/web/tcp/http/10.1.2.2/8080
-        add rule ip t cluster/default/web/tcp/http numgen random mod 2 vmap { 0 : goto endpoint/default/web/tcp/http/10.1.1.2/8080, 1 : goto endpoint/default/web/tcp/http/10.1.2.2/8080 }
+        add rule ip t cluster/default/web/tcp/http numgen random mod 2 offset 0 vmap @choices-7
         add rule ip t endpoint/default/web/tcp/http/10.1.1.2/8080 update @affinity/default/web/tcp/http/10.1.1.2/8080/10800 { ip saddr }
         add rule ip t endpoint/default/web/tcp/http/10.1.1.2/8080 meta l4proto tcp dnat to 10.1.1.2:8080
         add rule ip t endpoint/default/web/tcp/http/10.1.2.2/8080 update @affinity/default/web/tcp/http/10.1.2.2/8080/10800 { ip saddr }
         add rule ip t endpoint/default/web/tcp/http/10.1.2.2/8080 meta l4proto tcp dnat to 10.1.2.2:8080
+        add element ip t choices-7 { 0 : goto endpoint/default/web/tcp/http/10.1.1.2/8080, 1 : goto endpoint/default/web/tcp/http/10.1.2.2/8080 }
 
         delete element ip t node-ports { tcp . 30080 : goto external/default/web/tcp/http }
+        delete element ip t choices-7 { 0 : goto endpoint/default/web/tcp/http/10.1.1.2/8080, 1 : goto endpoint/default/web/tcp/http/10.1.2.2/8080 }
         flush chain ip t cluster/default/web/tcp/http
         flush chain ip t endpoint/default/web/tcp/http/10.1.1.2/8080
         flush chain ip t endpoint/default/web/tcp/http/10.1.2.2/8080

@@ -1,0 +1,215 @@
+//! The chains, sets and elements of ports. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddrV4;
+
+use super::blocks::Blocks;
+use crate::PortPlan;
+use crate::service::{Protocol, TrafficPolicy};
+
+/// The mark of packets whose source address is to be that of the machine, as in upstream.
+pub const MASQUERADE: &str = "0x4000";
+/// The number of maps of each kind. The time for an element grows with the number of rules that use its map.
+const MAPS: u32 = 64;
+
+/// A kind of maps from numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MapKind {
+    /// To endpoints.
+    Endpoints(Protocol),
+    /// To the chains of endpoints, for Services with affinity.
+    Choices,
+}
+
+/// A map from numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Map {
+    kind: MapKind,
+    number: u32,
+}
+
+impl Map {
+    /// Returns the map for a chain.
+    fn of(kind: MapKind, chain: &str) -> Self {
+        // FNV-1a, which is the same in every process.
+        let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619);
+        let hash = chain.bytes().fold(2_166_136_261, step);
+        Self {
+            kind,
+            number: hash % MAPS,
+        }
+    }
+
+    /// Returns what it maps to.
+    pub fn value(self) -> String {
+        match self.kind {
+            MapKind::Endpoints(protocol) => format!("ip daddr . {} dport", protocol.name()),
+            MapKind::Choices => "verdict".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            MapKind::Endpoints(protocol) => {
+                write!(f, "{}-endpoints-{}", protocol.name(), self.number)
+            }
+            MapKind::Choices => write!(f, "choices-{}", self.number),
+        }
+    }
+}
+
+/// What ports have in the table.
+#[derive(Debug, Default)]
+pub struct Content {
+    /// The chains and their rules.
+    pub chains: BTreeMap<String, Vec<String>>,
+    /// The sets of clients and their timeouts in seconds.
+    pub sets: BTreeMap<String, u32>,
+    /// The elements of maps from numbers.
+    pub elements: BTreeMap<(Map, u32), String>,
+    /// The chains with blocks of numbers.
+    pub pools: BTreeSet<String>,
+}
+
+/// Returns what ports have. `number` returns the first number for a chain of that many endpoints.
+pub fn content<'a>(
+    ports: impl Iterator<Item = &'a PortPlan>,
+    mut number: impl FnMut(&str, usize) -> u32,
+) -> Content {
+    let mut content = Content::default();
+    ports.for_each(|port| content.port(port, &mut number));
+    content
+}
+
+/// Returns what ports have that are programmed.
+pub fn programmed<'a>(ports: impl Iterator<Item = &'a PortPlan>, blocks: &Blocks) -> Content {
+    content(ports, |chain, _| blocks.of(chain))
+}
+
+type Number<'n> = &'n mut dyn FnMut(&str, usize) -> u32;
+
+impl Content {
+    fn port(&mut self, port: &PortPlan, number: Number<'_>) {
+        let id = &port.id;
+        let cluster = (!port.cluster.is_empty()).then(|| format!("cluster/{id}"));
+        let local = (!port.local.is_empty()).then(|| format!("local/{id}"));
+        if let Some(policy) = port.external {
+            let rules = external(policy, cluster.as_deref(), local.as_deref());
+            self.chains.insert(format!("external/{id}"), rules);
+        }
+        if !port.source_ranges.is_empty() {
+            let ranges: Vec<_> = port.source_ranges.iter().map(ToString::to_string).collect();
+            let rules = vec![
+                format!("ip saddr != {{ {} }} drop", ranges.join(", ")),
+                format!("goto external/{id}"),
+            ];
+            self.chains.insert(format!("balancer/{id}"), rules);
+        }
+        if let Some(chain) = cluster {
+            self.pool(port, chain, &port.cluster, number);
+        }
+        if let Some(chain) = local {
+            self.pool(port, chain, &port.local, number);
+        }
+    }
+
+    fn pool(
+        &mut self,
+        port: &PortPlan,
+        chain: String,
+        endpoints: &[SocketAddrV4],
+        number: Number<'_>,
+    ) {
+        let rules = match port.affinity {
+            None => vec![self.random(port.id.protocol, &chain, endpoints, number)],
+            Some(seconds) => self.sticky(port, seconds, &chain, endpoints, number),
+        };
+        self.chains.insert(chain, rules);
+    }
+
+    /// Returns the rule that chooses one of these endpoints at random.
+    fn random(
+        &mut self,
+        protocol: Protocol,
+        chain: &str,
+        endpoints: &[SocketAddrV4],
+        number: Number<'_>,
+    ) -> String {
+        if let [only] = endpoints {
+            return one(protocol, *only);
+        }
+        let map = Map::of(MapKind::Endpoints(protocol), chain);
+        let values = endpoints
+            .iter()
+            .map(|one| format!("{} . {}", one.ip(), one.port()));
+        let draw = self.draw(map, chain, values, number);
+        let protocol = protocol.name();
+        format!("meta l4proto {protocol} dnat ip to {draw} map @{map}")
+    }
+
+    /// Returns the rules that choose the endpoint that a client had, or one at random.
+    fn sticky(
+        &mut self,
+        port: &PortPlan,
+        seconds: u32,
+        chain: &str,
+        endpoints: &[SocketAddrV4],
+        number: Number<'_>,
+    ) -> Vec<String> {
+        let (mut rules, mut choices) = (Vec::new(), Vec::new());
+        for endpoint in endpoints {
+            let of = format!("{}/{}/{}", port.id, endpoint.ip(), endpoint.port());
+            let (set, own) = (format!("affinity/{of}/{seconds}"), format!("endpoint/{of}"));
+            rules.push(format!("ip saddr @{set} goto {own}"));
+            choices.push(format!("goto {own}"));
+            let keep = format!("update @{set} {{ ip saddr }}");
+            self.chains
+                .insert(own, vec![keep, one(port.id.protocol, *endpoint)]);
+            self.sets.insert(set, seconds);
+        }
+        let map = Map::of(MapKind::Choices, chain);
+        let draw = self.draw(map, chain, choices.into_iter(), number);
+        rules.push(format!("{draw} vmap @{map}"));
+        rules
+    }
+
+    /// Numbers the values of a chain in a map, and returns the expression that draws one of the numbers.
+    fn draw(
+        &mut self,
+        map: Map,
+        chain: &str,
+        values: impl ExactSizeIterator<Item = String>,
+        number: Number<'_>,
+    ) -> String {
+        let count = values.len();
+        let first = number(chain, count);
+        let numbered = (first..).zip(values);
+        self.elements
+            .extend(numbered.map(|(number, value)| ((map, number), value)));
+        self.pools.insert(chain.to_owned());
+        format!("numgen random mod {count} offset {first}")
+    }
+}
+
+fn one(protocol: Protocol, endpoint: SocketAddrV4) -> String {
+    format!("meta l4proto {} dnat to {endpoint}", protocol.name())
+}
+
+/// Returns the rules for connections from outside.
+fn external(policy: TrafficPolicy, cluster: Option<&str>, local: Option<&str>) -> Vec<String> {
+    let mark = format!("meta mark set meta mark | {MASQUERADE}");
+    let cluster = |from: &str| cluster.map(|chain| format!("{from}{mark} goto {chain}"));
+    match policy {
+        TrafficPolicy::Cluster => cluster("").into_iter().collect(),
+        TrafficPolicy::Local => {
+            let others = local.map_or_else(|| "drop".to_owned(), |chain| format!("goto {chain}"));
+            cluster("fib saddr type local ")
+                .into_iter()
+                .chain([others])
+                .collect()
+        }
+    }
+}
