@@ -125,7 +125,7 @@ fn networks() -> Vec<(String, String)> {
 
 /// Checks F21.
 #[test]
-fn pods_reach_gateways_alone_and_only_gateways_reach_etcd() {
+fn pods_reach_gateways_and_the_dns_alone_and_only_gateways_reach_etcd() {
     let networks = networks();
     let named = |network: &str| {
         let in_it = networks.iter().filter(|(_, all)| all.contains(network));
@@ -134,8 +134,8 @@ fn pods_reach_gateways_alone_and_only_gateways_reach_etcd() {
     assert_eq!(named("store"), ["etcd", "gateway"]);
     assert_eq!(
         named("pods"),
-        ["gateway", "pods"],
-        "the latter serves no port"
+        ["gateway", "dns", "pods"],
+        "the last serves no port"
     );
     assert!(named("control").contains(&"node-agent"), "{networks:?}");
     assert!(

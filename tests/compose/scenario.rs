@@ -32,6 +32,7 @@ fn tell(project: &Project) {
     nodes(&kubectl, &["node-1", "node-2", "node-3"]);
     the_port_speaks_tls_and_the_kubeconfig_is_private(project);
     pods_are_containers(project, &kubectl);
+    names_resolve_in_the_network_of_pods(project);
     the_cascade_is_a_trace(project);
     replicas_come_and_go_while_pods_run(project, &kubectl);
     kubectl_continues_when_a_gateway_is_killed(project, &kubectl);
@@ -112,6 +113,18 @@ fn pods_are_containers(project: &Project, kubectl: &Kubectl) {
 fn fetched(network: &str, url: &str) -> Result<String, String> {
     let client = ["run", "--rm", "--network", network, "busybox:1.36"];
     try_docker(&[&client[..], &["wget", "-qO-", "-T5", url]].concat())
+}
+
+/// Asks the cluster's DNS, whose replicas have the name of their service there.
+fn names_resolve_in_the_network_of_pods(project: &Project) {
+    let network = format!("{}_pods", project.name());
+    let name = "kube-dns.kube-system.svc.cluster.local";
+    let client = ["run", "--rm", "--network", &network, "busybox:1.36"];
+    eventually("the name of a Service resolves", || {
+        let found = try_docker(&[&client[..], &["nslookup", name, "dns"]].concat())?;
+        let is_it = found.contains("10.96.0.10");
+        is_it.then_some(()).ok_or(found)
+    });
 }
 
 fn the_cascade_is_a_trace(project: &Project) {

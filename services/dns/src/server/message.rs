@@ -6,7 +6,7 @@ use hickory_proto::op::{
 use hickory_proto::rr::{DNSClass, Record, RecordType};
 use hickory_proto::serialize::binary::{BinDecodable as _, BinDecoder};
 
-use super::UDP_PAYLOAD;
+use super::{UDP_PAYLOAD, addresses};
 
 /// The smallest size that every client takes.
 const MIN_PAYLOAD: u16 = 512;
@@ -133,6 +133,9 @@ fn reply(metadata: &Metadata) -> Message {
 /// Returns the bytes of a message of this size at most: without additional records, then with the first answers only
 /// and the bit that says so.
 pub fn encode(mut message: Message, size: usize) -> Vec<u8> {
+    if let Some(bytes) = addresses::encode(&message, size) {
+        return bytes;
+    }
     if let Some(bytes) = fitting(&message, size) {
         return bytes;
     }

@@ -4,6 +4,7 @@
 //! the forwarder; connections are bounded in number, and each in the time that it may take for its next question, and
 //! to take an answer.
 
+mod addresses;
 mod limits;
 mod message;
 mod respond;

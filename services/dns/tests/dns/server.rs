@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::{change, index, query, service, slice, zone};
+use crate::cluster::{change, index, pod, query, service, slice, zone};
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -37,6 +37,16 @@ fn forwarding() -> ForwardSettings {
 }
 
 async fn serve(upstreams: Vec<SocketAddr>, settings: ForwardSettings, limits: Limits) -> Serving {
+    serve_pods(upstreams, settings, limits, &[]).await
+}
+
+/// Starts a server with Pods at these addresses.
+async fn serve_pods(
+    upstreams: Vec<SocketAddr>,
+    settings: ForwardSettings,
+    limits: Limits,
+    pods: &[&str],
+) -> Serving {
     let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), limits)
         .await
         .unwrap();
@@ -57,6 +67,9 @@ async fn serve(upstreams: Vec<SocketAddr>, settings: ForwardSettings, limits: Li
         None,
         Some(slice("many-x", "many", &many, &[])),
     ));
+    for address in pods {
+        objects.pod_changed(&change(None, Some(pod("client", address))));
+    }
     let responder = Responder {
         zone: zone(),
         index: Arc::new(RwLock::new(objects)),
@@ -279,7 +292,11 @@ async fn malformed_messages_are_errors_and_what_is_no_question_has_no_answer() {
         ResponseCode::Refused
     );
     let version = |one: &mut Message| _ = one.edns.as_mut().unwrap().set_version(1);
-    assert_eq!(code(version).await, ResponseCode::BADVERS);
+    // The number has two names.
+    assert_eq!(
+        u16::from(code(version).await),
+        u16::from(ResponseCode::BADVERS)
+    );
     // A header that promises a question.
     let cut = [0x12, 0x67, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 63];
     let answer = by_udp(server.address, &cut).await;
@@ -451,4 +468,30 @@ async fn names_of_the_cluster_fail_until_the_objects_are_known() {
     )
     .await;
     assert_eq!(answer.metadata.response_code, ResponseCode::NXDomain);
+}
+
+#[tokio::test]
+async fn a_walk_along_the_search_path_of_a_pod_has_one_answer() {
+    let (address, _) = upstream(only_www).await;
+    let (settings, limits) = (forwarding(), Limits::default());
+    let server = serve_pods(vec![address], settings, limits, &["127.0.0.1"]).await;
+    for (base, alias, ip) in [
+        ("www.example.com", "www.example.com.", "192.0.2.1"),
+        (
+            "kube-dns.kube-system",
+            "kube-dns.kube-system.svc.cluster.local.",
+            "10.96.0.10",
+        ),
+    ] {
+        let asked = format!("{base}.default.svc.cluster.local.");
+        let answer = ask(server.address, &asked, RecordType::A).await;
+        assert_eq!(answer.answers[0].name.to_ascii(), asked);
+        assert_eq!(answer.answers[0].data.to_string(), alias);
+        assert_eq!(ips(&answer), [ip]);
+    }
+    let nowhere = "nothing.example.com.default.svc.cluster.local.";
+    let answer = ask(server.address, nowhere, RecordType::A).await;
+    assert_eq!(answer.metadata.response_code, ResponseCode::NXDomain);
+    assert!(answer.answers.is_empty());
+    assert_eq!(answer.authorities[0].name.to_ascii(), "cluster.local.");
 }
