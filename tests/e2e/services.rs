@@ -115,7 +115,8 @@ struct Load {
 
 impl Load {
     fn start(at: SocketAddr) -> Self {
-        let (stop, count, failed) = <(Arc<AtomicBool>, Arc<AtomicUsize>, Arc<Mutex<_>>)>::default();
+        let (stop, count) = <(Arc<AtomicBool>, Arc<AtomicUsize>)>::default();
+        let failed = Arc::<Mutex<Vec<String>>>::default();
         let (stopping, counted, noted) =
             (Arc::clone(&stop), Arc::clone(&count), Arc::clone(&failed));
         let thread = thread::spawn(move || {
@@ -139,7 +140,8 @@ impl Load {
     fn goes_on(&self) {
         let before = self.count.load(Ordering::Relaxed);
         eventually("requests go on", || {
-            (self.count.load(Ordering::Relaxed) > before + 50).then_some(())
+            let now = self.count.load(Ordering::Relaxed);
+            (now > before + 50).then_some(()).ok_or(now.to_string())
         });
     }
 

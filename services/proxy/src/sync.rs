@@ -2,8 +2,9 @@
 //! next one together.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use opentelemetry::KeyValue;
@@ -12,6 +13,7 @@ use setpoint_controller::{Queue, Reader, Ticket};
 use setpoint_host::Check;
 use setpoint_model::Key;
 use setpoint_proto::Cause;
+use setpoint_proto::trace::now_ns;
 use setpoint_telemetry::Span;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -106,18 +108,16 @@ impl<B: Backend> Syncer<B> {
             tickets.iter_mut().for_each(Ticket::catch_up);
             let place = self.place.borrow_and_update().clone();
             let (changes, times) = self.changes(&tickets, &place);
-            let span = span(&tickets);
-            let begin = Instant::now();
-            let outcome = span.in_scope(self.backend.sync(&place, changes)).await;
+            let (begin, began_ns) = (Instant::now(), now_ns());
+            let outcome = self.backend.sync(&place, changes).await;
+            record(&tickets, &outcome, began_ns);
             match outcome {
                 Ok(kind) => {
                     self.succeeded(kind, begin.elapsed(), &tickets, &times);
-                    ended(&span, kind);
                     tickets.into_iter().for_each(|ticket| ticket.done(None));
                     return;
                 }
                 Err(why) => {
-                    span.set_error(why.to_string());
                     error!(error = %why, "Services are not programmed, and are tried again");
                     self.metrics.failed();
                     self.check.fail(why.to_string());
@@ -184,8 +184,14 @@ impl<B: Backend> Syncer<B> {
     }
 }
 
-/// Starts the span of a transaction: it continues the youngest trace of its causes, and links the others.
-fn span(tickets: &[Ticket<Key>]) -> Span {
+/// Records the span of a transaction, unless it had nothing to do: it continues the youngest trace of its causes, and
+/// links the others.
+fn record<E: Display>(tickets: &[Ticket<Key>], outcome: &Result<Kind, E>, began_ns: i64) {
+    let result = match outcome {
+        Ok(Kind::Nothing) => return,
+        Ok(kind) => kind.name(),
+        Err(_) => "error",
+    };
     let causes: Vec<&Cause> = tickets.iter().flat_map(|ticket| &ticket.causes).collect();
     let rank = |cause: &&&Cause| {
         (
@@ -195,17 +201,21 @@ fn span(tickets: &[Ticket<Key>]) -> Span {
         )
     };
     let parent = causes.iter().max_by_key(rank).copied();
-    let names = KeyValue::new("setpoint.object", names(tickets));
     let count = i64::try_from(tickets.len()).unwrap_or(i64::MAX);
-    let count = KeyValue::new("setpoint.services", count);
-    let builder = SpanBuilder::from_name("program").with_attributes([names, count]);
+    let attributes = [
+        KeyValue::new("setpoint.object", names(tickets)),
+        KeyValue::new("setpoint.services", count),
+        KeyValue::new("setpoint.outcome", result),
+    ];
+    let began = Duration::from_nanos(began_ns.try_into().unwrap_or_default());
+    let builder = SpanBuilder::from_name("program")
+        .with_start_time(UNIX_EPOCH + began)
+        .with_attributes(attributes);
     let span = Span::start(builder, parent.and_then(|cause| cause.traceparent));
     span.link(causes.into_iter().filter(|cause| Some(*cause) != parent));
-    span
-}
-
-fn ended(span: &Span, kind: Kind) {
-    span.set_attributes([KeyValue::new("setpoint.outcome", kind.name())]);
+    if let Err(why) = outcome {
+        span.set_error(why.to_string());
+    }
 }
 
 /// Returns the names of the first Services, and the number of the others.

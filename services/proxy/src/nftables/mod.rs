@@ -4,6 +4,7 @@
 //! longer there, the next transaction replaces it as a whole, which no packet sees: the kernel applies a transaction at
 //! once.
 
+mod base;
 mod blocks;
 mod command;
 mod content;
@@ -15,10 +16,10 @@ use std::time::Duration;
 
 use tracing::warn;
 
+pub use base::Base;
 pub use blocks::Blocks;
 pub use command::Error;
 pub use flows::StaleFlow;
-pub use script::Base;
 
 use crate::Place;
 use crate::backend::{Backend, Kind};
