@@ -22,11 +22,12 @@ fn enter(test: &str) -> bool {
     if env::var_os(INSIDE).is_some() {
         for line in [
             "link set lo up",
-            "link add pods type dummy",
+            "link add pods type veth peer name others",
             "addr add 10.1.0.1/24 dev pods",
             "addr add 10.1.0.11/24 dev pods",
             "addr add 10.1.0.12/24 dev pods",
             "link set pods up",
+            "link set others up",
             "route add default via 10.1.0.254",
         ] {
             let status = Command::new("ip").args(line.split(' ')).status();
@@ -166,7 +167,7 @@ fn set(kubectl: &Kubectl, endpoints: &[Value]) {
         "kind": "EndpointSlice",
         "metadata": {"name": "web-1", "labels": {"kubernetes.io/service-name": "web"}},
         "addressType": "IPv4",
-        "ports": [{"name": "", "protocol": "TCP", "port": 8080}],
+        "ports": [{"name": "80-8080", "protocol": "TCP", "port": 8080}],
         "endpoints": endpoints,
     });
     let output = kubectl.with("apply", &slice.to_string());
@@ -176,7 +177,7 @@ fn set(kubectl: &Kubectl, endpoints: &[Value]) {
 /// Waits until only a server of this name answers.
 fn only(at: SocketAddr, name: &str) {
     eventually(name, || {
-        let mut answers = (0..20).map(|_| ask(at).unwrap_or_default());
+        let mut answers = (0..20).map(|_| ask(at).unwrap_or_else(|error| error.to_string()));
         let other = answers.find(|answer| answer != name);
         other.map_or(Ok(()), Err)
     });

@@ -6,8 +6,8 @@
 //! input, forward, output ─▶ refusals ─▶ @refusals, @node-port-refusals, the Service range ─▶ refuse
 //! ```
 //! `cluster/…` and `local/…` choose an endpoint at random. With affinity they first look whether the client is in the
-//! set of an endpoint, `affinity/…`, which the endpoint's chain, `endpoint/…`, adds it to. What they choose from are the
-//! elements of a block of numbers ([`Blocks`]) in one of the maps of the whole table.
+//! set of an endpoint, `affinity/…`, which the endpoint's chain, `endpoint/…`, adds it to. What they choose from are
+//! the elements of a block of numbers ([`Blocks`]) in one of the maps of the whole table.
 
 use super::blocks::Blocks;
 use super::content::MASQUERADE;
