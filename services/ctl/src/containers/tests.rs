@@ -50,7 +50,7 @@ impl Fixture {
 fn each_service_has_credentials_that_its_group_can_read_and_nothing_else() {
     let fixture = Fixture::new();
     assert!(fixture.volumes.missing().unwrap().is_some());
-    assert_eq!(fixture.volumes.ensure().unwrap().len(), 9);
+    assert_eq!(fixture.volumes.ensure().unwrap().len(), 10);
     assert_eq!(fixture.volumes.missing().unwrap(), None);
     assert_eq!(fixture.volumes.ensure().unwrap(), [""; 0]);
     let gateway = Present::read(&fixture.files("gateway").certificate_file).unwrap();

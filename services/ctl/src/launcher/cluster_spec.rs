@@ -162,7 +162,7 @@ mod tests {
     use std::net::TcpListener;
     use std::path::Path;
 
-    use super::super::topology::gateway;
+    use super::super::topology::{gateway, stages};
     use super::*;
 
     #[test]
@@ -215,5 +215,26 @@ mod tests {
         );
         spec.resize(1).unwrap();
         assert_eq!(spec.addresses(), address(taken - 1));
+    }
+
+    #[test]
+    fn replicas_of_the_dns_have_ports_of_their_own_and_can_be_removed() {
+        let state_dir = StateDir::find(Path::new("/nowhere"), None);
+        let started = |spec: &ClusterSpec| {
+            let [_, _, clients] = stages(&state_dir, spec);
+            let replicas = clients.into_iter().filter(|one| one.service == "dns");
+            replicas.map(|one| one.args.join(" ")).collect::<Vec<_>>()
+        };
+        let mut spec = ClusterSpec::default();
+        assert_eq!(started(&spec), [""; 0]);
+        spec.resize_dns(2).unwrap();
+        let replicas = started(&spec);
+        for (replica, port) in replicas.iter().zip(&spec.dns) {
+            let flag = format!("--dns-listen 127.0.0.1:{port} ");
+            assert!(replica.contains(&flag), "{replica}");
+        }
+        assert!(spec.dns[0] < spec.dns[1] && replicas.len() == 2);
+        spec.resize_dns(0).unwrap();
+        assert_eq!(started(&spec), [""; 0]);
     }
 }
