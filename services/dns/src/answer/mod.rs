@@ -8,7 +8,7 @@
 //! | `<zone>` | SOA, NS |
 //! | `dns-version.<zone>` | TXT |
 //! | `ns.dns.<zone>` | the addresses of the cluster's DNS |
-//! | `<service>.<namespace>.svc.<zone>` | the cluster IPs, or ready endpoints; SRV of all ports; CNAME of an external name |
+//! | `<service>.<namespace>.svc.<zone>` | cluster IPs or ready endpoints, SRV of all ports, or CNAME |
 //! | `_<port>._<protocol>.<service>.<namespace>.svc.<zone>` | SRV of the port, and the addresses as above |
 //! | `<hostname>.<service>.<namespace>.svc.<zone>` | endpoints of this host name, or of the address `1-2-3-4` |
 //! | `1-2-3-4.<namespace>.pod.<zone>` | the address itself |

@@ -15,7 +15,7 @@ use setpoint_proto::discovery::EndpointSlice;
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::act::act;
 use super::plan::{Action, plan};
@@ -127,19 +127,26 @@ impl Registration {
 
     async fn keep(&self, slices: &Reader<Whole<EndpointSlice>>, ready: &mut watch::Receiver<bool>) {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut failed = false;
         loop {
             let changed = self.changed.notified();
             let serves = *ready.borrow_and_update();
             match self.round(slices, serves).await {
                 Ok(()) => {
                     backoff.reset();
+                    failed = false;
                     tokio::select! {
                         () = changed => {}
                         gone = ready.changed() => if gone.is_err() { return },
                     }
                 }
                 Err(error) => {
-                    warn!(%error, "the replica is not registered");
+                    // Replicas that start together both make the Service, of which one gets the address.
+                    match failed {
+                        false => debug!(%error, "the replica is not registered yet"),
+                        true => warn!(%error, "the replica is not registered"),
+                    }
+                    failed = true;
                     sleep(backoff.next_delay()).await;
                 }
             }
