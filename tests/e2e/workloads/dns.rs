@@ -1,5 +1,7 @@
 //! The cluster's DNS: names of real Services and Pods, without gateways, and replicas that end.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;

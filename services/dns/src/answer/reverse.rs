@@ -67,7 +67,7 @@ fn parse(name: &Name) -> Option<IpAddr> {
     match &*labels {
         [parts @ .., "in-addr", "arpa"] => {
             let mut octets = [0; 4];
-            fill(parts, &mut octets, |part| canonical(part))?;
+            fill(parts, &mut octets, canonical)?;
             Some(Ipv4Addr::from(octets).into())
         }
         [parts @ .., "ip6", "arpa"] => {
