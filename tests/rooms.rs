@@ -17,6 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "offload",
             "server_info",
             "dial_policy",
+            "service_ranges",
             "settings_file",
             "outbound",
             "kubeconfig",

@@ -61,6 +61,7 @@ mod request_context;
 mod reviews;
 mod router;
 mod server_info;
+mod service_ranges;
 mod settings;
 mod settings_file;
 mod start;

@@ -21,6 +21,7 @@ use crate::aggregation::FrontProxy;
 use crate::audit::Settings as Audit;
 use crate::prometheus_adapter;
 use crate::request::flow_control::{FlowControl, READS, WRITES};
+use crate::service_ranges::ServiceRanges;
 use access::{Authentication, Authorization};
 use cluster_info::ClusterInfo;
 
@@ -75,6 +76,13 @@ pub struct Settings {
     /// etcd, and the keys. Empty for none: everything is in plain text. It is read again when it changes.
     #[serde(default)]
     encryption_provider_config: PathBuf,
+    /// Range of the addresses of Services, of IPv4, from /12 to /29. All gateways of a cluster must have the same.
+    #[serde(default = "service_cluster_ip_range")]
+    service_cluster_ip_range: String,
+    /// Range of node ports of Services: `first-last`, `first+more` or one port. All gateways of a cluster must have the
+    /// same.
+    #[serde(default = "service_node_port_range")]
+    service_node_port_range: String,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -133,6 +141,15 @@ impl Etcd {
     }
 }
 
+fn service_cluster_ip_range() -> String {
+    ServiceRanges::default().to_string()
+}
+
+fn service_node_port_range() -> String {
+    let ports = ServiceRanges::default().ports;
+    format!("{}-{}", ports.start(), ports.end())
+}
+
 impl Default for Settings {
     fn default() -> Self {
         let etcd = etcd::Settings::default();
@@ -153,6 +170,8 @@ impl Default for Settings {
             disable_admission_plugins: Vec::new(),
             pod_security_configuration_file: PathBuf::new(),
             encryption_provider_config: PathBuf::new(),
+            service_cluster_ip_range: service_cluster_ip_range(),
+            service_node_port_range: service_node_port_range(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
                 timeout: etcd.timeout,
@@ -212,6 +231,7 @@ impl host::Settings for Settings {
         self.cluster_info.validate()?;
         self.pod_security()?;
         self.encryption()?;
+        self.service_ranges()?;
         self.metrics.validate()
     }
 }
@@ -239,6 +259,17 @@ impl Settings {
         AdmissionPlugins::new(
             &self.enable_admission_plugins,
             &self.disable_admission_plugins,
+        )
+    }
+
+    /// Returns the ranges of the addresses and node ports of Services.
+    ///
+    /// # Errors
+    /// If one of them is wrong.
+    pub(crate) fn service_ranges(&self) -> Result<ServiceRanges, String> {
+        ServiceRanges::parse(
+            &self.service_cluster_ip_range,
+            &self.service_node_port_range,
         )
     }
 

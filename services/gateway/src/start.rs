@@ -85,6 +85,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let audit = audit::start(settings.audit())?;
     let pod_security = settings.pod_security();
     let pod_security = pod_security.map_err(anyhow::Error::msg)?;
+    let ranges = settings.service_ranges().map_err(anyhow::Error::msg)?;
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
         .with_dial_policy(policy)
@@ -94,6 +95,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         .with_authentication(authentication)
         .map_err(anyhow::Error::msg)?
         .with_pod_security(pod_security)
+        .with_service_ranges(ranges)
         .with_flow_control(settings.flow_control());
     let registry = match authorizers {
         Authorizers::Modes(modes) => registry.with_authorization(&modes),

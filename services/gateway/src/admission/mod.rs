@@ -48,6 +48,7 @@ use setpoint_store::cache::Cache;
 use crate::converter::Converter;
 use crate::dial_policy::DialPolicy;
 use crate::request::authorization::Authorizer;
+use crate::service_ranges::ServiceRanges;
 use crate::webhook::Clients;
 use reader::StoreReader;
 
@@ -94,6 +95,13 @@ impl Admission {
     #[must_use]
     pub(crate) fn with_pod_security(mut self, configuration: PodSecurityConfiguration) -> Self {
         self.plugins.set_pod_security(configuration);
+        self
+    }
+
+    /// Sets the ranges of the addresses and node ports of Services.
+    #[must_use]
+    pub(crate) fn with_service_ranges(mut self, ranges: ServiceRanges) -> Self {
+        self.plugins.set_service_ranges(ranges);
         self
     }
 

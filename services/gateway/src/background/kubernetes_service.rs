@@ -34,8 +34,6 @@ use crate::write::current::Current;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
-/// The first address of the service range.
-const CLUSTER_IP: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 const PORT: i32 = 443;
 const PORT_NAME: &str = "https";
 
@@ -186,7 +184,8 @@ async fn restore(registry: &Registry, starting: bool) -> Result<(), ApiError> {
     let port = living.keys().next().copied();
     let port = port.unwrap_or(registry.server().port);
     let knows_port = starting || !living.is_empty();
-    let (wanted, context) = (service(port), context());
+    let first = registry.service_ranges().first();
+    let (wanted, context) = (service(port, first), context());
     let service = keep(registry, &context, NAMESPACE, wanted, |new, wanted| {
         if knows_port {
             new.spec.ports.clone_from(&wanted.spec.ports);
@@ -227,7 +226,7 @@ fn address_of(lease: &Cached) -> Option<SocketAddr> {
     lease.meta().annotations.get(ADDRESS)?.parse().ok()
 }
 
-fn service(port: u16) -> Service {
+fn service(port: u16, cluster_ip: Ipv4Addr) -> Service {
     let mut service = Service::default();
     service.metadata.name = NAME.into();
     service.metadata.labels = BTreeMap::from([
@@ -241,7 +240,7 @@ fn service(port: u16) -> Service {
         target_port: IntOrString::int(i32::from(port)),
         ..Default::default()
     }];
-    service.spec.cluster_ip = CLUSTER_IP.to_string();
+    service.spec.cluster_ip = cluster_ip.to_string();
     service.spec.ip_family_policy = Some("SingleStack".into());
     service.spec.session_affinity = "None".into();
     service.spec.r#type = "ClusterIP".into();

@@ -34,7 +34,10 @@ const INTERVAL: Duration = Duration::from_secs(30);
 impl Registry {
     /// Creates the initial objects, and retries until each exists.
     pub(crate) async fn create_system_objects(&self) {
-        let objects: Vec<_> = permanent_objects().chain(deletable_objects()).collect();
+        let objects: Vec<_> = self
+            .permanent_objects()
+            .chain(deletable_objects())
+            .collect();
         let mut backoff = Backoff::new(RETRY_DELAY, MAX_START_DELAY);
         while let Err(error) = self.create_absent(&objects).await {
             tracing::debug!(%error, "creating the initial objects failed; trying again");
@@ -44,7 +47,7 @@ impl Registry {
 
     /// Creates the permanent objects again that are gone, until dropped.
     pub(crate) async fn keep_system_objects(&self) {
-        let objects: Vec<_> = permanent_objects().collect();
+        let objects: Vec<_> = self.permanent_objects().collect();
         let mut backoff = Backoff::new(RETRY_DELAY, INTERVAL);
         loop {
             let delay = match self.create_absent(&objects).await {
@@ -86,21 +89,22 @@ impl Registry {
             _ => Ok(()),
         }
     }
-}
 
-/// Returns the objects that are created again when they are gone.
-fn permanent_objects() -> impl Iterator<Item = Box<dyn Object>> {
-    let namespaces = NAMESPACES.map(|name| {
-        let mut namespace = Namespace::default();
-        namespace.metadata.name = name.into();
-        boxed(namespace)
-    });
-    namespaces
-        .into_iter()
-        .chain(priorityclass::system_classes().map(boxed))
-        .chain([boxed(servicecidr::default_range())])
-        .chain(flowcontrol::levels().map(boxed))
-        .chain(flowcontrol::schemas().map(boxed))
+    /// Returns the objects that are created again when they are gone.
+    fn permanent_objects(&self) -> impl Iterator<Item = Box<dyn Object>> + use<> {
+        let namespaces = NAMESPACES.map(|name| {
+            let mut namespace = Namespace::default();
+            namespace.metadata.name = name.into();
+            boxed(namespace)
+        });
+        let range = servicecidr::default_range(&self.service_ranges().to_string());
+        namespaces
+            .into_iter()
+            .chain(priorityclass::system_classes().map(boxed))
+            .chain([boxed(range)])
+            .chain(flowcontrol::levels().map(boxed))
+            .chain(flowcontrol::schemas().map(boxed))
+    }
 }
 
 /// Returns the objects that a user may delete.

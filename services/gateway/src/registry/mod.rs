@@ -34,6 +34,7 @@ use crate::request::flow_control::FlowControl;
 use crate::request::impersonation::Impersonation;
 use crate::request::service_account::ServiceAccountTokens;
 use crate::server_info::ServerInfo;
+use crate::service_ranges::ServiceRanges;
 use crate::usage::Usage;
 
 pub(crate) use crate::errors::{self, readable};
@@ -58,6 +59,7 @@ pub struct Registry {
     authorizer: Arc<Authorizer>,
     auditor: Option<Arc<Auditor>>,
     flow_control: Arc<FlowControl>,
+    service_ranges: ServiceRanges,
 }
 
 impl Registry {
@@ -79,6 +81,7 @@ impl Registry {
             authorizer: Arc::default(),
             auditor: None,
             flow_control: Arc::new(FlowControl::default()),
+            service_ranges: ServiceRanges::default(),
         }
     }
 
@@ -248,6 +251,28 @@ impl Registry {
     pub fn with_pod_security(mut self, configuration: PodSecurityConfiguration) -> Self {
         self.admission = self.admission.with_pod_security(configuration);
         self
+    }
+
+    /// Sets the ranges of the addresses and node ports of Services.
+    #[must_use]
+    pub(crate) fn with_service_ranges(mut self, ranges: ServiceRanges) -> Self {
+        self.admission = self.admission.with_service_ranges(ranges.clone());
+        self.service_ranges = ranges;
+        self
+    }
+
+    /// Like [`Self::with_service_ranges`], with the texts of both settings.
+    ///
+    /// # Errors
+    /// The setting that is wrong, and why.
+    #[cfg(feature = "testing")]
+    pub fn with_service_range_texts(self, addresses: &str, ports: &str) -> Result<Self, String> {
+        Ok(self.with_service_ranges(ServiceRanges::parse(addresses, ports)?))
+    }
+
+    /// Returns the ranges of the addresses and node ports of Services.
+    pub(crate) fn service_ranges(&self) -> &ServiceRanges {
+        &self.service_ranges
     }
 
     /// Turns admission plugins on and off, after the modes of authorization are set.

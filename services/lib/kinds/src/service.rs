@@ -19,8 +19,6 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::{metadata, set_default};
 
-/// The default range of cluster IPs in Kubernetes.
-pub const RANGE: &str = "10.96.0.0/16";
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
 /// The default session affinity, in seconds: three hours.
 const DEFAULT_AFFINITY_TIMEOUT: i32 = 10_800;

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_proto::networking::ServiceCidr;
 
-use super::{Paths, StoredKind, service, status};
+use super::{Paths, StoredKind, status};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::{ip, metadata};
@@ -49,10 +49,10 @@ impl StoredKind for ServiceCidr {
 }
 
 /// Returns the object with the range from which Services get addresses.
-pub fn default_range() -> ServiceCidr {
+pub fn default_range(cidr: &str) -> ServiceCidr {
     let mut range = ServiceCidr::default();
     range.metadata.name = "kubernetes".into();
-    range.spec.cidrs.push(service::RANGE.into());
+    range.spec.cidrs.push(cidr.to_owned());
     range
 }
 

@@ -14,14 +14,16 @@ use super::owner_references_permission_enforcement::OwnerReferencesPermissionEnf
 use super::pod_security::PodSecurity;
 use super::role_escalation::RoleEscalation;
 use super::selection::Selection;
+use super::service_ip_allocator::ServiceIpAllocator;
 use super::{
     Plugin, custom_resource_lifecycle, default_ingress_class, default_storage_class,
     default_toleration_seconds, lease_term, limit_ranger, namespace_lifecycle,
     persistent_volume_claim_resize, pod_resize_validator, pod_topology_labels, priority,
-    replica_announcement, resource_quota, runtime_class, service_account, service_ip_allocator,
+    replica_announcement, resource_quota, runtime_class, service_account,
 };
 use crate::admission::{Attributes, Reader, Reservation};
 use crate::request::authorization::Authorizer;
+use crate::service_ranges::ServiceRanges;
 
 /// A plugin with its name.
 struct Named {
@@ -90,10 +92,7 @@ fn ordered() -> Vec<Named> {
             "PodResizeValidator",
             pod_resize_validator::PodResizeValidator,
         ),
-        Named::new(
-            "ServiceIPAllocator",
-            service_ip_allocator::ServiceIpAllocator::default(),
-        ),
+        Named::new("ServiceIPAllocator", ServiceIpAllocator::default()),
         Named::new("ResourceQuota", resource_quota::Quotas::default()),
         Named::new(
             "ReplicaAnnouncement",
@@ -152,6 +151,14 @@ impl Plugins {
         let mut plugins = self.ordered.iter_mut();
         if let Some(plugin) = plugins.find(|one| one.name == "PodSecurity") {
             plugin.plugin = Box::new(PodSecurity::new(configuration));
+        }
+    }
+
+    /// Sets the ranges of the addresses and node ports of Services.
+    pub(crate) fn set_service_ranges(&mut self, ranges: ServiceRanges) {
+        let mut plugins = self.ordered.iter_mut();
+        if let Some(plugin) = plugins.find(|one| one.name == "ServiceIPAllocator") {
+            plugin.plugin = Box::new(ServiceIpAllocator::new(ranges));
         }
     }
 

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,15 +23,7 @@ use tokio::time::timeout;
 use super::{Plugin, Reserving};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
-
-/// The network of [`RANGE`](setpoint_kinds::service::RANGE).
-const NETWORK: u32 = u32::from_be_bytes([10, 96, 0, 0]);
-/// The host numbers in it: all but the first and the last.
-const HOSTS: Range<u32> = 1..(1 << 16) - 1;
-/// The hosts to choose from. The first is that of the Service `kubernetes`, which requests it.
-const FREE_HOSTS: Range<u32> = HOSTS.start + 1..HOSTS.end;
-/// The default range of node ports in Kubernetes.
-const PORTS: Range<u32> = 30_000..32_768;
+use crate::service_ranges::ServiceRanges;
 
 /// A value that only one Service can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +58,10 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The plugin, with the lock that an allocation holds until its write has ended.
 #[derive(Default)]
-pub(super) struct ServiceIpAllocator(Arc<Mutex<()>>);
+pub(super) struct ServiceIpAllocator {
+    lock: Arc<Mutex<()>>,
+    ranges: ServiceRanges,
+}
 
 impl Plugin for ServiceIpAllocator {
     /// Sets the families, the cluster IP and the node ports that a Service needs and the old one does not have.
@@ -85,6 +79,13 @@ impl Plugin for ServiceIpAllocator {
 }
 
 impl ServiceIpAllocator {
+    pub(super) fn new(ranges: ServiceRanges) -> Self {
+        Self {
+            lock: Arc::default(),
+            ranges,
+        }
+    }
+
     /// Allocates the values that a Service needs.
     ///
     /// # Errors
@@ -105,14 +106,14 @@ impl ServiceIpAllocator {
         if !needs_allocation(&service.spec) && now.iter().all(|value| before.contains(value)) {
             return Ok(Reservation::default());
         }
-        let guard = timeout(LOCK_TIMEOUT, self.0.clone().lock_owned()).await;
+        let guard = timeout(LOCK_TIMEOUT, self.lock.clone().lock_owned()).await;
         let guard = guard.map_err(|_| store::Error::Timeout)?;
         let last = reader.newest(keys::ALLOTTED).await?;
         let last = last.map(|entry| entry.revision);
         let at = last.map_or(AtLeast::Any, AtLeast::Revision);
         let taken = taken(at, &service.metadata.uid, reader).await?;
-        check(service, &before, &taken)?;
-        let assigned = assign(&mut service.spec, taken);
+        check(&self.ranges, service, &before, &taken)?;
+        let assigned = assign(&self.ranges, &mut service.spec, taken);
         assigned.map_err(|full| full.error(&service.metadata.name))?;
         Ok(Reservation {
             preconditions: vec![Precondition {
@@ -148,6 +149,7 @@ async fn taken(
 /// # Errors
 /// `Invalid` if they are not.
 fn check(
+    ranges: &ServiceRanges,
     service: &Service,
     before: &[Assigned],
     taken: &BTreeSet<Assigned>,
@@ -155,51 +157,52 @@ fn check(
     let (spec, path) = (&service.spec, FieldPath::root("spec"));
     let mut errors = FieldErrors::default();
     if let Ok(address) = spec.cluster_ip.parse()
-        && let Some(why) = refusal(Assigned::ClusterIp(address), before, taken)
+        && let Some(why) = refusal(ranges, Assigned::ClusterIp(address), before, taken)
     {
         let detail = format!("failed to allocate IP {address}: {why}");
         errors.invalid(&path.field("clusterIPs"), &spec.cluster_ips, detail);
     }
     let ports = path.field("ports");
     for (n, port) in spec.ports.iter().enumerate() {
-        if let Some(why) = refusal(Assigned::NodePort(port.node_port), before, taken) {
+        if let Some(why) = refusal(ranges, Assigned::NodePort(port.node_port), before, taken) {
             let entry = ports.index(n);
             errors.invalid(&entry.field("nodePort"), port.node_port, why);
         }
     }
     let check = spec.health_check_node_port;
-    if let Some(why) = refusal(Assigned::NodePort(check), before, taken) {
+    if let Some(why) = refusal(ranges, Assigned::NodePort(check), before, taken) {
         errors.invalid(&path.field("healthCheckNodePort"), check, why);
     }
     errors.into_result(Object::kind(service), &service.metadata.name)
 }
 
 fn refusal(
+    ranges: &ServiceRanges,
     value: Assigned,
     before: &[Assigned],
     taken: &BTreeSet<Assigned>,
-) -> Option<&'static str> {
+) -> Option<String> {
+    if before.contains(&value) || value == Assigned::NodePort(0) {
+        return None;
+    }
     let in_range = match value {
-        Assigned::ClusterIp(address) => HOSTS.contains(&(address.to_bits() ^ NETWORK)),
-        Assigned::NodePort(port) => {
-            port == 0 || u32::try_from(port).is_ok_and(|p| PORTS.contains(&p))
+        Assigned::ClusterIp(address) => ranges.addresses().contains(&address.to_bits()),
+        Assigned::NodePort(port) => u16::try_from(port).is_ok_and(|p| ranges.ports.contains(&p)),
+    };
+    let (what, range) = match value {
+        Assigned::ClusterIp(_) => ("IP", ranges.to_string()),
+        Assigned::NodePort(_) => {
+            let (first, last) = ranges.ports.clone().into_inner();
+            ("port", format!("{first}-{last}"))
         }
     };
-    match value {
-        _ if before.contains(&value) => None,
-        Assigned::ClusterIp(_) if !in_range => {
-            Some("provided IP is not in the valid range. The range of valid IPs is 10.96.0.0/16")
-        }
-        Assigned::NodePort(_) if !in_range => {
-            Some("provided port is not in the valid range. The range of valid ports is 30000-32767")
-        }
-        Assigned::ClusterIp(_) if taken.contains(&value) => {
-            Some("provided IP is already allocated")
-        }
-        Assigned::NodePort(_) if taken.contains(&value) => {
-            Some("provided port is already allocated")
-        }
-        _ => None,
+    match in_range {
+        false => Some(format!(
+            "provided {what} is not in the valid range. The range of valid {what}s is {range}"
+        )),
+        true => taken
+            .contains(&value)
+            .then(|| format!("provided {what} is already allocated")),
     }
 }
 
@@ -216,10 +219,16 @@ fn needs_cluster_ip(spec: &ServiceSpec) -> bool {
 }
 
 /// Assigns the values that the Service needs and does not have.
-fn assign(spec: &mut ServiceSpec, mut taken: BTreeSet<Assigned>) -> Result<(), Full> {
+fn assign(
+    ranges: &ServiceRanges,
+    spec: &mut ServiceSpec,
+    mut taken: BTreeSet<Assigned>,
+) -> Result<(), Full> {
     if needs_cluster_ip(spec) {
         let is_free = |address: &_| !taken.contains(&Assigned::ClusterIp(*address));
-        let addresses = from_random(FREE_HOSTS).map(|host| Ipv4Addr::from(NETWORK | host));
+        // The first is that of the Service `kubernetes`, which requests it.
+        let addresses = ranges.addresses();
+        let addresses = from_random(addresses.start + 1..addresses.end).map(Ipv4Addr::from);
         let address = addresses.into_iter().find(is_free);
         spec.cluster_ip = address.ok_or(Full::ClusterIps)?.to_string();
         spec.cluster_ips = vec![spec.cluster_ip.clone()];
@@ -231,19 +240,21 @@ fn assign(spec: &mut ServiceSpec, mut taken: BTreeSet<Assigned>) -> Result<(), F
     let check = &mut spec.health_check_node_port;
     let check = checked.then_some((check, Full::HealthCheckNodePorts));
     for (port, full) in ports.chain(check).filter(|(port, _)| **port == 0) {
-        *port = free_port(&taken).ok_or(full)?;
+        *port = free_port(ranges, &taken).ok_or(full)?;
         taken.insert(Assigned::NodePort(*port));
     }
     Ok(())
 }
 
-fn free_port(taken: &BTreeSet<Assigned>) -> Option<i32> {
-    let mut ports = from_random(PORTS).filter_map(|port| i32::try_from(port).ok());
+fn free_port(ranges: &ServiceRanges, taken: &BTreeSet<Assigned>) -> Option<i32> {
+    let ports = &ranges.ports;
+    let ports = u32::from(*ports.start())..u32::from(*ports.end()) + 1;
+    let mut ports = from_random(ports).filter_map(|port| i32::try_from(port).ok());
     ports.find(|port| !taken.contains(&Assigned::NodePort(*port)))
 }
 
 /// Returns all values of a range, beginning with a random one.
-fn from_random(range: Range<u32>) -> impl Iterator<Item = u32> {
+fn from_random(range: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
     let start = rand::random_range(range.clone());
     (start..range.end).chain(range.start..start)
 }
@@ -277,7 +288,7 @@ mod tests {
         let mut taken = BTreeSet::new();
         for _ in 0..500 {
             let mut spec = spec("ClusterIP");
-            assign(&mut spec, taken.clone()).unwrap();
+            assign(&ServiceRanges::default(), &mut spec, taken.clone()).unwrap();
             assert!(spec.cluster_ip.starts_with("10.96."));
             assert_eq!(spec.cluster_ips, [spec.cluster_ip.as_str()]);
             assert!(taken.insert(assigned(&spec)[0]), "assigned twice");
@@ -287,12 +298,12 @@ mod tests {
     #[test]
     fn node_ports_are_assigned_to_the_types_that_use_them() {
         let mut exposed = spec("NodePort");
-        assign(&mut exposed, BTreeSet::new()).unwrap();
+        assign(&ServiceRanges::default(), &mut exposed, BTreeSet::new()).unwrap();
         let ports = [exposed.ports[0].node_port, exposed.ports[1].node_port];
         assert!(ports.iter().all(|port| (30_000..32_768).contains(port)));
         assert_ne!(ports[0], ports[1]);
         let mut plain = spec("ClusterIP");
-        assign(&mut plain, BTreeSet::new()).unwrap();
+        assign(&ServiceRanges::default(), &mut plain, BTreeSet::new()).unwrap();
         assert_eq!(plain.ports[0].node_port, 0);
     }
 
@@ -301,10 +312,10 @@ mod tests {
         let mut headless = spec("ClusterIP");
         headless.cluster_ip = "None".into();
         headless.cluster_ips = vec!["None".into()];
-        assign(&mut headless, BTreeSet::new()).unwrap();
+        assign(&ServiceRanges::default(), &mut headless, BTreeSet::new()).unwrap();
         assert_eq!(headless.cluster_ips, ["None"]);
         let mut elsewhere = spec("ExternalName");
-        assign(&mut elsewhere, BTreeSet::new()).unwrap();
+        assign(&ServiceRanges::default(), &mut elsewhere, BTreeSet::new()).unwrap();
         assert_eq!(elsewhere.cluster_ip, "");
     }
 
@@ -320,15 +331,20 @@ mod tests {
                     .collect::<Vec<_>>()
             };
             let taken = ports(taken).into_iter().collect();
-            refusal(Assigned::NodePort(port), &ports(before), &taken)
+            refusal(
+                &ServiceRanges::default(),
+                Assigned::NodePort(port),
+                &ports(before),
+                &taken,
+            )
         };
         let range =
             "provided port is not in the valid range. The range of valid ports is 30000-32767";
-        assert_eq!(why(80, &[], &[]), Some(range));
+        assert_eq!(why(80, &[], &[]), Some(range.to_owned()));
         assert_eq!(why(80, &[80], &[]), None);
         assert_eq!(why(30_000, &[], &[30_001]), None);
         let taken = "provided port is already allocated";
-        assert_eq!(why(30_000, &[], &[30_000]), Some(taken));
+        assert_eq!(why(30_000, &[], &[30_000]), Some(taken.to_owned()));
     }
 
     #[test]
@@ -356,11 +372,15 @@ mod tests {
     #[test]
     fn an_exhausted_range_is_an_error() {
         let text = |full: Result<(), Full>| full.unwrap_err().error("web").message;
-        let number = |port| Assigned::NodePort(i32::try_from(port).unwrap());
-        let mut ports: BTreeSet<_> = PORTS.map(number).collect();
+        let number = Assigned::NodePort;
+        let mut ports: BTreeSet<_> = (30_000..32_768).map(number).collect();
         let mut exposed = spec("NodePort");
         assert_eq!(
-            text(assign(&mut exposed, ports.clone())),
+            text(assign(
+                &ServiceRanges::default(),
+                &mut exposed,
+                ports.clone()
+            )),
             "Internal error occurred: failed to allocate a nodePort: range is full"
         );
         // Two ports are left, and a third is needed for the health check.
@@ -369,20 +389,28 @@ mod tests {
         let mut balanced = spec("LoadBalancer");
         balanced.external_traffic_policy = "Local".into();
         assert_eq!(
-            text(assign(&mut balanced, ports.clone())),
+            text(assign(
+                &ServiceRanges::default(),
+                &mut balanced,
+                ports.clone()
+            )),
             "Internal error occurred: failed to allocate a HealthCheck NodePort 0: range is full"
         );
-        assert_eq!(assign(&mut exposed, ports), Ok(()));
+        assert_eq!(
+            assign(&ServiceRanges::default(), &mut exposed, ports),
+            Ok(())
+        );
 
-        let host = |host| Assigned::ClusterIp(Ipv4Addr::from(NETWORK | host));
-        let mut hosts: BTreeSet<_> = FREE_HOSTS.map(host).collect();
+        let network = Ipv4Addr::new(10, 96, 0, 0).to_bits();
+        let host = |host| Assigned::ClusterIp(Ipv4Addr::from(network | host));
+        let mut hosts: BTreeSet<_> = (2..(1 << 16) - 1).map(host).collect();
         let mut plain = spec("ClusterIP");
         assert_eq!(
-            text(assign(&mut plain, hosts.clone())),
+            text(assign(&ServiceRanges::default(), &mut plain, hosts.clone())),
             "Internal error occurred: failed to allocate a serviceIP for Service \"web\": range is full"
         );
         hosts.remove(&host(300));
-        assert_eq!(assign(&mut plain, hosts), Ok(()));
+        assert_eq!(assign(&ServiceRanges::default(), &mut plain, hosts), Ok(()));
         assert_eq!(plain.cluster_ip, "10.96.1.44");
     }
 }

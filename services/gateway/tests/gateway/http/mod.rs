@@ -32,6 +32,7 @@ mod policies;
 mod prometheus_adapter;
 mod read;
 mod reviews;
+mod service_ranges;
 mod streams;
 mod telemetry;
 mod unreadable;
