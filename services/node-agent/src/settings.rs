@@ -59,8 +59,8 @@ pub struct Settings {
     /// once a minute; by an agent in a container that is not in the network of Pods as that of a service of Compose
     /// there.
     pub pod_api_server: String,
-    /// IPs of the cluster's DNS, which Pods with the `dnsPolicy` ClusterFirst ask; empty if there is none: they have the
-    /// resolver of their node then. For the docker runtime only.
+    /// IPs of the cluster's DNS, which Pods with the `dnsPolicy` ClusterFirst ask; empty if there is none: they have
+    /// the resolver of their node then. For the docker runtime only.
     ///
     /// Names are looked up as that of `pod_api_server`, when a container starts.
     pub cluster_dns: Vec<String>,

@@ -70,8 +70,8 @@ impl Dns {
         self.applied(base).0.text()
     }
 
-    /// Returns what of the configuration is within the limits, and the limits that it exceeds. `base` is the text of the
-    /// node's file.
+    /// Returns what of the configuration is within the limits, and the limits that it exceeds. `base` is the text of
+    /// the node's file.
     pub fn applied(&self, base: &str) -> (Self, Vec<Limit>) {
         let mut dns = self.before(base);
         add_new(&mut dns.nameservers, &self.nameservers);
