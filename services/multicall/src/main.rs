@@ -18,7 +18,7 @@ const USAGE: u8 = 64;
 type Main = fn() -> ExitCode;
 
 /// The names, and the `main` of each.
-const PROGRAMS: [(&str, Main); 8] = [
+const PROGRAMS: [(&str, Main); 9] = [
     ("gateway", setpoint_gateway::main),
     ("deployment-controller", || {
         setpoint_deployment_controller::CONTROLLER.run_process()

@@ -31,7 +31,8 @@ async fn services_get_addresses_and_node_ports_of_the_ranges_of_the_settings() {
     let registry = in_process::registry_with(store, Settings::default(), with).await;
     let api = Api::over(registry).await;
     let _background = api.run_background();
-    let own = api.eventually(&format!("{SERVICES}/kubernetes"), |reply| reply.code == 200);
+    let path = format!("{SERVICES}/kubernetes");
+    let own = api.eventually(&path, |reply| reply.code == 200);
     assert_eq!(own.await.json()["spec"]["clusterIP"], "172.20.0.1");
     let range = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
     let range = api

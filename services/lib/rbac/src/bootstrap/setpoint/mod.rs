@@ -36,7 +36,7 @@ use super::rule::Table;
 pub use leases::{role_bindings, roles};
 
 /// The names of all services and controllers, each of which writes under its name.
-pub const WRITERS: [&str; 29] = [
+pub const WRITERS: [&str; 30] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-controller",
     "controller-manager",
