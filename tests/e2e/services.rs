@@ -1,14 +1,17 @@
 //! Services carry traffic: a cluster with a proxy, in a network namespace of the test.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::env;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
@@ -124,7 +127,7 @@ impl Load {
             while !stopping.load(Ordering::Relaxed) {
                 counted.fetch_add(1, Ordering::Relaxed);
                 if let Err(error) = ask(at) {
-                    noted.lock().unwrap().push(error.to_string());
+                    noted.lock().push(error.to_string());
                 }
                 thread::sleep(Duration::from_millis(2));
             }
@@ -149,7 +152,7 @@ impl Load {
     fn end(self) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap();
-        let failed = self.failed.lock().unwrap().clone();
+        let failed = self.failed.lock().clone();
         (self.count.load(Ordering::Relaxed), failed)
     }
 }

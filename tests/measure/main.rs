@@ -87,7 +87,7 @@ enum Part {
     Rbac,
     /// The cost of TLS and RBAC, also for the start of a cluster.
     Guard,
-    /// The cost of audit at the level Metadata, priority and fairness, and encryption with AES-GCM, together and each alone.
+    /// The cost of audit of metadata, of priority and fairness, and of encryption with AES-GCM, together and alone.
     Protection,
     /// Creates of a user beside a hostile one of the same priority level.
     Hostile,

@@ -1,5 +1,7 @@
 //! Tests of what the proxy programs: as data, as text, and with packets.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 mod deltas;
 mod machine;
 mod objects;

@@ -1,6 +1,7 @@
 //! The contract of back ends, and what nftables does beyond it: real packets between namespaces.
 
 use std::io::ErrorKind;
+use std::slice;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -360,7 +361,7 @@ async fn of_endpoints_that_end_those_that_serve_are_used_while_none_is_ready() {
     };
     let ending = endpoint("10.1.1.2", "here", [false, true, true]);
     plane
-        .set(&Scene::new("web", "10.96.0.10").slice(8080, &[ending.clone()]))
+        .set(&Scene::new("web", "10.96.0.10").slice(8080, slice::from_ref(&ending)))
         .await;
     assert_eq!(plane.machine.machine.names(WEB, 3), names(["pod1"]));
     plane

@@ -92,7 +92,7 @@ fn every_key_of_the_settings_files_exists() {
         .flatten()
         .map(|file| file.path())
         .collect();
-    assert_eq!(files.len(), 13);
+    assert_eq!(files.len(), 15);
     for file in files {
         let service = file.file_stem().unwrap();
         let mut command =

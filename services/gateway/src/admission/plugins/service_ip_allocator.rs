@@ -110,8 +110,7 @@ impl ServiceIpAllocator {
         let guard = guard.map_err(|_| store::Error::Timeout)?;
         let last = reader.newest(keys::ALLOTTED).await?;
         let last = last.map(|entry| entry.revision);
-        let at = last.map_or(AtLeast::Any, AtLeast::Revision);
-        let taken = taken(at, &service.metadata.uid, reader).await?;
+        let taken = taken(&service.metadata.uid, reader).await?;
         check(&self.ranges, service, &before, &taken)?;
         let assigned = assign(&self.ranges, &mut service.spec, taken);
         assigned.map_err(|full| full.error(&service.metadata.name))?;
@@ -128,14 +127,11 @@ impl ServiceIpAllocator {
     }
 }
 
-/// Returns the values of all Services except the one with this uid. What a Service that cannot be read has is not free.
-async fn taken(
-    at: AtLeast,
-    except: &str,
-    reader: &dyn Reader,
-) -> Result<BTreeSet<Assigned>, ApiError> {
+/// Returns the values of all Services except the one with this uid. What a Service that cannot be read has is not free;
+/// what one had that was deleted is free at once, for `kubectl replace --force`.
+async fn taken(except: &str, reader: &dyn Reader) -> Result<BTreeSet<Assigned>, ApiError> {
     let mut taken = BTreeSet::new();
-    for cached in reader.all::<Service>("", at).await? {
+    for cached in reader.all::<Service>("", AtLeast::Newest).await? {
         let service: Service = decode(&cached)?;
         if service.metadata.uid != except {
             taken.extend(assigned(&service.spec));
