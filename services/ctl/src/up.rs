@@ -51,7 +51,7 @@ pub struct Options {
     /// Docker nodes; may be repeated
     #[arg(long, value_name = "IP")]
     listen: Vec<IpAddr>,
-    /// What makes Services carry traffic on this machine [default: auto]
+    /// Back end by which Services carry traffic on this machine [default: auto]
     #[arg(long, value_enum, value_name = "MODE")]
     proxy: Option<proxy::Mode>,
     /// Start two replicas of the cluster's DNS, on free ports of 127.0.0.1 from 1053 on. Nothing is set up to ask them:

@@ -1,4 +1,4 @@
-//! The port to what makes packets reach endpoints.
+//! The port to a back end, which makes packets reach endpoints.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::Place;
 use crate::ledger::Changes;
 
-/// How much a transaction has programmed.
+/// The extent of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing had changed.
     Nothing,
-    /// What had changed.
+    /// The changes alone.
     Partial,
     /// Everything.
     Full,

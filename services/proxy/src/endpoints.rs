@@ -69,7 +69,7 @@ fn select(
     wanted.map(|(socket, _)| *socket).collect()
 }
 
-/// How hints of endpoints restrict them to clients near by.
+/// The restriction of endpoints to clients near by, by their hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Topology {
     /// Not at all: an endpoint has no hint, or none has one for this place.

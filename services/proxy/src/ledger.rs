@@ -1,4 +1,4 @@
-//! What is programmed, and the deltas from it to what should be. Pure.
+//! The ledger of what is programmed, and the deltas that changes make in it. Pure.
 //!
 //! Several ports may claim one front, as Services with the same external address do: the first of them in the order of
 //! their ids has it, and the next one after that. Work is proportional to the Services that change.
@@ -31,7 +31,7 @@ pub struct Ledger {
 /// One change, from the first value to the second.
 pub type Change<T> = (Option<T>, Option<T>);
 
-/// What changes from one state of the ledger to another; nothing in it is the same before and after.
+/// The difference of two states of the ledger; nothing in it is the same before and after.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Delta {
     /// The ports.

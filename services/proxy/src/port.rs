@@ -1,4 +1,4 @@
-//! What is to be programmed for a Service, in terms of no back end.
+//! The plan for a Service, in terms of no back end.
 
 use std::fmt;
 use std::net::SocketAddrV4;
@@ -73,7 +73,7 @@ pub struct FrontPlan {
     pub action: Result<Chain, Refusal>,
 }
 
-/// What is to be programmed for a port of a Service.
+/// The plan for a port of a Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortPlan {
     /// The port.
@@ -99,7 +99,7 @@ impl PortPlan {
     }
 }
 
-/// What is to be programmed for a Service.
+/// The plan for a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServicePlan {
     /// Its ports.

@@ -16,11 +16,11 @@ const VERSION: &str = "1.1.0";
 /// The TTL of the version in seconds: it changes with the program only.
 const VERSION_TTL: u32 = 28_800;
 
-/// How the names of Pods are answered.
+/// The names of Pods that exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodMode {
-    /// They do not exist.
+    /// None.
     Disabled,
     /// Any address in any namespace that exists.
     #[default]
@@ -36,7 +36,7 @@ pub struct Zone {
     pub origin: Name,
     /// The TTL of records, and of the absence of names, in seconds.
     pub ttl: u32,
-    /// How the names of Pods are answered.
+    /// The names of Pods that exist.
     pub pods: PodMode,
     /// The addresses whose names are asked for here, as network and length of its prefix.
     pub reverse: Vec<(IpAddr, u8)>,

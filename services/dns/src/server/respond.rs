@@ -20,7 +20,7 @@ use crate::records::Index;
 /// The longest message by TCP.
 const MAX_MESSAGE: usize = u16::MAX as usize;
 
-/// What answers come from.
+/// Answers messages, from the objects of the cluster and by upstream servers.
 pub struct Responder {
     /// The domain of the cluster.
     pub zone: Zone,

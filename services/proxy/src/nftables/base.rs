@@ -1,4 +1,4 @@
-//! What the table has for all Services, and its transactions. Pure.
+//! The chains and maps of the table that all Services share, and the transactions. Pure.
 //!
 //! ```text
 //! prerouting, output ─▶ services ─▶ @services, @node-ports ─▶ [balancer/… ─▶] [external/… ─▶] cluster/… or local/…
@@ -15,7 +15,7 @@ use super::script::Script;
 use crate::ledger::Delta;
 use crate::{Cidr, Place};
 
-/// What is the same for all Services.
+/// The parameters of the table that all Services share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Base {
     /// The name of the table.

@@ -61,7 +61,7 @@ impl fmt::Display for Map {
     }
 }
 
-/// What ports have in the table.
+/// The part of the table that belongs to ports.
 #[derive(Debug, Default)]
 pub struct Content {
     /// The chains and their rules.

@@ -10,7 +10,7 @@ use setpoint_proxy::{Changes, Claimed, Delta, Ledger, Owner, PortId, PortPlan};
 
 use crate::objects::{Scene, here, ready};
 
-/// What a back end has, after deltas.
+/// The state of a back end after deltas.
 #[derive(Debug, Default, PartialEq)]
 struct Programmed {
     ports: BTreeMap<PortId, Arc<PortPlan>>,
