@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::client;
 use setpoint_host::settings::first_broken;
+use tokio::sync::Semaphore;
 
 use crate::answer::PodMode;
 use crate::forward;
@@ -109,7 +110,12 @@ impl setpoint_host::Settings for Settings {
     }
 
     fn validate(&self) -> Result<(), String> {
-        let positive = self.tcp.connections > 0 && self.forward.concurrent > 0;
+        let counts = [
+            self.tcp.connections,
+            self.tcp.connections_per_client,
+            self.forward.concurrent,
+        ];
+        let usable = 1..=Semaphore::MAX_PERMITS;
         let timeouts = [
             self.tcp.idle,
             self.tcp.write,
@@ -123,8 +129,8 @@ impl setpoint_host::Settings for Settings {
                 "domain must be a name such as cluster.local",
             ),
             (
-                positive,
-                "tcp.connections and forward.concurrent must be at least 1",
+                counts.iter().all(|count| usable.contains(count)),
+                "tcp.connections, tcp.connections_per_client and forward.concurrent must be from 1 to 2^61 - 1",
             ),
             (
                 timeouts.iter().all(|time| !time.is_zero()),
@@ -162,6 +168,12 @@ mod tests {
         assert!(
             refused(|one| one.reverse_ranges = vec!["10.0.0.0/33".to_owned()]).contains("network")
         );
+        for count in [0, usize::MAX] {
+            let mut settings = Settings::default();
+            settings.tcp.connections_per_client = count;
+            let error = setpoint_host::Settings::validate(&settings).unwrap_err();
+            assert!(error.contains("connections_per_client"), "{error}");
+        }
         assert!(refused(|one| one.forward.upstreams = vec!["x".to_owned()]).contains("\"x\""));
         assert!(refused(|one| one.registration.cluster_ip = "x".to_owned()).contains("cluster_ip"));
     }

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use setpoint_model::endpointslice::{HEADLESS, MANAGED_BY, SERVICE_NAME};
 use setpoint_proto::core::Service;
 
-/// On an EndpointSlice: the name of its Service.
-pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// On an EndpointSlice: the controller that writes it. Others leave it alone.
-pub(crate) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// Writes the slices of Services with a selector.
 pub(crate) const FROM_PODS: &str = "endpointslice-controller.k8s.io";
 /// Writes the slices of Services without a selector.
@@ -17,7 +14,6 @@ const SKIP_MIRROR: &str = "endpointslice.kubernetes.io/skip-mirror";
 /// On Endpoints: the controller that writes them.
 const ENDPOINTS_MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 const ENDPOINTS_CONTROLLER: &str = "endpoint-controller";
-const HEADLESS: &str = "service.kubernetes.io/headless";
 /// On Endpoints: once the lock of an election.
 const ELECTION: &str = "control-plane.alpha.kubernetes.io/leader";
 

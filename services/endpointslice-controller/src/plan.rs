@@ -2,11 +2,12 @@
 
 use setpoint_controller::{Plan, reference};
 use setpoint_model::Target;
+use setpoint_model::endpointslice::MANAGED_BY;
 use setpoint_model::owner::controller_of;
 use setpoint_proto::core::{Endpoints, Service};
 use setpoint_proto::meta::ObjectMeta;
 
-use crate::labels::{self, FROM_ENDPOINTS, MANAGED_BY};
+use crate::labels::{self, FROM_ENDPOINTS};
 use crate::slices::Wanted;
 use crate::subsets::{self, OVER_CAPACITY};
 use crate::{Action, World, mirror, pods};

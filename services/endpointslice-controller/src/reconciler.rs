@@ -9,12 +9,12 @@ use setpoint_controller::{
     Client, Delta, Hosted, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
     Whole,
 };
+use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_model::{Key, Meta, Selector};
 use setpoint_proto::core::{Endpoints, Service};
 use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Resource as _};
 
-use crate::labels::SERVICE_NAME;
 use crate::{Action, NodeView, PodView, World, act, plan};
 
 /// The reconciler of Services.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use setpoint_controller::{Plan, Whole, reference};
 use setpoint_model::Target;
+use setpoint_model::endpointslice::MANAGED_BY;
 use setpoint_proto::core::Service;
 use setpoint_proto::discovery::{Endpoint, EndpointSlice};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_workload::unused_name;
 
-use crate::labels::MANAGED_BY;
 use crate::{Action, Family, Group, World};
 
 /// The endpoints that a slice has at most, as upstream's default.

@@ -14,7 +14,7 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 /// A Node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeView {
-    /// The metadata without labels and annotations.
+    /// The identity.
     pub meta: Meta,
     /// Its zone; empty if it has none.
     pub zone: Box<str>,
@@ -26,15 +26,12 @@ impl View for NodeView {
     type Object = Node;
 
     fn of(node: Node) -> Self {
-        let mut meta = Meta::of(&node.metadata);
-        let zone = meta.labels.remove(ZONE).unwrap_or_default();
-        meta.labels.clear();
-        meta.annotations.clear();
+        let zone = node.metadata.labels.get(ZONE);
         let internal = node.status.addresses.iter();
         let internal = internal.filter(|one| one.r#type == "InternalIP");
         Self {
-            meta,
-            zone: zone.into(),
+            meta: Meta::identity(&node.metadata),
+            zone: zone.map(|zone| &**zone).unwrap_or_default().into(),
             addresses: internal
                 .filter_map(|one| one.address.parse().ok())
                 .collect(),

@@ -95,14 +95,11 @@ impl View for ServiceView {
     type Object = Service;
 
     fn of(service: Service) -> Self {
-        let mut meta = Meta::of(&service.metadata);
-        meta.labels.clear();
-        meta.annotations.clear();
         let spec = &service.spec;
         let ingress = service.status.load_balancer.ingress.iter();
         let is_balanced = spec.r#type == "LoadBalancer";
         Self {
-            meta,
+            meta: Meta::identity(&service.metadata),
             cluster_ip: cluster_ip(&service),
             ports: ports(&service),
             external_ips: addresses(spec.external_ips.iter()),

@@ -4,16 +4,13 @@ use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 use setpoint_controller::View;
+use setpoint_model::endpointslice::{HEADLESS, SERVICE_NAME};
 use setpoint_model::{Key, Meta};
 use setpoint_proto::discovery::{self, EndpointSlice};
 
 use crate::Protocol;
 use crate::service::PROXY_NAME;
 
-/// The label with the name of the Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
-/// The label of slices of Services without an address.
-const HEADLESS: &str = "service.kubernetes.io/headless";
 /// The annotation with the time of the change that the last write of the slice followed from.
 const LAST_CHANGE: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
@@ -50,7 +47,7 @@ pub struct Endpoint {
 /// An EndpointSlice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SliceView {
-    /// The metadata without labels and annotations.
+    /// The identity.
     pub meta: Meta,
     /// Its Service; `None` if it is not to be implemented here.
     pub service: Option<Key>,
@@ -66,14 +63,11 @@ impl View for SliceView {
     type Object = EndpointSlice;
 
     fn of(slice: EndpointSlice) -> Self {
-        let mut meta = Meta::of(&slice.metadata);
-        let service = service(&meta).filter(|_| slice.address_type == "IPv4");
-        let changed = meta.annotations.get(LAST_CHANGE);
+        let service = service(&slice).filter(|_| slice.address_type == "IPv4");
+        let changed = slice.metadata.annotations.get(LAST_CHANGE);
         let changed = changed.and_then(|time| time.parse().ok());
-        meta.labels.clear();
-        meta.annotations.clear();
         Self {
-            meta,
+            meta: Meta::identity(&slice.metadata),
             service,
             ports: slice.ports.iter().filter_map(port).collect(),
             endpoints: slice.endpoints.iter().map(endpoint).collect(),
@@ -90,13 +84,13 @@ impl View for SliceView {
     }
 }
 
-fn service(meta: &Meta) -> Option<Key> {
-    let others = [PROXY_NAME, HEADLESS];
-    if others.iter().any(|label| meta.labels.contains_key(*label)) {
+fn service(slice: &EndpointSlice) -> Option<Key> {
+    let (labels, others) = (&slice.metadata.labels, [PROXY_NAME, HEADLESS]);
+    if others.iter().any(|label| labels.contains_key(*label)) {
         return None;
     }
-    let name = meta.labels.get(SERVICE_NAME)?;
-    Some(Key::new(&meta.key.namespace, name))
+    let name = labels.get(SERVICE_NAME)?;
+    Some(Key::new(&slice.metadata.namespace, name))
 }
 
 fn port(port: &discovery::EndpointPort) -> Option<EndpointPort> {

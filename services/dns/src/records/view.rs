@@ -3,23 +3,10 @@
 use std::net::IpAddr;
 
 use setpoint_controller::View;
-use setpoint_model::{Key, Meta, Revision};
+use setpoint_model::Meta;
+use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_proto::core::{Namespace, Pod, Service};
 use setpoint_proto::discovery::EndpointSlice;
-use setpoint_proto::meta::ObjectMeta;
-
-/// The label of a slice with the name of its Service.
-pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
-
-/// Returns the identity of an object alone: answers need neither labels nor annotations.
-fn identity(meta: &ObjectMeta) -> Meta {
-    Meta {
-        key: Key::of(meta),
-        uid: meta.uid.clone(),
-        revision: Revision::of(meta),
-        ..Meta::default()
-    }
-}
 
 /// A namespace.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +19,7 @@ impl View for NamespaceView {
 
     fn of(namespace: Namespace) -> Self {
         Self {
-            meta: identity(&namespace.metadata),
+            meta: Meta::identity(&namespace.metadata),
         }
     }
 
@@ -141,7 +128,7 @@ impl View for ServiceView {
         let ports = spec.ports.iter();
         let ports = ports.map(|port| Port::new(&port.name, &port.protocol, Some(port.port)));
         Self {
-            meta: identity(&service.metadata),
+            meta: Meta::identity(&service.metadata),
             target,
             ports: ports.collect(),
         }
@@ -209,7 +196,7 @@ impl View for SliceView {
             service: service.map(|name| &**name).unwrap_or_default().into(),
             endpoints: endpoints.collect(),
             ports: ports.collect(),
-            meta: identity(&slice.metadata),
+            meta: Meta::identity(&slice.metadata),
         }
     }
 
@@ -246,7 +233,7 @@ impl View for PodView {
                 .filter(|_| !none)
                 .filter_map(|ip| ip.parse().ok())
                 .collect(),
-            meta: identity(&pod.metadata),
+            meta: Meta::identity(&pod.metadata),
         }
     }
 

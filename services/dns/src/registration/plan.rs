@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use setpoint_controller::Plan;
+use setpoint_model::endpointslice;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
 use setpoint_proto::discovery::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use setpoint_proto::meta::ObjectMeta;
@@ -10,11 +11,6 @@ use setpoint_proto::meta::ObjectMeta;
 use super::world::{Replica, World};
 use super::{MANAGED_BY, NAMESPACE, SERVICE};
 use crate::forward::PORT;
-
-/// The label of the controller that keeps a slice.
-const MANAGED_BY_LABEL: &str = "endpointslice.kubernetes.io/managed-by";
-/// The label of a slice with the name of its Service.
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// One idempotent write.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +110,10 @@ fn wanted(me: &Replica) -> Option<EndpointSlice> {
     if !me.serves || !reachable {
         return None;
     }
-    let labels = [(SERVICE_LABEL, SERVICE), (MANAGED_BY_LABEL, MANAGED_BY)];
+    let labels = [
+        (endpointslice::SERVICE_NAME, SERVICE),
+        (endpointslice::MANAGED_BY, MANAGED_BY),
+    ];
     let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let family = match me.address {
         IpAddr::V4(_) => "IPv4",

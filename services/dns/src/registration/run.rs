@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{Backoff, Client, Delta, Informer, Reader, View as _, Whole};
-use setpoint_model::{Key, replicas};
+use setpoint_model::{Key, endpointslice, replicas};
 use setpoint_proto::ApiError;
 use setpoint_proto::discovery::EndpointSlice;
 use tokio::sync::{Notify, watch};
@@ -207,10 +207,9 @@ fn leases(client: &Client) -> Informer<LeaseView> {
 }
 
 fn slices(client: &Client) -> Informer<Whole<EndpointSlice>> {
-    let managed_by = "endpointslice.kubernetes.io/managed-by";
     client.informer().only(ListOptions {
         namespace: NAMESPACE.to_owned(),
-        labels: format!("{managed_by}={MANAGED_BY}"),
+        labels: format!("{}={MANAGED_BY}", endpointslice::MANAGED_BY),
         ..ListOptions::default()
     })
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use setpoint_controller::{View, Whole, lease_name};
-use setpoint_model::{Key, Meta, Revision};
+use setpoint_model::{Meta, Revision};
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::discovery::EndpointSlice;
 
@@ -20,14 +20,8 @@ impl View for LeaseView {
     type Object = Lease;
 
     fn of(lease: Lease) -> Self {
-        let meta = &lease.metadata;
         Self {
-            meta: Meta {
-                key: Key::of(meta),
-                uid: meta.uid.clone(),
-                revision: Revision::of(meta),
-                ..Meta::default()
-            },
+            meta: Meta::identity(&lease.metadata),
         }
     }
 

@@ -5,7 +5,6 @@
 //! to take an answer.
 
 mod addresses;
-mod limits;
 mod message;
 mod respond;
 mod tcp;
@@ -20,8 +19,8 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use limits::Limits;
 pub use respond::Responder;
+pub use tcp::Limits;
 
 /// The longest datagram that is sent, which fits into a packet on any path. Longer answers are truncated, and asked for
 /// again by TCP.

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use setpoint_host::DurationText;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -15,12 +18,39 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
+use super::Responder;
 use super::respond::Begun;
-use super::{Limits, Responder};
 use crate::metrics::{self, Transport};
 
 /// The pause after a connection could not be accepted, usually for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Limits on connections by TCP.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Maximum number of connections; more wait to be accepted.
+    pub connections: usize,
+    /// Maximum number of connections of one address; more are closed.
+    pub connections_per_client: usize,
+    /// Time after which a connection without a complete question is closed.
+    #[serde(with = "DurationText")]
+    pub idle: Duration,
+    /// Time that a client has to take an answer.
+    #[serde(with = "DurationText")]
+    pub write: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 512,
+            connections_per_client: 32,
+            idle: Duration::from_secs(8),
+            write: Duration::from_secs(2),
+        }
+    }
+}
 
 /// The number of connections of each client.
 type Clients = Arc<Mutex<HashMap<IpAddr, usize>>>;

@@ -14,6 +14,7 @@ use futures::stream::{SelectAll, select_all};
 use jiff::Timestamp;
 use setpoint_codec::{Object, kind_of};
 use setpoint_model::Key;
+use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_model::replicas::ADDRESS;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::coordination::Lease;
@@ -279,7 +280,7 @@ fn endpoint_address(ip: &IpAddr) -> EndpointAddress {
 fn slice(living: &BTreeMap<u16, BTreeSet<IpAddr>>) -> EndpointSlice {
     let mut slice = EndpointSlice::default();
     slice.metadata.name = NAME.into();
-    let label = ("kubernetes.io/service-name".to_owned(), NAME.to_owned());
+    let label = (SERVICE_NAME.to_owned(), NAME.to_owned());
     slice.metadata.labels = [label].into();
     slice.address_type = "IPv4".into();
     let Some((port, addresses)) = living.iter().next() else {

@@ -1,20 +1,18 @@
 //! Finds the addresses of a port of a Service.
 //!
-//! No proxy runs on the gateway's host that would lead from a cluster IP to a Pod, so ready endpoints are called
-//! directly, and the cluster IP only if the Service has no recorded endpoints.
+//! A cluster IP leads to a Pod only where a proxy runs beside the gateway, so ready endpoints are called directly, and
+//! the cluster IP only if the Service has no recorded endpoints.
 
 use std::net::{IpAddr, SocketAddr};
 
 use rand::seq::SliceRandom as _;
 use setpoint_codec::{Object, kind_of};
 use setpoint_model::Key;
+use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_proto::core::{Endpoints, Service, ServicePort};
 use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Resource};
 use setpoint_store::cache::{AtLeast, Cache, Filter};
-
-/// The label of an EndpointSlice with the name of its Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// The addresses that serve a Service.
 #[derive(Debug, PartialEq, Eq)]

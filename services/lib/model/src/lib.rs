@@ -6,6 +6,7 @@ pub mod amounts;
 pub mod bootstrap_token;
 pub mod condition;
 pub mod cron;
+pub mod endpointslice;
 mod fence;
 pub mod hash;
 mod host_port;

@@ -46,6 +46,16 @@ impl Meta {
         }
     }
 
+    /// Parses the identity of a stored object alone: key, uid and revision. For views that need nothing else.
+    pub fn identity(meta: &ObjectMeta) -> Self {
+        Self {
+            key: Key::of(meta),
+            uid: meta.uid.clone(),
+            revision: Revision::of(meta),
+            ..Self::default()
+        }
+    }
+
     /// Returns the metadata of a conditional write: namespace, name, uid and resourceVersion.
     pub fn precondition(&self) -> ObjectMeta {
         ObjectMeta {

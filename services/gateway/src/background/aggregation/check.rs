@@ -10,6 +10,7 @@ use http::Request;
 use http::header::USER_AGENT;
 use jiff::Timestamp;
 use setpoint_codec::{Object, kind_of};
+use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_model::{Key, condition};
 use setpoint_proto::apiregistration::ApiService;
 use setpoint_proto::core::Service;
@@ -17,7 +18,6 @@ use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::timeout;
 
-use super::SERVICE_NAME;
 use super::verdict::{Verdict, of_service};
 use crate::aggregation::{Remote, set_user, system_user};
 use crate::registry::{AtLeast, Cached, Filter, Registry, RequestContext, Target, errors};

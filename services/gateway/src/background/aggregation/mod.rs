@@ -17,6 +17,7 @@ use futures::stream::{FuturesUnordered, select_all};
 use futures::{FutureExt as _, StreamExt as _};
 use setpoint_codec::kind_of;
 use setpoint_model::Key;
+use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_proto::ApiError;
 use setpoint_proto::apiregistration::ApiService;
 use setpoint_proto::core::Service;
@@ -32,8 +33,6 @@ use schedule::Schedule;
 const EVENTS: usize = 1024;
 /// The number of servers that are checked concurrently.
 const CONCURRENCY: usize = 8;
-/// The label of an EndpointSlice with the name of its Service.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// Checks servers until dropped.
 pub(crate) async fn run(registry: &Registry) {

@@ -4,6 +4,7 @@ use bytes::{Bytes, BytesMut};
 use rand::seq::IndexedRandom as _;
 use setpoint_codec::kind_of;
 use setpoint_host::unverified_tls;
+use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::core::{Node, Pod, Service};
 use setpoint_proto::discovery::{Endpoint, EndpointSlice};
@@ -22,8 +23,6 @@ use crate::agents::{AgentAddress, PortCall, Protocol, Sink, Source, forward};
 use crate::registry::{Filter, RequestContext, errors};
 use crate::verbs::read::{ListParams, RevisionMatch};
 
-/// The label of EndpointSlices with the name of their Service.
-const SERVICE: &str = "kubernetes.io/service-name";
 /// The bytes of each direction that wait.
 const PIPE: usize = 64 << 10;
 /// The bytes that are read at once.
@@ -125,7 +124,7 @@ impl Search<'_> {
     }
 
     async fn slices(&self, service: &str) -> Result<Vec<EndpointSlice>, ApiError> {
-        let selector = Selector::parse(&format!("{SERVICE}={service}"));
+        let selector = Selector::parse(&format!("{SERVICE_NAME}={service}"));
         let selector = selector.map_err(|error| unavailable(error.to_string()))?;
         let kind = kind_of::<EndpointSlice>();
         let namespace = &self.request.route.namespace;
