@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use futures::future::join_all;
 
 use crate::launcher::topology::stage;
-use crate::launcher::{RunningProcess, STOP_TIMEOUT, StateDir, proxy, sweep};
+use crate::launcher::{Network, RunningProcess, STOP_TIMEOUT, StateDir, proxy, sweep};
 
 /// Stops the cluster; its objects are kept.
 pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
@@ -18,6 +18,7 @@ pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
     let stopped = stop(state_dir, &state_dir.recorded()).await;
     sweep(state_dir)?;
     proxy::forget(state_dir)?;
+    Network::forget(state_dir)?;
     // The record describes a running cluster only; the next `up` starts from the defaults.
     let _ = fs::remove_file(state_dir.cluster_spec());
     match stopped {

@@ -11,8 +11,8 @@ use clap::{Args, value_parser};
 use crate::converge::{Plan, start};
 use crate::down::stop;
 use crate::launcher::{
-    ClusterSpec, Joined, ProcessSpec, Profile, RunningProcess, StateDir, port, program, proxy,
-    sweep, topology,
+    ClusterSpec, Joined, ProcessSpec, Profile, RunningProcess, StateDir, network, port, program,
+    proxy, sweep, topology,
 };
 use crate::time_format::seconds;
 
@@ -51,11 +51,15 @@ pub struct Options {
     /// Docker nodes; may be repeated
     #[arg(long, value_name = "IP")]
     listen: Vec<IpAddr>,
+    /// Network of the Pods that are processes [default: auto]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pod_network: Option<network::Mode>,
     /// Back end by which Services carry traffic on this machine [default: auto]
     #[arg(long, value_enum, value_name = "MODE")]
     proxy: Option<proxy::Mode>,
-    /// Start two replicas of the cluster's DNS, on free ports of 127.0.0.1 from 1053 on. Nothing is set up to ask them:
-    /// Pods that are processes share the resolver of this machine. `--dns=false` removes them [default: false]
+    /// Start two replicas of the cluster's DNS, on free ports from 1053 on. Pods with networks of their own ask them;
+    /// without such networks, nothing is set up to do so. `--dns=false` removes them [default: true if Pods have
+    /// networks of their own and Services carry traffic]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     dns: Option<bool>,
 }
@@ -79,12 +83,32 @@ impl Options {
         spec.replicas = self.replicas.map_or(spec.replicas, usize::from);
         let gateways = self.gateways.map_or(spec.gateways.len(), usize::from);
         spec.resize(gateways)?;
-        let dns = self.dns.map_or(
-            spec.dns.len(),
-            |wanted| if wanted { DNS_REPLICAS } else { 0 },
-        );
-        spec.resize_dns(dns)?;
         Ok(spec)
+    }
+}
+
+impl Options {
+    /// Decides what depends on this machine: the network of Pods, whether Services carry traffic, and DNS. What a
+    /// running cluster has stays, unless an option asks for something else.
+    fn decide(&self, state_dir: &StateDir, spec: &mut ClusterSpec) -> anyhow::Result<()> {
+        let starts = spec.proxy.is_none();
+        if self.fresh {
+            network::release(state_dir)?;
+        }
+        if starts || self.fresh || self.pod_network.is_some() {
+            spec.network = network::decide(state_dir, self.pod_network.unwrap_or_default())?;
+        }
+        spec.proxy = Some(match (self.proxy, spec.proxy) {
+            (None, Some(kept)) => kept,
+            (mode, _) => proxy::decide(state_dir, mode.unwrap_or_default())?,
+        });
+        let asked = spec.network.has_bridge && spec.proxy == Some(true);
+        let dns = match (self.dns, starts) {
+            (Some(wanted), _) => usize::from(wanted) * DNS_REPLICAS,
+            (None, true) => usize::from(asked) * DNS_REPLICAS,
+            (None, false) => spec.dns.len(),
+        };
+        spec.resize_dns(dns)
     }
 }
 
@@ -95,10 +119,7 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
         return up_joined(state_dir, options).await;
     }
     let mut spec = options.apply_to(current_spec(state_dir)?)?;
-    spec.proxy = Some(match (options.proxy, spec.proxy) {
-        (None, Some(kept)) => kept,
-        (mode, _) => proxy::decide(state_dir, mode.unwrap_or_default())?,
-    });
+    options.decide(state_dir, &mut spec)?;
     let stages = topology::stages(state_dir, &spec);
     for service in stages.iter().flatten().map(|process| process.service) {
         program(service)?;
@@ -124,6 +145,9 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     announce(state_dir, &plan, stages.iter().map(Vec::len).sum());
     let begin = Instant::now();
     spec.save(state_dir)?;
+    if spec.network.has_bridge {
+        network::bridge::ensure(spec.network, topology::NODES.len())?;
+    }
     if spec.proxy == Some(true) {
         proxy::remember(state_dir)?;
     }

@@ -10,7 +10,7 @@ use setpoint_controller::{client, runtime};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
-use setpoint_runtime::{Kind, LogLimits, docker};
+use setpoint_runtime::{Kind, LogLimits, docker, process};
 use setpoint_tls::{Credentials, Files};
 
 use crate::bootstrap;
@@ -42,6 +42,8 @@ pub struct Settings {
     pub certificate_requests: PathBuf,
     /// Certificates by CertificateSigningRequests.
     pub bootstrap: bootstrap::Settings,
+    /// IP of the node, its InternalIP, as the kubelet's `--node-ip`; empty for that at which others reach the agent.
+    pub node_ip: String,
     /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
     /// Number of Pods reconciled concurrently.
@@ -60,7 +62,7 @@ pub struct Settings {
     /// there.
     pub pod_api_server: String,
     /// IPs of the cluster's DNS, which Pods with the `dnsPolicy` ClusterFirst ask; empty if there is none: they have
-    /// the resolver of their node then. For the docker runtime only.
+    /// the resolver of their node then. Processes need root to have another.
     ///
     /// Names are looked up as that of `pod_api_server`, when a container starts.
     pub cluster_dns: Vec<String>,
@@ -109,6 +111,8 @@ pub struct Settings {
     pub kube_reserved: String,
     /// Further such resources, as the kubelet's `--system-reserved`.
     pub system_reserved: String,
+    /// The process runtime.
+    pub process: process::Settings,
     /// The docker runtime.
     pub docker: docker::Settings,
 }
@@ -134,6 +138,7 @@ impl Default for Settings {
             node_name: String::new(),
             certificate_requests: PathBuf::new(),
             bootstrap: bootstrap::Settings::default(),
+            node_ip: String::new(),
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),
@@ -157,6 +162,7 @@ impl Default for Settings {
             capacity: Capacity::default(),
             kube_reserved: String::new(),
             system_reserved: String::new(),
+            process: process::Settings::default(),
             docker: docker::Settings::default(),
         }
     }
@@ -179,6 +185,24 @@ impl Settings {
             max_size: u64::try_from(size).unwrap_or_default(),
             max_files: self.container_log_max_files,
         }
+    }
+
+    /// Returns the IP of the node, if it is set.
+    pub fn node_ip(&self) -> Option<Ipv4Addr> {
+        self.node_ip.parse().ok()
+    }
+
+    /// Returns the address of the agent, as `host:port`, at the IP of the node if that is set.
+    pub fn at_node_ip(&self, address: String) -> String {
+        match (self.node_ip(), address.rsplit_once(':')) {
+            (Some(ip), Some((_, port))) => format!("{ip}:{port}"),
+            _ => address,
+        }
+    }
+
+    /// Returns whether the Pods of a node have addresses of the range of its Node.
+    pub fn uses_pod_range(&self) -> bool {
+        self.runtime == Kind::Simulated || !self.process.bridge.is_empty()
     }
 
     /// Returns the settings of the nodes of this process.
@@ -290,6 +314,15 @@ impl Settings {
                 "pod-api-server: must be a host and a port",
             ),
             (self.nodes > 0, "nodes: there must be at least one"),
+            (
+                self.node_ip.is_empty() || self.node_ip().is_some(),
+                "node-ip: must be an IPv4 address",
+            ),
+            (
+                self.process.bridge.is_empty()
+                    || (self.node_ip().is_some() && self.runtime == Kind::Process),
+                "process.bridge: needs node-ip and the process runtime",
+            ),
             (
                 self.nodes <= 1 || self.runtime == Kind::Simulated,
                 "nodes: only simulated nodes can share a process",

@@ -138,7 +138,7 @@ impl Cluster {
         cluster.start_housekeeping();
         let node = |n| format!("node-{n}");
         for n in 0..size.process_nodes {
-            cluster.start_client(process_agent(&cluster.state, n, &node(n)));
+            cluster.start_client(process_agent(&cluster.state, &cluster.spec, n, &node(n)));
         }
         if size.simulated_nodes > 0 {
             let n = size.process_nodes;

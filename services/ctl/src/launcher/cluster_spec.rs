@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::network::Network;
 use super::port;
 use super::state_dir::StateDir;
 
@@ -66,6 +67,8 @@ pub struct ClusterSpec {
     pub tls_sans: Vec<String>,
     /// Further addresses that gateways listen on, such as that of this machine in the network of an engine's Pods.
     pub listen: Vec<IpAddr>,
+    /// The addresses of Pods, nodes and Services.
+    pub network: Network,
     /// Whether a proxy makes Services carry traffic; `None` if that is not decided yet.
     pub proxy: Option<bool>,
     /// The port of each replica of the cluster's DNS; empty for a cluster without it.
@@ -82,6 +85,7 @@ impl Default for ClusterSpec {
             etcd: 2379,
             tls_sans: Vec::new(),
             listen: Vec::new(),
+            network: Network::default(),
             proxy: None,
             dns: Vec::new(),
         }

@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use sha2::{Digest as _, Sha256};
 
 use super::launch::program;
+use super::network::RECORDS;
 use super::process::RunningProcess;
 use super::state_dir::StateDir;
 
@@ -21,8 +22,6 @@ use super::state_dir::StateDir;
 pub const PROXY: &str = "proxy";
 /// The start of the names of tables.
 const PREFIX: &str = "setpoint-";
-/// The directory of the records of tables, which a restart of the machine empties, as it does tables.
-const RECORDS: &str = "/run/setpoint";
 
 /// The ways to make Services carry traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -73,25 +72,21 @@ fn obstacle(state_dir: &StateDir) -> Option<String> {
     let tables = tables
         .lines()
         .filter_map(|line| line.strip_prefix("table ip "));
-    let mut others = tables.filter(|table| table.starts_with(PREFIX) && *table != own);
-    others.find_map(|table| owned(table).err())
+    let mut others = tables.filter(|table| *table != own && record(table).exists());
+    others.find_map(|table| remove_stale(table).err())
 }
 
-/// Removes a table of another cluster, which has the same Service range.
+/// Removes the table of another cluster unless that runs.
 ///
 /// # Errors
-/// If that cluster runs, or is not known.
-fn owned(table: &str) -> Result<(), String> {
-    let Ok(owner) = fs::read_to_string(record(table)) else {
-        return Err(format!(
-            "the table {table} of another cluster has the Service range (`nft delete table ip {table}` removes it)"
-        ));
-    };
+/// If the table cannot be removed.
+fn remove_stale(table: &str) -> Result<(), String> {
+    let owner = fs::read_to_string(record(table)).unwrap_or_default();
     let owner = owner.trim();
     let other = StateDir::find(Path::new(owner), Some(PathBuf::from(owner)));
     let mut recorded = other.recorded().into_iter();
     match recorded.any(|name| RunningProcess::find(&other, &name).is_some()) {
-        true => Err(format!("the cluster of {owner} has the Service range")),
+        true => Ok(()),
         false => remove(table).map_err(|error| format!("{error:#}")),
     }
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
 use super::identity::{API_NAMES, Identity};
 use super::joined::Joined;
+use super::network::Network;
 use super::proxy::{self, PROXY};
 use super::state_dir::StateDir;
 
@@ -44,7 +45,7 @@ const JOINED_PREFIX: &str = "node-agent-of-";
 /// Third octet of the first relay addresses, 127.0.100.1 and following. Pods have addresses from 127.1.0.0 on.
 const RELAY_OCTET: usize = 100;
 /// Nodes that run containers as processes of this machine, with one agent each.
-const NODES: [&str; 2] = ["node-0", "node-1"];
+pub const NODES: [&str; 2] = ["node-0", "node-1"];
 /// Number of simulated nodes; one agent serves all of them.
 const SIMULATED: usize = 10;
 /// The socket of etcd's only member for others, in its working directory. A port would take raft messages, which are
@@ -172,9 +173,9 @@ pub fn stage(name: &str) -> usize {
 
 /// Returns all processes in stages. Each stage starts when the one before it is ready.
 pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3] {
-    let proxy = (spec.proxy == Some(true)).then(|| proxy_process(state_dir));
+    let proxy = (spec.proxy == Some(true)).then(|| proxy_process(state_dir, spec));
     let clients: Vec<_> = elected(state_dir, spec)
-        .chain(agents(state_dir))
+        .chain(agents(state_dir, spec))
         .chain(cluster_dns(state_dir, spec))
         .chain(proxy)
         .collect();
@@ -256,9 +257,14 @@ fn gateways(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pr
 /// # Panics
 /// If `spec` has no such gateway.
 pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
-    let listen: Vec<_> = spec.listen.iter().map(ToString::to_string).collect();
+    let network = spec.network;
+    let bridge = network.gateway().map(|ip| ip.to_string());
+    let listen = spec.listen.iter().map(ToString::to_string);
+    let listen: Vec<_> = listen.chain(bridge.clone()).collect();
     let identity = Identity::service("gateway").api(&spec.tls_sans);
     let identity = identity.reached_at(&listen);
+    let identity = identity.reached_at([network.api_service().to_string()]);
+    let advertised = bridge.map(|ip| ["--advertise".to_owned(), ip]);
     let further = ["--listen-also".to_owned(), listen.join(",")];
     let further = (!listen.is_empty()).then_some(further);
     let gateway = ProcessSpec::bare("gateway", index).with_port(spec.gateways[index]);
@@ -271,6 +277,9 @@ pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &st
     let hosts: Vec<_> = hosts.chain(spec.tls_sans.clone()).collect();
     gateway
         .args(further.into_iter().flatten())
+        .args(advertised.into_iter().flatten())
+        .arg("--service-cluster-ip-range", network.services())
+        .arg("--service-node-port-range", network.node_ports())
         .arg("--allowed-hosts", hosts.join(","))
         .arg("--cluster-info-server", address(spec.gateways[0]))
         .arg("--etcd-endpoints", etcd)
@@ -287,6 +296,7 @@ fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pro
         // Pods find it in their volume of the API.
         let ca = state_dir.pki().files(&manager.name).ca_file;
         let manager = manager.arg(ROOT_CA_FLAG, ca.display());
+        let manager = manager.args(node_ipam(spec.network));
         manager.arg("--controllers", MANAGED)
     });
     let replicas = ELECTED.into_iter().flat_map(replicas).chain(managers);
@@ -296,32 +306,86 @@ fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pro
 /// Returns the replicas of the cluster's DNS, each on a port of its own.
 fn cluster_dns(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
     let ports = spec.dns.iter().enumerate();
-    ports.map(|(index, port)| {
-        let replica = ProcessSpec::new(state_dir, DNS, index);
-        replica.arg("--dns-listen", format!("{LOOPBACK}:{port}"))
+    let network = spec.network;
+    let ip = network.gateway().map(|ip| ip.to_string());
+    let ip = ip.unwrap_or_else(|| LOOPBACK.to_owned());
+    ports.map(move |(index, port)| {
+        ProcessSpec::new(state_dir, DNS, index)
+            .arg("--dns-listen", format!("{ip}:{port}"))
+            .arg("--registration-cluster-ip", network.dns_service())
     })
 }
 
-fn agents(state_dir: &StateDir) -> impl Iterator<Item = ProcessSpec> {
+fn agents(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
     let real = NODES.into_iter().enumerate();
-    let real = real.map(|(index, node)| process_agent(state_dir, index, node));
+    let real = real.map(|(index, node)| process_agent(state_dir, spec, index, node));
     let simulated = simulated_agent(state_dir, NODES.len(), "simulated", SIMULATED);
     real.chain([simulated])
 }
 
 /// Returns `proxy-0`, which makes Services carry traffic on this machine.
-fn proxy_process(state_dir: &StateDir) -> ProcessSpec {
+fn proxy_process(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
     ProcessSpec::new(state_dir, PROXY, 0)
         .arg("--table", proxy::table(state_dir))
+        .arg("--service-ranges", spec.network.services())
         .arg("--nodes", NODES.join(","))
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.
-pub fn process_agent(state_dir: &StateDir, index: usize, node: &str) -> ProcessSpec {
-    agent(state_dir, index, node, 1)
+pub fn process_agent(
+    state_dir: &StateDir,
+    spec: &ClusterSpec,
+    index: usize,
+    node: &str,
+) -> ProcessSpec {
+    let ip = spec.network.node(index);
+    let identity = Identity::node(node).reached_at(ip.map(|ip| ip.to_string()));
+    ProcessSpec::bare(AGENT, index)
+        .identified(state_dir, identity)
         .arg("--runtime", "process")
         .arg("--node-name", node)
         .arg("--state-dir", state_dir.node(node).display())
+        .args(ip.into_iter().flat_map(|ip| pod_network(spec, ip)))
+}
+
+/// Returns the arguments of an agent whose node has this address on the bridge.
+fn pod_network(spec: &ClusterSpec, node: Ipv4Addr) -> Vec<String> {
+    let network = spec.network;
+    let mut arguments = vec![
+        ("--process-bridge", network.bridge()),
+        ("--node-ip", node.to_string()),
+        ("--listen-also", node.to_string()),
+    ];
+    let carries = spec.proxy == Some(true);
+    if carries && !spec.dns.is_empty() {
+        arguments.push(("--cluster-dns", network.dns_service().to_string()));
+    }
+    let (gateway, port) = (network.gateway(), spec.gateways[0]);
+    let api = match carries {
+        true => Some(format!("{}:443", network.api_service())),
+        false => gateway.map(|gateway| format!("{gateway}:{port}")),
+    };
+    arguments.extend(api.map(|api| ("--pod-api-server", api)));
+    let pairs = arguments.into_iter();
+    pairs
+        .flat_map(|(flag, value)| [flag.to_owned(), value])
+        .collect()
+}
+
+/// Returns the arguments by which nodes get ranges of addresses for Pods, if these have networks of their own.
+fn node_ipam(network: Network) -> Vec<String> {
+
+    if !network.has_bridge {
+        return Vec::new();
+    }
+    let flags = [
+        ("--node-ipam-cluster-cidrs", network.pods()),
+        ("--node-ipam-service-cidrs", network.services()),
+    ];
+    let pairs = flags.into_iter();
+    pairs
+        .flat_map(|(flag, value)| [flag.to_owned(), value])
+        .collect()
 }
 
 /// Returns `node-agent-<index>`, which simulates the nodes `<name>-0` to `<name>-<count - 1>`, or the node `name` if

@@ -29,6 +29,12 @@ pub struct SandboxConfig {
     /// The additional entries of the file /etc/hosts of the containers.
     #[serde(default)]
     pub hosts: Hosts,
+    /// Whether the Pod is in the network of its node.
+    #[serde(default)]
+    pub host_network: bool,
+    /// The ports of its node that lead to it, if it has a network of its own.
+    #[serde(default)]
+    pub host_ports: Vec<HostPort>,
     /// The kernel parameters of the Pod's namespaces.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
@@ -53,6 +59,19 @@ impl SandboxConfig {
             named => named,
         }
     }
+}
+
+/// A port of a node that leads to a Pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPort {
+    /// The address of the node at which it is; `None` for its InternalIP.
+    pub ip: Option<Ipv4Addr>,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: String,
+    /// The number on the node.
+    pub port: u16,
+    /// The number in the Pod.
+    pub container_port: u16,
 }
 
 /// The configuration of a container.

@@ -51,7 +51,7 @@ pub struct Dns {
 
 impl Dns {
     /// Parses a file /etc/resolv.conf.
-    fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let mut dns = Self::default();
         for line in text.lines() {
             let mut words = line.split_whitespace().map(ToOwned::to_owned);

@@ -34,9 +34,9 @@ use setpoint_model::Key;
 use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 
 pub use config::{
-    Console, ContainerConfig, File, HostPath, ImageOrigin, ImageVolume, Limits, LogLimits, Mount,
-    PodResources, Processes, Pull, Pulled, SandboxConfig, Security, TerminationMessage, Volume,
-    VolumeKind,
+    Console, ContainerConfig, File, HostPath, HostPort, ImageOrigin, ImageVolume, Limits,
+    LogLimits, Mount, PodResources, Processes, Pull, Pulled, SandboxConfig, Security,
+    TerminationMessage, Volume, VolumeKind,
 };
 pub use container::{Container, ContainerId, Exit, State};
 pub use dns::{ClusterDns, Dns};
@@ -112,6 +112,27 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 
     /// Returns all Pods that have a sandbox, including those created before the agent restarted.
     fn pods(&self) -> Vec<Key>;
+
+    /// Returns whether Pods can be connected to its network (the condition `NetworkReady` of the CRI).
+    ///
+    /// # Errors
+    /// With the reason, if they cannot.
+    fn network_ready(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Returns whether a Pod has a network of its own, unless it asks for that of its node.
+    fn has_pod_networks(&self) -> bool {
+        Self::RUNS_IMAGES
+    }
+
+    /// Sets the addresses of Pods, as `a.b.c.d/n` (`UpdateRuntimeConfig` of the CRI).
+    ///
+    /// # Errors
+    /// If the network cannot be made.
+    fn set_pod_range(&self, _range: &str) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
 
     /// Creates a Pod's sandbox, or recreates a lost one.
     fn run_sandbox(&self, config: SandboxConfig) -> impl Future<Output = Result<(), Error>> + Send;
@@ -214,12 +235,22 @@ pub trait Runtime: Clone + Send + Sync + 'static {
         input: Inputs,
     ) -> impl Future<Output = Result<Outputs, Error>> + Send;
 
-    /// Opens a TCP connection to a port of a Pod.
+    /// Opens a TCP connection to a port of a Pod, at its address.
     fn connect(
         &self,
         uid: &str,
         port: u16,
     ) -> impl Future<Output = Result<Connection, Error>> + Send;
+
+    /// Opens a TCP connection to a port of the loopback of a Pod, as runtimes do for `port-forward` (`PortForward` of
+    /// the CRI). A Pod that shares the loopback of its node is reached at its address.
+    fn connect_loopback(
+        &self,
+        uid: &str,
+        port: u16,
+    ) -> impl Future<Output = Result<Connection, Error>> + Send {
+        self.connect(uid, port)
+    }
 
     /// Returns what the running containers have used so far, of those that can be read.
     fn readings(&self) -> impl Future<Output = HashMap<ContainerId, Reading>> + Send;

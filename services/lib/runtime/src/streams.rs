@@ -21,7 +21,7 @@ pub const CHUNK: usize = 32 << 10;
 /// Maximum number of chunks between a source and its reader.
 pub const BUFFERED_CHUNKS: usize = 4;
 /// Timeout of a connection to a Pod.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The streams of a process that are connected to the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,8 +92,15 @@ pub async fn dial(address: SocketAddr) -> Result<Connection, Error> {
     let failed = |source| Error::Connect(Unconnected { address, source });
     let stream = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
     let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    let stream = stream.map_err(failed)?;
-    stream.set_nodelay(true).map_err(failed)?;
+    connection(stream.map_err(failed)?).map_err(failed)
+}
+
+/// Returns a stream as a connection to a Pod.
+///
+/// # Errors
+/// If the system refuses an option of it.
+pub fn connection(stream: TcpStream) -> io::Result<Connection> {
+    stream.set_nodelay(true)?;
     Ok(Box::pin(stream))
 }
 

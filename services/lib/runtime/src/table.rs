@@ -179,6 +179,12 @@ impl Table {
         }
     }
 
+    /// Returns the configurations of all sandboxes.
+    pub fn configs(&self) -> Vec<SandboxConfig> {
+        let sandboxes = self.sandboxes.values().flatten();
+        sandboxes.map(|sandbox| sandbox.config.clone()).collect()
+    }
+
     /// Returns all containers.
     pub fn containers(&self) -> Vec<Container> {
         let sandboxes = self.sandboxes.values().flatten();
@@ -220,17 +226,26 @@ impl Table {
         Ok(())
     }
 
+    /// Returns the configuration of a sandbox that may be removed; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If one of its containers has not exited.
+    pub fn removable_sandbox(&mut self, uid: &str) -> Result<Option<SandboxConfig>, Error> {
+        let Ok(sandbox) = self.sandbox(uid) else {
+            return Ok(None);
+        };
+        match sandbox.alive().next() {
+            Some(container) => Err(Error::Running(container.id.to_string())),
+            None => Ok(Some(sandbox.config.clone())),
+        }
+    }
+
     /// Removes a sandbox; does nothing if it does not exist.
     ///
     /// # Errors
     /// If one of its containers has not exited.
     pub fn remove_sandbox(&mut self, uid: &str) -> Result<(), Error> {
-        let Ok(sandbox) = self.sandbox(uid) else {
-            return Ok(());
-        };
-        if let Some(container) = sandbox.alive().next() {
-            return Err(Error::Running(container.id.to_string()));
-        }
+        self.removable_sandbox(uid)?;
         let Some(pod) = self.names.remove(uid) else {
             return Ok(());
         };

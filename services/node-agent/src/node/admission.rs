@@ -2,6 +2,7 @@
 
 #![warn(clippy::arithmetic_side_effects)]
 
+mod pod_network;
 mod used;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,6 +18,8 @@ use crate::pod::demand::{Allocation, Demand, Pending, Resize};
 use crate::pod::rejection::{AdmitResult, InsufficientResource, Rejection};
 use used::{Used, amounts};
 
+pub use pod_network::PodNetwork;
+
 /// The allocatable resources of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeCapacity {
@@ -24,8 +27,8 @@ pub struct NodeCapacity {
     pub resources: Resources,
     /// Maximum number of Pods.
     pub pods: usize,
-    /// The /24 network of the Pods: host 1 is the node, 2 to 254 are for Pods.
-    pub network: Ipv4Addr,
+    /// The addresses of Pods.
+    pub network: PodNetwork,
 }
 
 /// The admitted Pods of all nodes of this process.
@@ -85,6 +88,13 @@ impl Admission {
     pub fn set_added(&self, node: &str, added: BTreeMap<String, i64>) {
         if let Some(allocation) = self.allocations.lock().nodes.get_mut(node) {
             allocation.added = added;
+        }
+    }
+
+    /// Sets the addresses of the Pods of a node. Pods without a sandbox get others.
+    pub fn set_network(&self, node: &str, network: PodNetwork) {
+        if let Some(allocation) = self.allocations.lock().nodes.get_mut(node) {
+            allocation.capacity.network = network;
         }
     }
 
@@ -279,10 +289,11 @@ impl NodeAllocation {
     fn allocate(&mut self, demand: &Demand, ip: Option<Ipv4Addr>) -> u8 {
         self.used.add(&demand.requests);
         self.ports.extend_from_slice(&demand.ports);
+        let network = self.capacity.network;
         let previous = ip
-            .map(|ip| ip.octets()[3])
+            .and_then(|ip| network.host(ip))
             .filter(|host| !self.hosts.contains(host));
-        let free = || (2..=254).find(|host| !self.hosts.contains(host));
+        let free = || (2..=network.last).find(|host| !self.hosts.contains(host));
         // 255 is shared by all Pods beyond the 253rd, which only `restore` admits.
         let host = previous.or_else(free).unwrap_or(u8::MAX);
         self.hosts.insert(host);
@@ -299,8 +310,7 @@ impl NodeAllocation {
     }
 
     fn address(&self, host: u8) -> Ipv4Addr {
-        let [a, b, c, _] = self.capacity.network.octets();
-        Ipv4Addr::new(a, b, c, host)
+        self.capacity.network.address(host)
     }
 }
 

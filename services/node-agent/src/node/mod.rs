@@ -32,7 +32,7 @@ pub use pods::Pods;
 pub use settings::{Capacity, Settings};
 pub use state::{CRITICAL, NodeState, Pressure};
 
-use crate::node::admission::NodeCapacity;
+use crate::node::admission::{NodeCapacity, PodNetwork};
 use crate::node::eviction::FileSystems;
 
 /// CPUs of a simulated node, unless set.
@@ -115,12 +115,13 @@ impl Node {
             Kind::Simulated => resources.clone(),
             Kind::Process | Kind::Docker => reservation::allocatable(settings, &resources)?,
         };
+        let network = network(settings.runtime, number);
         let capacity = NodeCapacity {
             resources: Resources::of_list(&allocatable),
             pods: settings.capacity.pods,
-            network: network(settings.runtime, number),
+            network: PodNetwork::new(network),
         };
-        let [a, b, c, _] = capacity.network.octets();
+        let [a, b, c, _] = network.octets();
         Ok(Self {
             name,
             capacity,
@@ -156,7 +157,7 @@ fn resources(settings: &Settings, machine: &Machine) -> BTreeMap<String, Quantit
     named.collect()
 }
 
-/// Returns the Pod network of a node, derived from a hash of its name. Collisions are possible but unlikely.
+/// Returns the Pod network of a node without a range of its own, derived from a hash of its name. Collisions are possible but unlikely.
 ///
 /// Processes share the machine's network, where every address in 127/8 is the machine itself, so that a Pod's address
 /// leads to its ports. The first 256 networks are left out; `localhost` is among them.
@@ -204,7 +205,7 @@ mod tests {
             millicpu, memory, ..
         } = node.capacity.resources;
         assert_eq!((millicpu, memory), (2000, (1 << 30) - thresholds));
-        let network = node.capacity.network;
+        let network = node.capacity.network.address(0);
         assert!(network.is_loopback() && network.octets()[1] > 0);
     }
 

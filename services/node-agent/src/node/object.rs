@@ -171,21 +171,20 @@ fn pressure(state: &NodeState, pressure: Pressure) -> Stated<'static> {
     (pressure.condition(), status, reason, message)
 }
 
-const fn ready(state: &NodeState) -> Stated<'static> {
-    match state.shutting_down {
-        false => (
-            "Ready",
+fn ready(state: &NodeState) -> Stated<'_> {
+    let obstacle = match (state.shutting_down, state.network.as_str()) {
+        (true, _) => "node is shutting down",
+        (false, network) => network,
+    };
+    let (status, reason, message) = match obstacle {
+        "" => (
             condition::TRUE,
             "KubeletReady",
             "kubelet is posting ready status",
         ),
-        true => (
-            "Ready",
-            condition::FALSE,
-            "KubeletNotReady",
-            "node is shutting down",
-        ),
-    }
+        obstacle => (condition::FALSE, "KubeletNotReady", obstacle),
+    };
+    ("Ready", status, reason, message)
 }
 
 /// Returns the condition of the container engine, if one was configured.

@@ -36,6 +36,8 @@ pub struct NodeState {
     pub pressures: BTreeSet<Pressure>,
     /// Whether it shuts down.
     pub shutting_down: bool,
+    /// The reason why Pods cannot be connected to its network; empty if they can.
+    pub network: String,
 }
 
 impl NodeState {
@@ -93,7 +95,7 @@ mod tests {
     fn pressure_of_memory_keeps_out_best_effort_pods_that_do_not_tolerate_it() {
         let state = NodeState {
             pressures: [Pressure::Memory].into(),
-            shutting_down: false,
+            ..NodeState::default()
         };
         let mut modest = pod("BestEffort", 0);
         assert_eq!(
@@ -114,7 +116,7 @@ mod tests {
     fn pressure_of_disks_keeps_out_all_but_critical_pods() {
         let state = NodeState {
             pressures: [Pressure::Memory, Pressure::Disk].into(),
-            shutting_down: false,
+            ..NodeState::default()
         };
         let expected = "The node had condition: [MemoryPressure DiskPressure]. ";
         assert_eq!(reason(&state, &pod("Guaranteed", 0)), expected);

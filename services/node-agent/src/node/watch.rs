@@ -24,6 +24,8 @@ pub struct NodeView {
     allocatable: BTreeMap<String, i64>,
     /// Whether the capacity has the same amounts.
     is_current: bool,
+    /// The range of the addresses of its Pods; empty until it has one.
+    range: String,
 }
 
 impl View for NodeView {
@@ -35,6 +37,7 @@ impl View for NodeView {
             meta: Meta::of(&node.metadata),
             is_current: allocatable == added(&node.status.capacity),
             allocatable,
+            range: node.spec.pod_cidr,
         }
     }
 
@@ -53,12 +56,16 @@ fn added(resources: &BTreeMap<String, Quantity>) -> BTreeMap<String, i64> {
         .collect()
 }
 
-/// Returns an informer over these nodes, which tells the admission what others have added to them, and wakes a
-/// heartbeat if that is not allocatable yet.
+/// Tells the range of the addresses of Pods of a node, once it has one.
+pub type Ranges = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// Returns an informer over these nodes, which tells the admission what others have added to them, `ranges` the
+/// addresses of their Pods, and wakes a heartbeat if what was added is not allocatable yet.
 pub fn informer(
     gateway: &Client,
     nodes: &[Node],
     admission: Arc<Admission>,
+    ranges: Ranges,
     wakes: Arc<Wakes>,
 ) -> Informer<NodeView> {
     let fields = match nodes {
@@ -77,6 +84,9 @@ pub fn informer(
             let name = &node.meta.key.name;
             let Some(wake) = wakes.get(name) else { return };
             admission.set_added(name, node.allocatable.clone());
+            if !node.range.is_empty() {
+                ranges(name, &node.range);
+            }
             if !node.is_current {
                 wake.notify_one();
             }

@@ -1,7 +1,9 @@
 //! Derives parts of a container's runtime configuration from its spec. Pure.
 
-use setpoint_proto::core::{Container, Pod, PodSpec};
-use setpoint_runtime::{Console, Hosts, Pull, Security, TerminationMessage};
+use setpoint_proto::core::{Container, ContainerPort, Pod, PodSpec};
+use setpoint_runtime::{Console, HostPort, Hosts, Pull, Security, TerminationMessage};
+
+use crate::pod::restart::is_sidecar;
 
 /// The type of the runtime's default seccomp or AppArmor profile.
 const DEFAULT_PROFILE: &str = "RuntimeDefault";
@@ -54,6 +56,26 @@ pub fn termination_message(container: &Container) -> TerminationMessage {
         path: container.termination_message_path.clone(),
         falls_back_to_logs: container.termination_message_policy == "FallbackToLogsOnError",
     }
+}
+
+/// Returns the ports of the node that lead to a Pod with a network of its own.
+pub fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
+    let sidecars = spec.init_containers.iter().filter(|init| is_sidecar(init));
+    let ports = spec.containers.iter().chain(sidecars);
+    let ports = ports.flat_map(|container| &container.ports);
+    let number = |port| u16::try_from(port).ok().filter(|port| *port > 0);
+    let of = |port: &ContainerPort| {
+        Some(HostPort {
+            ip: port.host_ip.parse().ok(),
+            protocol: port.protocol.clone(),
+            port: number(port.host_port)?,
+            container_port: number(port.container_port)?,
+        })
+    };
+    ports
+        .filter(|_| !spec.host_network)
+        .filter_map(of)
+        .collect()
 }
 
 /// Returns the entries of the file /etc/hosts, with those of the cluster's servers. `domain` is that of the cluster.

@@ -49,6 +49,8 @@ impl Fake {
             ip: Ipv4Addr::LOCALHOST,
             hostname: String::new(),
             hosts: Hosts::default(),
+            host_network: false,
+            host_ports: Vec::new(),
             sysctls: BTreeMap::new(),
             resources: None,
             volumes: Vec::new(),

@@ -8,10 +8,10 @@ use setpoint_runtime::{Runtime, Wake};
 use tokio::sync::watch;
 
 use crate::agent::Agent;
-use crate::node::admission::Admission;
-use crate::node::watch::Wakes;
+use crate::node::admission::{Admission, PodNetwork};
+use crate::node::watch::{Ranges, Wakes};
 use crate::node::{self, Node, NodeState, Pods};
-use crate::pod::act::Executor;
+use crate::pod::act::{Executor, network_not_ready};
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
 use crate::pod::cluster_dns::Resolver;
@@ -37,6 +37,8 @@ pub struct Builder<'a, R> {
     pub dns: Resolver,
     /// Enqueues a Pod.
     pub wake: Wake,
+    /// Receives the range of the addresses of Pods.
+    pub range: watch::Sender<String>,
     /// The signals that wake the heartbeats, by node.
     pub wakes: Arc<Wakes>,
 }
@@ -52,7 +54,8 @@ impl<R: Runtime> Builder<'_, R> {
         let left = (Arc::clone(&admission), Arc::clone(&endings));
         let informer = informer(&replica.client, self.nodes, left);
         let (known, wakes) = (Arc::clone(&admission), Arc::clone(&self.wakes));
-        let added = node::watch::informer(&replica.client, self.nodes, known, wakes);
+        let ranges = self.ranges(&admission);
+        let added = node::watch::informer(&replica.client, self.nodes, known, ranges, wakes);
         let agent = self.agent(admission, endings, &informer);
         let controller = replica.controller(agent);
         let pods = Arc::clone(&controller.reconciler().pods);
@@ -67,6 +70,18 @@ impl<R: Runtime> Builder<'_, R> {
             .settings(settings.controller())
     }
 
+    /// Returns a function that takes the addresses of Pods from their Node, if Pods have such.
+    fn ranges(&self, admission: &Arc<Admission>) -> Ranges {
+        let (admission, range) = (Arc::clone(admission), self.range.clone());
+        let uses = self.settings.uses_pod_range();
+        Arc::new(move |node, text| {
+            if let Some(network) = PodNetwork::parse(text).filter(|_| uses) {
+                admission.set_network(node, network);
+                range.send_replace(text.to_owned());
+            }
+        })
+    }
+
     fn agent(
         self,
         admission: Arc<Admission>,
@@ -77,6 +92,11 @@ impl<R: Runtime> Builder<'_, R> {
         let events = settings.writes_events().then(|| replica.events.clone());
         let by_name = self.nodes.iter();
         let by_name = by_name.map(|node| (node.name.clone(), node.clone()));
+        let network = self.runtime.network_ready().map_err(network_not_ready);
+        let state = NodeState {
+            network: network.err().unwrap_or_default(),
+            ..NodeState::default()
+        };
         Agent {
             executor: Executor {
                 runtime: self.runtime.clone(),
@@ -97,7 +117,7 @@ impl<R: Runtime> Builder<'_, R> {
             pods: Arc::new(Pods {
                 runtime: self.runtime,
                 nodes: by_name.collect(),
-                state: watch::Sender::new(NodeState::default()),
+                state: watch::Sender::new(state),
                 cache: informer.reader(),
                 endings,
                 wake: self.wake,

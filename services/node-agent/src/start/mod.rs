@@ -4,10 +4,12 @@ mod api_server;
 pub mod certificate;
 mod controller;
 pub mod engine;
+mod network;
 mod nodes;
 mod registration;
 mod relief;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -19,9 +21,10 @@ use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
 use setpoint_runtime::docker::Docker;
-use setpoint_runtime::process::Processes;
+use setpoint_runtime::process::{Network, Processes};
 use setpoint_runtime::simulated::Simulated;
 use setpoint_runtime::{Kind, Runtime, Wake};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::controller::Builder;
@@ -81,7 +84,8 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     match process.settings.runtime {
         Kind::Process | Kind::Docker => {
             let state = nodes::state_dir(&process.settings, name);
-            let runtime = Processes::open(&state, "/proc/self/exe", wake);
+            let network = pod_network(&process.settings, &state);
+            let runtime = Processes::open(&state, "/proc/self/exe", network, wake);
             let runtime =
                 runtime.with_context(|| format!("state directory {}", state.display()))?;
             process.run(runtime).await
@@ -91,6 +95,13 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
             process.run(runtime).await
         }
     }
+}
+
+/// Returns the network of Pods of the process runtime, if they are to have one.
+fn pod_network(settings: &Settings, state: &Path) -> Option<Network> {
+    let bridge = settings.process.bridge.as_str();
+    let node = settings.node_ip().filter(|_| !bridge.is_empty())?;
+    Some(Network::new(bridge, node, state))
 }
 
 /// Returns a function that adds Pods to the queue.
@@ -125,14 +136,17 @@ impl Process {
         self.host.health().check(registration::CHECK);
         let replica = Replica::announce(self.host, self.gateway, recorder, Pod::RESOURCE);
         let address = reachable(&replica.client, replica.host.advertised()).await;
+        let address = self.settings.at_node_ip(address);
         let mut nodes = self.nodes;
         if let Some(ip) = node::internal_ip(&address) {
             nodes.iter_mut().for_each(|node| node.ip = ip);
         }
         let wakes = nodes.iter().map(|node| (node.name.clone(), Arc::default()));
         let wakes: Arc<Wakes> = Arc::new(wakes.collect());
+        let range = watch::Sender::default();
         let builder = Builder {
             replica: &replica,
+            range: range.clone(),
             settings: &self.settings,
             nodes: &nodes,
             runtime: runtime.clone(),
@@ -156,7 +170,7 @@ impl Process {
             state: pods.state.subscribe(),
             wakes,
         };
-        work(registration, nodes, controller, &pods).await?;
+        work(registration, nodes, controller, &pods, range.subscribe()).await?;
         leave(replica, &clients, &self.settings, names).await;
         Ok(())
     }
@@ -168,6 +182,7 @@ async fn work<R: Runtime>(
     nodes: Vec<Node>,
     controller: Controller<Agent<R>>,
     pods: &Arc<Pods<R>>,
+    range: watch::Receiver<String>,
 ) -> anyhow::Result<()> {
     let (replica, settings) = (registration.replica, registration.settings);
     let keeper = keeper(replica, settings);
@@ -190,6 +205,7 @@ async fn work<R: Runtime>(
     tokio::select! {
         ended = controller.run(replica.host.instance(), stop) => ended?,
         () = registration.keep(nodes) => {}
+        () = network::keep(Arc::clone(pods), range) => {}
         () = stopping => {}
         () = relieved => {}
         () = tasks.supervise("usage", "", || meter.run()) => {}

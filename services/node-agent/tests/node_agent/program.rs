@@ -32,6 +32,8 @@ fn sandbox() -> SandboxConfig {
         ip: Ipv4Addr::new(127, 9, 9, 2),
         hostname: String::new(),
         hosts: Default::default(),
+        host_network: false,
+        host_ports: Vec::new(),
         sysctls: Default::default(),
         resources: None,
         volumes: Vec::new(),
@@ -45,7 +47,7 @@ fn with_agent(state: &Path, work: impl AsyncFnOnce(&Processes, &Notify)) {
         let woken = Arc::new(Notify::new());
         let notify = Arc::clone(&woken);
         let wake = Arc::new(move |_: &Key| notify.notify_one());
-        let runtime = Processes::open(state, PROGRAM, wake).unwrap();
+        let runtime = Processes::open(state, PROGRAM, None, wake).unwrap();
         let worked = timeout(TIMEOUT, work(&runtime, &woken)).await;
         worked.expect("the container gets there in time");
     });

@@ -207,6 +207,8 @@ impl Simulation {
             ip,
             hostname: String::new(),
             hosts: runtime::Hosts::default(),
+            host_network: false,
+            host_ports: Vec::new(),
             sysctls: BTreeMap::new(),
             resources: None,
             volumes: Vec::new(),

@@ -95,6 +95,8 @@ pub fn sandbox() -> SandboxConfig {
         ip: Ipv4Addr::new(127, 9, 9, 2),
         hostname: String::new(),
         hosts: Hosts::default(),
+        host_network: false,
+        host_ports: Vec::new(),
         sysctls: BTreeMap::new(),
         resources: None,
         volumes: Vec::new(),

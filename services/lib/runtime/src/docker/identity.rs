@@ -77,6 +77,8 @@ impl Identity {
             ip: Ipv4Addr::UNSPECIFIED,
             hostname: String::new(),
             hosts: Hosts::default(),
+            host_network: false,
+            host_ports: Vec::new(),
             sysctls: BTreeMap::new(),
             resources: None,
             volumes: Vec::new(),

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::folder::{self, Folder};
 use super::process_handle::{Process, ProcessHandle, kill_marked};
-use super::{Processes, SHIM_START, remove_dir};
+use super::{Processes, SHIM_START, network, remove_dir};
 use crate::{Container, ContainerId, Exit, SandboxConfig};
 
 /// Polling interval for the start of a container whose shim was found while starting.
@@ -42,9 +42,11 @@ impl Processes {
         private::create_dir_all(path)?;
         fs::create_dir_all(folder::work_dir(path))?;
         let boot_id = folder::read::<String>(&path.join("boot.json"))?;
+        let connected = self.is_connected(path, &config)?;
         self.add_adopted(
             config,
             boot_id.unwrap_or_else(|| self.shared.boot_id.clone()),
+            connected,
         );
         for folder in containers(path)? {
             let Ok(config) = folder.config() else {
@@ -59,10 +61,20 @@ impl Processes {
         Ok(())
     }
 
-    fn add_adopted(&self, config: SandboxConfig, boot_id: String) {
+    /// Returns whether a Pod still has the network that it is to have.
+    fn is_connected(&self, path: &Path, config: &SandboxConfig) -> io::Result<bool> {
+        let namespace = network::of_pod(path)?;
+        let wanted = self.shared.network.is_some() && !config.host_network;
+        Ok(match namespace {
+            Some(namespace) => wanted && namespace.exists(),
+            None => !wanted,
+        })
+    }
+
+    fn add_adopted(&self, config: SandboxConfig, boot_id: String, connected: bool) {
         let (uid, mut table) = (config.uid.clone(), self.shared.table.lock());
         table.add(config);
-        if boot_id != self.shared.boot_id {
+        if boot_id != self.shared.boot_id || !connected {
             table.set_lost(&uid);
         }
         table.set_sandbox_id(&uid, boot_id);

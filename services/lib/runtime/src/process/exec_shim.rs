@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use super::folder::Folder;
-use super::{confine, handover, shim};
+use super::{confine, handover, shim, surroundings};
 use crate::descendants::children;
 
 /// Exit code of a command that could not be run, as runc reports it.
@@ -40,6 +40,7 @@ fn supervise(folder: &Folder, agent: &str, tty: bool, command: &[OsString]) -> i
     signals.thread_block()?;
     let agent = open_agent(agent)?;
     let config = handover::of_running(folder)?;
+    surroundings::join(folder)?;
     let mut program = confine::exec_command(folder, tty, command);
     shim::set_surroundings(&mut program, folder, &config);
     if tty && config.env.iter().all(|(name, _)| name != "TERM") {

@@ -2,12 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
 
 use super::Processes;
 use super::mounts::Bind;
 use crate::hosts::{PATH, overwrite};
-use crate::{ContainerConfig, Hosts};
+use crate::{ContainerConfig, SandboxConfig};
 
 /// Name of the file in the directory of its Pod.
 const NAME: &str = "etc-hosts";
@@ -15,23 +14,22 @@ const NAME: &str = "etc-hosts";
 const MOUNT: &str = "k8s-managed-etc-hosts";
 
 impl Processes {
-    /// Writes the file of a Pod. It has the entries of this machine, because containers are in its network.
-    pub(super) fn write_hosts(
-        &self,
-        uid: &str,
-        hostname: &str,
-        ip: Ipv4Addr,
-        hosts: &Hosts,
-    ) -> io::Result<()> {
+    /// Writes the file of a Pod. It has the entries of this machine if containers are in its network.
+    pub(super) fn write_hosts(&self, config: &SandboxConfig) -> io::Result<()> {
         if !self.shared.mounts {
             return Ok(());
         }
+        let shares = config.host_network || self.shared.network.is_none();
         let node = match fs::read_to_string(PATH) {
+            Ok(node) => Some(node),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            read => Some(read?),
+            Err(error) => return Err(error),
         };
-        let text = hosts.file(hostname, ip, node.as_deref());
-        overwrite(&self.sandbox_folder(uid).join(NAME), text.as_bytes())
+        let node = node.filter(|_| shares);
+        let (name, ip) = (config.hostname(), config.ip);
+        let text = config.hosts.file(name, ip, node.as_deref());
+        let path = self.sandbox_folder(&config.uid).join(NAME);
+        overwrite(&path, text.as_bytes())
     }
 
     /// Returns the mount of the file in a container; `None` if the container mounts another there, or its Pod has no

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! <state>/pods/<uid>/sandbox.json, boot.json           the Pod, and the boot of the machine that it was set up in
-//! <state>/pods/<uid>/etc-hosts                         the file /etc/hosts of containers with mounts
+//! <state>/pods/<uid>/network.json                      the network namespace of the Pod, if it has one
+//! <state>/pods/<uid>/etc-hosts, resolv.conf            the files of containers with mounts
 //! <state>/pods/<uid>/.work/                            the working directory of containers that name none
 //! <state>/pods/<uid>/<container>/<attempt>/            config.json mounts.json shim.json started.json exit.json pid log log.1 …
 //! ```
@@ -12,6 +13,7 @@
 
 mod adopt;
 pub(super) mod confine;
+mod connect;
 mod exec;
 pub(super) mod exec_shim;
 mod folder;
@@ -19,9 +21,12 @@ mod handover;
 mod hosts;
 mod log;
 mod mounts;
+mod network;
 mod process_handle;
+mod resolv_conf;
 mod rotation;
 pub(super) mod shim;
+mod surroundings;
 mod sweep;
 mod terminal;
 mod usage;
@@ -48,6 +53,7 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 use tracing::warn;
 
+use self::connect::dial_within;
 use self::folder::Folder;
 use self::mounts::Bind;
 use self::process_handle::ProcessHandle;
@@ -60,6 +66,7 @@ use super::{
     Volume, Wake, pod_label,
 };
 
+pub use self::network::{Network, Settings};
 pub use self::sweep::sweep;
 
 /// The kernel's id of the boot.
@@ -82,6 +89,8 @@ struct Shared {
     /// Whether this agent may mount volumes.
     mounts: bool,
     volumes: Volumes,
+    /// The network of Pods; `None` if they share that of the machine.
+    network: Option<Network>,
     /// Held while the runtime exists, because two agents must not manage the same containers.
     _lock: File,
     wake: Wake,
@@ -91,11 +100,16 @@ struct Shared {
 
 impl Processes {
     /// Opens the runtime with its state in the directory `state`, and adopts existing containers. `program` is the
-    /// binary of the shims.
+    /// binary of the shims, `network` that of Pods unless they share that of the machine.
     ///
     /// # Errors
     /// If the files cannot be read, or another agent holds their lock.
-    pub fn open(state: &Path, program: impl Into<PathBuf>, wake: Wake) -> Result<Self, Error> {
+    pub fn open(
+        state: &Path,
+        program: impl Into<PathBuf>,
+        network: Option<Network>,
+        wake: Wake,
+    ) -> Result<Self, Error> {
         let lock = lock(state).map_err(|source| state_error(state.display(), source))?;
         // A shim has another working directory than the agent, so paths must be absolute.
         let root = std::path::absolute(state).unwrap_or_else(|_| state.into());
@@ -105,6 +119,7 @@ impl Processes {
                 boot_id: boot_id(),
                 mounts: nix::unistd::Uid::effective().is_root() && mounts::are_possible(),
                 volumes: Volumes::of(&root),
+                network,
                 program: program.into(),
                 _lock: lock,
                 wake,
@@ -145,6 +160,7 @@ impl Processes {
         }
         let mut binds = self.shared.volumes.binds(config);
         binds.extend(self.hosts_bind(config));
+        binds.extend(self.resolv_conf_bind(config)?);
         let checked = |bind: &&Bind| bind.host.is_some() || !bind.sub_path.is_empty();
         for bind in binds.iter().filter(checked) {
             let opened = bind.open();
@@ -241,16 +257,29 @@ impl Runtime for Processes {
         self.shared.table.lock().pods()
     }
 
+    fn network_ready(&self) -> Result<(), String> {
+        let network = self.shared.network.as_ref();
+        network.map_or(Ok(()), Network::ready)
+    }
+
+    fn has_pod_networks(&self) -> bool {
+        self.shared.network.is_some()
+    }
+
+    async fn set_pod_range(&self, range: &str) -> Result<(), Error> {
+        self.make_network(range).await
+    }
+
     async fn run_sandbox(&self, config: SandboxConfig) -> Result<(), Error> {
         let folder = self.sandbox_folder(&config.uid);
-        let hosts = || self.write_hosts(&config.uid, config.hostname(), config.ip, &config.hosts);
         private::create_dir_all(&folder)
             .and_then(|()| fs::create_dir_all(folder::work_dir(&folder)))
             .and_then(|()| self.shared.volumes.create(&config.uid, &config.volumes))
-            .and_then(|()| hosts())
+            .and_then(|()| self.write_hosts(&config))
             .and_then(|()| folder::write(&folder.join("boot.json"), &self.shared.boot_id))
             .and_then(|()| folder::write(&folder.join("sandbox.json"), &config))
             .map_err(|source| state_error(&config.uid, source))?;
+        self.connect_to_network(&config).await?;
         let (uid, ip) = (config.uid.clone(), config.ip);
         let mut table = self.shared.table.lock();
         table.add(config);
@@ -269,8 +298,13 @@ impl Runtime for Processes {
     }
 
     async fn update_hosts(&self, uid: &str, hostname: &str, hosts: &Hosts) -> Result<(), Error> {
-        let ip = self.shared.table.lock().sandbox(uid)?.config.ip;
-        let written = self.write_hosts(uid, hostname, ip, hosts);
+        let config = self.shared.table.lock().sandbox(uid)?.config.clone();
+        let config = SandboxConfig {
+            hostname: hostname.to_owned(),
+            hosts: hosts.clone(),
+            ..config
+        };
+        let written = self.write_hosts(&config);
         written.map_err(|source| state_error(format!("the hosts file of Pod {uid}"), source))
     }
 
@@ -368,6 +402,13 @@ impl Runtime for Processes {
         dial((ip, port).into()).await
     }
 
+    async fn connect_loopback(&self, uid: &str, port: u16) -> Result<Connection, Error> {
+        match self.namespace_of(uid)? {
+            Some(namespace) => dial_within(&namespace, port).await,
+            None => self.connect(uid, port).await,
+        }
+    }
+
     async fn readings(&self) -> HashMap<ContainerId, Reading> {
         let running = self.shared.shims.lock().keys().cloned().collect();
         let read = tokio::task::spawn_blocking(|| usage::readings(running));
@@ -391,6 +432,10 @@ impl Runtime for Processes {
     }
 
     async fn remove_sandbox(&self, uid: &str) -> Result<(), Error> {
+        let config = self.shared.table.lock().removable_sandbox(uid)?;
+        if let Some(config) = config {
+            self.disconnect(&config).await?;
+        }
         self.shared.table.lock().remove_sandbox(uid)?;
         let removed = self.shared.volumes.remove(uid);
         removed.map_err(|source| state_error(uid, source))?;

@@ -23,7 +23,7 @@ use nix::unistd::{Pid, setsid};
 use super::folder::{self, Folder, Started};
 use super::process_handle::{MARKER, Process};
 use super::rotation::Rotation;
-use super::{confine, handover};
+use super::{confine, handover, surroundings};
 use crate::descendants::children;
 use crate::{ContainerConfig, Exit, termination};
 
@@ -60,7 +60,8 @@ fn supervise(folder: &Folder) -> io::Result<()> {
     let config = handover::receive()?;
     folder.claim(&Process::current()?)?;
     let at = Timestamp::now();
-    let exit = match spawn(folder, &config) {
+    let spawned = surroundings::enter(folder).and_then(|()| spawn(folder, &config));
+    let exit = match spawned {
         Ok((child, output)) => {
             block_signals(child)?;
             let output_done = copy_output(folder, &config, output)?;

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::adopt::{containers, subfolders};
 use super::folder::Folder;
+use super::network;
 
 /// Stops the running containers below `state`; returns their number.
 ///
@@ -28,6 +29,7 @@ pub async fn sweep(state: &Path, grace: Duration) -> io::Result<usize> {
         .collect::<Result<_, _>>()?;
     let ends = folders.iter().flatten().map(|folder| end(folder, grace));
     let ended = futures::future::try_join_all(ends).await?;
+    network::sweep(state).await?;
     Ok(ended.into_iter().filter(|ran| *ran).count())
 }
 

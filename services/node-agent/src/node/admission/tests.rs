@@ -8,7 +8,7 @@ fn admission() -> Admission {
     let capacity = NodeCapacity {
         resources: resources(1000, 1000, 1000),
         pods: 3,
-        network: Ipv4Addr::new(10, 1, 2, 0),
+        network: PodNetwork::new(Ipv4Addr::new(10, 1, 2, 0)),
     };
     Admission::new([("node".to_owned(), capacity)])
 }

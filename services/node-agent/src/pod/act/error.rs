@@ -15,6 +15,9 @@ pub enum Error {
     /// The runtime returned an error.
     #[error("the runtime returned an error")]
     Runtime(#[from] runtime::Error),
+    /// The Pod cannot be connected to the network of its node yet; with the reason.
+    #[error("network is not ready: {0}")]
+    Network(String),
     /// A container cannot be resized; with the reason.
     #[error("{0}")]
     Resize(String),
@@ -50,6 +53,7 @@ impl From<Error> for ApiError {
             Error::Runtime(error) => {
                 Self::new(Reason::InternalError, format!("{message}: {error}"))
             }
+            Error::Network(_) => Self::new(Reason::ServiceUnavailable, message),
             Error::Resize(_) => {
                 let kind = RESIZE.to_owned();
                 Self::new(Reason::InternalError, message).with_details(StatusDetails {

@@ -16,6 +16,7 @@ use setpoint_proto::core::Pod;
 use setpoint_runtime::{ContainerId, LogLimits, Runtime, Wake};
 
 pub use self::error::{Error, resize_error};
+pub use self::sandbox::network_not_ready;
 use self::start::Attempt;
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;

@@ -21,6 +21,7 @@ impl<R: Runtime> Executor<R> {
         pod: &AssignedPod,
         ip: Ipv4Addr,
     ) -> Result<(), Error> {
+        self.check_network(&pod.object)?;
         let config = self.sandbox_config(world, pod, ip).await?;
         self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;
         if let (Some(column), None) = (Column::of(&self.runtime), world.sandbox()) {
@@ -29,13 +30,25 @@ impl<R: Runtime> Executor<R> {
             if column == Column::Process && account::has_files(&pod.object) {
                 self.events.account_folder(&pod.object);
             }
-            if matches!(column, Column::Docker | Column::DockerWithoutCgroups) {
+            if column != Column::Process {
                 let config = self.dns.of(&pod.object).await;
                 let exceeded = config.iter().flat_map(cluster_dns::exceeded);
                 exceeded.for_each(|message| self.events.dns_config(&pod.object, message));
             }
         }
         Ok(())
+    }
+
+    /// Checks that a Pod can be connected to the network of its node, unless it is in that of the machine.
+    fn check_network(&self, pod: &Pod) -> Result<(), Error> {
+        let ready = self.runtime.network_ready().map_err(network_not_ready);
+        match ready {
+            Err(why) if !pod.spec.host_network => {
+                self.events.network_not_ready(pod, &why);
+                Err(Error::Network(why))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the entries of a Pod's hosts file; none if its containers have the file of the machine.
@@ -83,6 +96,8 @@ impl<R: Runtime> Executor<R> {
             ip: pod.shared_ip().unwrap_or(ip),
             hostname: hostname(&pod.object).to_owned(),
             hosts,
+            host_network: spec.host_network,
+            host_ports: container_config::host_ports(spec),
             sysctls: sysctls::values(spec),
             resources: pod_resources::of(spec),
             volumes,
@@ -116,4 +131,11 @@ impl<R: Runtime> Executor<R> {
         self.tokens.forget(uid);
         Ok(())
     }
+}
+
+/// Returns the message of the kubelet about a network that is not ready.
+pub fn network_not_ready(why: String) -> String {
+    format!(
+        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:{why}"
+    )
 }

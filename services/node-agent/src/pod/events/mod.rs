@@ -208,6 +208,13 @@ impl Events {
         self.warning(pod, None, "FailedMount", || message.to_owned());
     }
 
+    /// Records that the Pod cannot be connected to the network of its node yet.
+    pub fn network_not_ready(&self, pod: &Pod, why: &str) {
+        self.warning(pod, None, "NetworkNotReady", || {
+            format!("network is not ready: {why}")
+        });
+    }
+
     /// Records that the sandbox cannot be created.
     pub fn sandbox_failed(&self, pod: &Pod, message: &str) {
         if !message.is_empty() {

@@ -140,8 +140,13 @@ fn rows_of_security_contexts_match_their_fields() {
             r#"{"supplementalGroupsPolicy":"Merge"}"#,
         ],
         [
-            "sysctls",
-            r#"{"sysctls":[{"name":"a","value":"b"}]}"#,
+            "sysctls[net]",
+            r#"{"sysctls":[{"name":"net.ipv4.tcp_rmem","value":"b"}]}"#,
+            r#"{"sysctls":[]}"#,
+        ],
+        [
+            "sysctls[kernel]",
+            r#"{"sysctls":[{"name":"kernel.shm_rmid_forced","value":"1"}]}"#,
             r#"{"sysctls":[]}"#,
         ],
         [

@@ -40,6 +40,8 @@ pub enum Column {
     Process,
     /// Processes with mounts of their own, which an agent with root makes.
     RootProcess,
+    /// Such processes in networks of their own.
+    NetworkedProcess,
 }
 
 impl Column {
@@ -48,6 +50,7 @@ impl Column {
         match (R::RUNS_IMAGES, R::RUNS_COMMANDS) {
             (true, _) if runtime.bounds_pods() => Some(Self::Docker),
             (true, _) => Some(Self::DockerWithoutCgroups),
+            (false, true) if runtime.has_pod_networks() => Some(Self::NetworkedProcess),
             (false, true) if runtime.mounts_volumes() => Some(Self::RootProcess),
             (false, true) => Some(Self::Process),
             (false, false) => None,
@@ -64,6 +67,7 @@ pub struct Row<T: 'static> {
     docker_without_cgroups: Support,
     process: Support,
     root_process: Support,
+    networked_process: Support,
 }
 
 impl<T> Row<T> {
@@ -80,6 +84,7 @@ impl<T> Row<T> {
             docker_without_cgroups: docker,
             process,
             root_process: process,
+            networked_process: process,
         }
     }
 
@@ -105,6 +110,15 @@ impl<T> Row<T> {
     const fn mounts_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
         Self {
             root_process: Support::Supported,
+            networked_process: Support::Supported,
+            ..Self::docker_only(name, is_set)
+        }
+    }
+
+    /// Returns a row for a field that needs a network of the Pod.
+    const fn networks_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
+        Self {
+            networked_process: Support::Supported,
             ..Self::docker_only(name, is_set)
         }
     }
@@ -128,6 +142,7 @@ impl<T> Row<T> {
             Column::DockerWithoutCgroups => self.docker_without_cgroups,
             Column::Process => self.process,
             Column::RootProcess => self.root_process,
+            Column::NetworkedProcess => self.networked_process,
         }
     }
 }

@@ -30,13 +30,13 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::supported("serviceAccountName"),
     Row::supported("serviceAccount"),
     Row::supported("enableServiceLinks"),
-    Row::docker_only("hostname", |spec| !spec.hostname.is_empty()),
+    Row::mounts_only("hostname", |spec| !spec.hostname.is_empty()),
     Row::process_only("hostNetwork", |spec| spec.host_network),
     Row::process_only("hostPID", |spec| spec.host_pid),
     Row::process_only("hostIPC", |spec| spec.host_ipc),
     Row::supported("shareProcessNamespace"),
-    Row::docker_only("dnsPolicy[None]", |spec| spec.dns_policy == "None"),
-    Row::docker_only("dnsConfig", |spec| spec.dns_config.is_some()),
+    Row::mounts_only("dnsPolicy[None]", |spec| spec.dns_policy == "None"),
+    Row::mounts_only("dnsConfig", |spec| spec.dns_config.is_some()),
     Row::ignored("imagePullSecrets", |spec| {
         !spec.image_pull_secrets.is_empty()
     }),

@@ -89,7 +89,8 @@ pub const POD: &[Row<PodSecurityContext>] = &[
         Support::Refused,
         Support::Supported,
     ),
-    Row::docker_only("sysctls", |context| !context.sysctls.is_empty()),
+    Row::networks_only("sysctls[net]", |context| has_sysctl(context, true)),
+    Row::docker_only("sysctls[kernel]", |context| has_sysctl(context, false)),
     Row::ignored("seLinuxChangePolicy", |context| {
         context.se_linux_change_policy.is_some()
     }),
@@ -127,4 +128,10 @@ fn seccomp(context: &impl Context) -> &str {
 fn app_armor(context: &impl Context) -> &str {
     let profile = context.app_armor_profile();
     profile.map_or("", |profile| profile.r#type.as_str())
+}
+
+/// Returns whether a kernel parameter of networks is set, or one of others.
+fn has_sysctl(context: &PodSecurityContext, of_network: bool) -> bool {
+    let mut names = context.sysctls.iter().map(|sysctl| &sysctl.name);
+    names.any(|name| name.starts_with("net") == of_network)
 }

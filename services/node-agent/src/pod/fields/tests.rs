@@ -158,11 +158,21 @@ fn lines<T>(prefix: &str, rows: &[Row<T>]) -> Vec<String> {
         Support::Refused => "refused",
     };
     let partly = rows.iter().filter(|row| {
-        let all = [row.docker, row.root_process, row.process];
-        all != [Support::Supported; 3]
+        let all = [
+            row.docker,
+            row.networked_process,
+            row.root_process,
+            row.process,
+        ];
+        all != [Support::Supported; 4]
     });
     let line = |row: &Row<T>| {
-        let [docker, root, process] = [row.docker, row.root_process, row.process].map(word);
+        let process = [row.networked_process, row.root_process, row.process];
+        let ([networked, root, process], docker) = (process.map(word), word(row.docker));
+        let root = match networked == root {
+            true => root,
+            false => "with networks",
+        };
         format!("| `{prefix}{}` | {docker} | {root} | {process} |", row.name)
     };
     partly.map(line).collect()

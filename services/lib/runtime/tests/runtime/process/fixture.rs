@@ -37,7 +37,7 @@ pub fn process() -> Fixture<Processes> {
 
 pub fn process_in(state: Arc<TempDir>) -> OnDisk {
     let woken = Woken::default();
-    let runtime = Processes::open(state.path(), PROGRAM, woken.wake()).unwrap();
+    let runtime = Processes::open(state.path(), PROGRAM, None, woken.wake()).unwrap();
     OnDisk {
         fixture: Fixture::new(runtime, crate::MACHINE, woken, Arc::clone(&state)),
         state,

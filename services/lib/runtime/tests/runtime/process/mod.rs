@@ -3,6 +3,7 @@
 mod disk_full;
 pub mod fixture;
 mod hosts;
+mod network;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -508,7 +509,7 @@ fn a_sweep_stops_containers_and_the_next_agent_observes_their_exits() {
 fn a_state_directory_is_locked_by_one_agent() {
     let state = Arc::new(tempfile::tempdir().unwrap());
     with_agent(&state, async |fixture| {
-        let second = Processes::open(state.path(), PROGRAM, Arc::new(|_| {}));
+        let second = Processes::open(state.path(), PROGRAM, None, Arc::new(|_| {}));
         assert!(second.is_err());
         drop(fixture);
     });

@@ -1,0 +1,299 @@
+//! The addresses of a local cluster, which no other cluster of the machine has.
+//!
+//! ```text
+//! number n   Pods 10.(244-n).0.0/16   nodes and gateways 10.255.n.0/24   Services 10.(96+n).0.0/16   node ports
+//! ```
+//! A cluster takes the first number whose ranges are free when it starts for the first time, and keeps it.
+//! `/run/setpoint/network-<n>` has the state directory of the cluster with the number n.
+
+pub mod bridge;
+
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use super::state_dir::StateDir;
+
+/// The directory of the records of clusters, which a restart of the machine empties, as it does links and tables.
+pub const RECORDS: &str = "/run/setpoint";
+/// The number of clusters that a machine can have.
+const NUMBERS: u8 = 8;
+/// The number of node ports of a cluster.
+const NODE_PORTS: u16 = 2768;
+/// The last node port of the first cluster, as upstream.
+const LAST_NODE_PORT: u16 = 32_767;
+
+/// The network of Pods that are processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// A bridge if this machine allows it, else the machine's
+    #[default]
+    Auto,
+    /// A bridge of the cluster: each Pod has a network and an address of its own
+    Bridge,
+    /// The machine's: Pods share its ports, at addresses of the loopback
+    Host,
+}
+
+/// The addresses of a local cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Network {
+    /// The number of the cluster on this machine.
+    number: u8,
+    /// Whether Pods are connected to a bridge.
+    pub has_bridge: bool,
+}
+
+impl Network {
+    /// Returns the range of the addresses of Pods.
+    pub fn pods(self) -> String {
+        format!("10.{}.0.0/16", 244_u8.saturating_sub(self.number))
+    }
+
+    /// Returns the range of the addresses of nodes and gateways.
+    fn nodes(self) -> String {
+        format!("10.255.{}.0/24", self.number)
+    }
+
+    /// Returns the range of the addresses of Services.
+    pub fn services(self) -> String {
+        format!("10.{}.0.0/16", 96_u8.saturating_add(self.number))
+    }
+
+    /// Returns the range of node ports.
+    pub fn node_ports(self) -> String {
+        let last = LAST_NODE_PORT.saturating_sub(u16::from(self.number) * NODE_PORTS);
+        format!("{}-{last}", last - NODE_PORTS + 1)
+    }
+
+    /// Returns the address of the Service `default/kubernetes`, the first of the range.
+    pub fn api_service(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 96_u8.saturating_add(self.number), 0, 1)
+    }
+
+    /// Returns the address of the Service of the cluster's DNS, the tenth of the range as everywhere.
+    pub fn dns_service(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 96_u8.saturating_add(self.number), 0, 10)
+    }
+
+    /// Returns the address of the gateways and of the cluster's DNS on the bridge; `None` without one.
+    pub fn gateway(self) -> Option<Ipv4Addr> {
+        self.has_bridge
+            .then(|| Ipv4Addr::new(10, 255, self.number, 1))
+    }
+
+    /// Returns the address of the node with this index on the bridge; `None` without one.
+    pub fn node(self, index: usize) -> Option<Ipv4Addr> {
+        let host = u8::try_from(index.checked_add(2)?).ok()?;
+        self.has_bridge
+            .then(|| Ipv4Addr::new(10, 255, self.number, host))
+    }
+
+    /// Returns the name of the bridge.
+    pub fn bridge(self) -> String {
+        format!("setpoint{}", self.number)
+    }
+
+    fn record(self) -> PathBuf {
+        Path::new(RECORDS).join(format!("network-{}", self.number))
+    }
+
+    /// Returns the network of a cluster that has been started before.
+    ///
+    /// # Errors
+    /// If its file is damaged.
+    pub fn load(state_dir: &StateDir) -> anyhow::Result<Option<Self>> {
+        let path = file(state_dir);
+        match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => {
+                let read = read.with_context(|| format!("cannot read {}", path.display()))?;
+                let network = serde_json::from_slice(&read);
+                Ok(Some(network.with_context(|| {
+                    format!("{} is damaged", path.display())
+                })?))
+            }
+        }
+    }
+
+    /// Removes what the cluster has made on the machine, if anything. Its addresses stay its own.
+    ///
+    /// # Errors
+    /// If something cannot be removed.
+    pub fn forget(state_dir: &StateDir) -> anyhow::Result<()> {
+        match Self::load(state_dir)? {
+            Some(network)
+                if network
+                    .owner()
+                    .is_some_and(|owner| owner == state_dir.state()) =>
+            {
+                bridge::remove(network)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the state directory of the cluster that has the number.
+    fn owner(self) -> Option<PathBuf> {
+        let record = fs::read_to_string(self.record()).ok()?;
+        Some(record.trim().into())
+    }
+
+    /// Returns whether another cluster has the number. What is left of one whose state directory is gone is removed.
+    fn is_taken(self, state_dir: &StateDir) -> anyhow::Result<bool> {
+        let other = self.owner().filter(|owner| owner != state_dir.state());
+        let Some(owner) = other else {
+            return Ok(false);
+        };
+        let other = StateDir::find(&owner, Some(owner.clone()));
+        if Self::load(&other)?.is_some_and(|network| network.number == self.number) {
+            return Ok(true);
+        }
+        bridge::remove(self)?;
+        Ok(false)
+    }
+
+    /// Records that the cluster has the number, and keeps it for later starts.
+    fn claim(self, state_dir: &StateDir) -> anyhow::Result<()> {
+        let path = file(state_dir);
+        let text = serde_json::to_vec(&self)?;
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        let record = format!("{}\n", state_dir.state().display());
+        let path = self.record();
+        fs::write(&path, record).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+fn file(state_dir: &StateDir) -> PathBuf {
+    state_dir.state().join("network.json")
+}
+
+/// Returns the network of a cluster that is to start, and claims its number. Without the right to do so, the cluster
+/// has the first number, since it programs nothing.
+///
+/// # Errors
+/// If the mode is [`Mode::Bridge`] and the machine does not allow that, or another cluster has its number.
+pub fn decide(state_dir: &StateDir, mode: Mode) -> anyhow::Result<Network> {
+    let obstacle = match mode {
+        Mode::Host => None,
+        Mode::Auto | Mode::Bridge => bridge::obstacle(),
+    };
+    match (mode, &obstacle) {
+        (Mode::Bridge, Some(why)) => bail!("--pod-network bridge: {why}"),
+        (_, Some(why)) => println!("Pods will share the network of this machine: {why}"),
+        _ => {}
+    }
+    let has_bridge = mode != Mode::Host && obstacle.is_none();
+    let Ok(_lock) = lock() else {
+        return Ok(Network::default());
+    };
+    let known = Network::load(state_dir)?.map(|network| Network {
+        has_bridge,
+        ..network
+    });
+    let network = match known {
+        None => free(state_dir, has_bridge)?,
+        Some(network) if !network.is_taken(state_dir)? => network,
+        Some(network) => bail!(
+            "the cluster of {} has the addresses of this one; stop it with `setpoint down` and remove its state directory, or start this one with --fresh",
+            network.owner().unwrap_or_default().display()
+        ),
+    };
+    network.claim(state_dir)?;
+    Ok(network)
+}
+
+/// Forgets the number of a cluster without objects.
+///
+/// # Errors
+/// If its file cannot be removed.
+pub fn release(state_dir: &StateDir) -> anyhow::Result<()> {
+    let path = file(state_dir);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Locks the records against other clusters that start.
+fn lock() -> io::Result<Flock<File>> {
+    fs::create_dir_all(RECORDS)?;
+    let file = File::create(Path::new(RECORDS).join("lock"))?;
+    Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
+}
+
+/// Returns the first network that no other cluster has and to whose addresses the machine has no route; if there is
+/// none, the first one that has no more precise route.
+fn free(state_dir: &StateDir, has_bridge: bool) -> anyhow::Result<Network> {
+    let routes = routes();
+    let mut candidates = Vec::new();
+    for number in 0..NUMBERS {
+        let network = Network { number, has_bridge };
+        if !network.is_taken(state_dir)? {
+            candidates.push(network);
+        }
+    }
+    let ranges = |network: Network| [network.pods(), network.nodes(), network.services()];
+    let clashes = |network: Network, precise: bool| {
+        let ranges = ranges(network);
+        let mut ranges = ranges.iter().filter_map(|range| Range::parse(range));
+        ranges.any(|range| {
+            let mut routes = routes.iter();
+            routes.any(|route| match precise {
+                true => range.contains(*route),
+                false => range.contains(*route) || route.contains(range),
+            })
+        })
+    };
+    let mut all = [false, true].into_iter().flat_map(|precise| {
+        let candidates = candidates.iter().copied();
+        candidates.filter(move |network| !clashes(*network, precise))
+    });
+    all.next()
+        .with_context(|| format!("this machine has routes to the ranges of all {NUMBERS} networks that a local cluster may have"))
+}
+
+/// A range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    base: u32,
+    length: u32,
+}
+
+impl Range {
+    /// Parses `a.b.c.d/n`, or an address alone.
+    fn parse(text: &str) -> Option<Self> {
+        let (base, length) = text.split_once('/').unwrap_or((text, "32"));
+        let length = length.parse().ok().filter(|length| *length <= 32)?;
+        let base = base.parse::<Ipv4Addr>().ok()?.to_bits();
+        Some(Self { base, length })
+    }
+
+    fn contains(self, other: Self) -> bool {
+        let shift = 32_u32.saturating_sub(self.length);
+        let first = |base: u32| base.checked_shr(shift).unwrap_or_default();
+        self.length <= other.length && first(self.base) == first(other.base)
+    }
+}
+
+/// Returns the destinations of the machine's routes but the default.
+fn routes() -> Vec<Range> {
+    let output = Command::new("ip").args(["-4", "route", "show"]).output();
+    let output = output.map(|output| output.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&output).into_owned();
+    let words = text.lines().flat_map(|line| line.split_whitespace().next());
+    words.filter_map(Range::parse).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+use super::*;
+
+fn network(number: u8) -> Network {
+    let has_bridge = true;
+    Network { number, has_bridge }
+}
+
+fn range(text: &str) -> Range {
+    Range::parse(text).unwrap()
+}
+
+#[test]
+fn clusters_have_ranges_of_their_own() {
+    let all: Vec<_> = (0..NUMBERS).map(network).collect();
+    let ranges = all
+        .iter()
+        .flat_map(|one| [one.pods(), one.nodes(), one.services()]);
+    let ranges: Vec<_> = ranges.map(|text| range(&text)).collect();
+    for (index, one) in ranges.iter().enumerate() {
+        let others = ranges.iter().skip(index + 1);
+        assert!(
+            others
+                .clone()
+                .all(|other| !one.contains(*other) && !other.contains(*one))
+        );
+    }
+    assert_eq!(all[0].node_ports(), "30000-32767");
+    assert_eq!(all[1].node_ports(), "27232-29999");
+    assert_eq!(all[7].node_ports(), "10624-13391");
+}
+
+#[test]
+fn addresses_of_a_cluster_are_in_its_ranges() {
+    let first = network(0);
+    let nodes = [first.gateway(), first.node(0), first.node(1)].map(Option::unwrap);
+    for (within, addresses) in [
+        (first.nodes(), nodes.as_slice()),
+        (
+            first.services(),
+            &[first.api_service(), first.dns_service()],
+        ),
+    ] {
+        let addresses = addresses.iter().map(|ip| range(&ip.to_string()));
+        assert!(addresses.into_iter().all(|ip| range(&within).contains(ip)));
+    }
+    assert_eq!(Network::default().gateway(), None);
+    assert_eq!(Network::default().node(0), None);
+}
+
+#[test]
+fn a_range_contains_those_within() {
+    for (outer, inner, contains) in [
+        ("10.0.0.0/8", "10.244.0.0/16", true),
+        ("10.244.0.0/16", "10.0.0.0/8", false),
+        ("10.244.0.0/16", "10.244.3.4", true),
+        ("10.244.0.0/16", "10.243.3.4", false),
+        ("0.0.0.0/0", "10.0.0.0/8", true),
+    ] {
+        assert_eq!(
+            range(outer).contains(range(inner)),
+            contains,
+            "{outer} {inner}"
+        );
+    }
+    assert_eq!(Range::parse("default"), None);
+    assert_eq!(Range::parse("unreachable"), None);
+    assert_eq!(Range::parse("10.0.0.0/33"), None);
+}
+
+#[test]
+fn a_cluster_that_was_never_started_has_no_network() {
+    let root = tempfile::tempdir().unwrap();
+    let state_dir = StateDir::find(root.path(), None);
+    assert_eq!(Network::load(&state_dir).unwrap(), None);
+    Network::forget(&state_dir).unwrap();
+    release(&state_dir).unwrap();
+}

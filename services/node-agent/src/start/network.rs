@@ -1,0 +1,40 @@
+//! The network of the Pods of a node, which is ready once the Node has a range of addresses for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use setpoint_controller::{Backoff, View as _};
+use setpoint_runtime::Runtime;
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use crate::node::Pods;
+use crate::pod::act::network_not_ready;
+
+/// Makes the network for the range of the node when that is known, and tries again until it succeeds. Does not return.
+pub async fn keep<R: Runtime>(pods: Arc<Pods<R>>, mut range: watch::Receiver<String>) {
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
+    while pods.runtime.network_ready().is_err() {
+        let known = range.wait_for(|range| !range.is_empty()).await;
+        // Cloned at once: nobody can tell another range while this one is borrowed.
+        let Ok(range) = known.map(|range| range.clone()) else {
+            break;
+        };
+        match pods.runtime.set_pod_range(&range).await {
+            Ok(()) => {
+                info!(range, "Pods have a network");
+                pods.state.send_modify(|state| state.network.clear());
+                pods.all().for_each(|pod| (pods.wake)(&pod.meta().key));
+            }
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                let why = format!("{error}: {}", cause.unwrap_or_default());
+                warn!(%why, range, "the network of Pods cannot be made; trying again");
+                let message = network_not_ready(why);
+                pods.state.send_modify(|state| state.network = message);
+                tokio::time::sleep(backoff.next_delay()).await;
+            }
+        }
+    }
+    std::future::pending().await
+}
