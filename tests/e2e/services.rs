@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::env;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
@@ -13,53 +11,20 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use setpoint_testkit::enter_namespace;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
-/// Says that this process is in the namespace.
-const INSIDE: &str = "SETPOINT_TEST_NAMESPACE";
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Runs a test in a network namespace that has one interface with addresses of 10.1.0.0/24 and a default route. Returns
-/// whether this is the process in it.
-fn enter(test: &str) -> bool {
-    if env::var_os(INSIDE).is_some() {
-        for line in [
-            "link set lo up",
-            "link add pods type veth peer name others",
-            "addr add 10.1.0.1/24 dev pods",
-            "addr add 10.1.0.11/24 dev pods",
-            "addr add 10.1.0.12/24 dev pods",
-            "link set pods up",
-            "link set others up",
-            "route add default via 10.1.0.254",
-        ] {
-            let status = Command::new("ip").args(line.split(' ')).status();
-            assert!(status.unwrap().success(), "ip {line}");
-        }
-        return true;
-    }
-    let trial = Command::new("unshare")
-        .args(["--net", "nft", "list", "tables"])
-        .output();
-    if !trial.is_ok_and(|output| output.status.success()) {
-        eprintln!(
-            "SKIPPED: a cluster whose Services carry traffic was NOT tested: that takes root, ip and nft"
-        );
-        return false;
-    }
-    let program = env::current_exe().unwrap();
-    let status = Command::new("unshare")
-        .arg("--net")
-        .arg(program)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "yes")
-        .status();
-    assert!(
-        status.unwrap().success(),
-        "the test in the namespace failed"
-    );
-    false
-}
+/// One interface with addresses of 10.1.0.0/24, and a default route.
+const NETWORK: [&str; 7] = [
+    "link add pods type veth peer name others",
+    "addr add 10.1.0.1/24 dev pods",
+    "addr add 10.1.0.11/24 dev pods",
+    "addr add 10.1.0.12/24 dev pods",
+    "link set pods up",
+    "link set others up",
+    "route add default via 10.1.0.254",
+];
 
 /// A server that answers each connection with its name until it is dropped.
 struct Server {
@@ -189,7 +154,8 @@ fn only(at: SocketAddr, name: &str) {
 /// Checks ES2: connections reach endpoints, and neither a rollout nor the end of the proxy loses one.
 #[test]
 fn services_carry_traffic_through_a_rollout_and_the_death_of_the_proxy() {
-    if !enter("services::services_carry_traffic_through_a_rollout_and_the_death_of_the_proxy") {
+    let test = "services::services_carry_traffic_through_a_rollout_and_the_death_of_the_proxy";
+    if !enter_namespace(test, "a cluster whose Services carry traffic", &NETWORK) {
         return;
     }
     let mut cluster = Cluster::start(Size {

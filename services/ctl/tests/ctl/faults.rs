@@ -62,7 +62,7 @@ impl Fixture {
 
     fn up(&self) -> Output {
         let [port, etcd] = self.ports.map(|port| port.to_string());
-        let proxy = ["--proxy", "none"];
+        let proxy = ["--proxy", "none", "--pod-network", "host"];
         self.run(&[&["up", "--port", &port, "--etcd-port", &etcd][..], &proxy].concat())
     }
 

@@ -1,5 +1,5 @@
 //! Shared by the tests of all crates: free ports, a faulty link, a real etcd, a real Prometheus with an exporter, a
-//! registry of images, an OpenID Connect issuer, a disk to fill.
+//! registry of images, an OpenID Connect issuer, a disk to fill, a network namespace.
 #![allow(
     clippy::unwrap_used,
     reason = "only tests use this crate: a panic is a failed test"
@@ -11,6 +11,7 @@ mod freeze;
 mod https_server;
 mod image_registry;
 mod link;
+mod network_namespace;
 mod oidc_issuer;
 mod port;
 mod processes;
@@ -22,6 +23,7 @@ pub use exporter::Exporter;
 pub use https_server::{Answer, HttpsServer};
 pub use image_registry::ImageRegistry;
 pub use link::Link;
+pub use network_namespace::enter_namespace;
 pub use oidc_issuer::OidcIssuer;
 pub use port::free_port;
 pub use processes::processes_with;

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
@@ -46,7 +45,7 @@ fn is_installed(program: &str) -> bool {
 /// If the machine refuses it.
 pub fn ensure(network: Network, nodes: usize) -> anyhow::Result<()> {
     let bridge = network.bridge();
-    if !link(&bridge).exists() {
+    if !exists(&bridge) {
         // An address of its own: that of a bridge without one changes with its ports, and Pods would lose the machine.
         let mac = format!("02:73:70:00:00:{:02x}", network.number);
         ip(&format!("link add {bridge} address {mac} type bridge\n"))?;
@@ -71,7 +70,7 @@ pub fn ensure(network: Network, nodes: usize) -> anyhow::Result<()> {
 /// If the machine refuses it.
 pub fn remove(network: Network) -> anyhow::Result<()> {
     let bridge = network.bridge();
-    if link(&bridge).exists() {
+    if exists(&bridge) {
         firewall(&bridge, "-D", true)?;
         ip(&format!("link delete {bridge}\n"))?;
         let _ = ip(&format!("route delete unreachable {}\n", network.pods()));
@@ -82,8 +81,10 @@ pub fn remove(network: Network) -> anyhow::Result<()> {
     }
 }
 
-fn link(name: &str) -> PathBuf {
-    Path::new("/sys/class/net").join(name)
+/// Returns whether there is a link in the network of this process, which /sys may not show.
+fn exists(name: &str) -> bool {
+    let shown = Command::new("ip").args(["link", "show", "dev", name]).output();
+    shown.is_ok_and(|output| output.status.success())
 }
 
 fn ip(lines: &str) -> anyhow::Result<()> {
