@@ -12,7 +12,6 @@
 //! alone.
 
 mod backend;
-mod cidr;
 mod cleanup;
 mod endpoints;
 mod ledger;
@@ -31,7 +30,6 @@ use std::env;
 use std::process::ExitCode;
 
 pub use backend::{Backend, Kind};
-pub use cidr::Cidr;
 pub use ledger::{Change, Changes, Claimed, Delta, Ledger, Owner};
 pub use node::{NodeView, Place};
 pub use plan::{World, plan};

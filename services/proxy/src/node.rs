@@ -4,10 +4,8 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 use setpoint_controller::View;
-use setpoint_model::Meta;
+use setpoint_model::{Cidr, Meta};
 use setpoint_proto::core::Node;
-
-use crate::Cidr;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 

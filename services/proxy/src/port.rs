@@ -4,9 +4,8 @@ use std::fmt;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-use setpoint_model::Key;
+use setpoint_model::{Cidr, Key};
 
-use crate::Cidr;
 use crate::service::{Protocol, TrafficPolicy};
 
 /// A port of a Service.

@@ -3,10 +3,8 @@
 use std::net::Ipv4Addr;
 
 use setpoint_controller::View;
-use setpoint_model::Meta;
+use setpoint_model::{Cidr, Meta};
 use setpoint_proto::core::{LoadBalancerIngress, Service};
-
-use crate::Cidr;
 
 /// The label of Services and slices that another proxy implements.
 pub(crate) const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";

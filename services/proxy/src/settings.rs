@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use setpoint_controller::client;
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
+use setpoint_model::Cidr;
 
-use crate::Cidr;
 use crate::nftables::{Base, Programs};
 
 /// The longest name of a table.

@@ -4,6 +4,7 @@
 
 pub mod amounts;
 pub mod bootstrap_token;
+mod cidr;
 pub mod condition;
 pub mod cron;
 pub mod endpointslice;
@@ -37,6 +38,7 @@ mod verb;
 pub mod version;
 pub mod volume;
 
+pub use cidr::Cidr;
 pub use fence::{Fence, Malformed};
 pub use host_port::HostPort;
 pub use key::Key;

@@ -9,11 +9,13 @@
 //! set of an endpoint, `affinity/…`, which the endpoint's chain, `endpoint/…`, adds it to. What they choose from are
 //! the elements of a block of numbers ([`Blocks`]) in one of the maps of the whole table.
 
+use setpoint_model::Cidr;
+
 use super::blocks::Blocks;
 use super::content::MASQUERADE;
 use super::script::Script;
+use crate::Place;
 use crate::ledger::Delta;
-use crate::{Cidr, Place};
 
 /// The parameters of the table that all Services share.
 #[derive(Clone, Debug, PartialEq, Eq)]
