@@ -26,6 +26,7 @@ mod namespaces;
 mod node_certificates;
 mod node_failure;
 mod node_pressure;
+mod node_ranges;
 mod nodes;
 mod operators;
 mod owners;

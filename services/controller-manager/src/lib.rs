@@ -23,6 +23,7 @@ pub const CONTROLLERS: &[&dyn AnyHosted] = &[
     &setpoint_horizontalpodautoscaler_controller::CONTROLLER,
     &setpoint_job_controller::CONTROLLER,
     &setpoint_namespace_controller::CONTROLLER,
+    &setpoint_node_ipam_controller::CONTROLLER,
     &setpoint_node_lifecycle_controller::CONTROLLER,
     &setpoint_node_lifecycle_controller::TAINT_EVICTION,
     &setpoint_persistentvolume_controller::claim::CONTROLLER,

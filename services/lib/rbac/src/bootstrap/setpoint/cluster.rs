@@ -14,6 +14,10 @@ pub fn table() -> Table {
 
 fn nodes() -> Table {
     table! {
+        "node-ipam-controller" {
+            "patch"             "core"  "nodes";
+            "create patch"      "core"  "events";
+        }
         "node-lifecycle-controller" {
             "patch"             "core"  "nodes nodes/status";
             "get"               "core"  "pods";

@@ -36,7 +36,7 @@ use super::rule::Table;
 pub use leases::{role_bindings, roles};
 
 /// The names of all services and controllers, each of which writes under its name.
-pub const WRITERS: [&str; 30] = [
+pub const WRITERS: [&str; 31] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-controller",
     "controller-manager",
@@ -53,6 +53,7 @@ pub const WRITERS: [&str; 30] = [
     "legacy-service-account-token-cleaner-controller",
     "namespace-controller",
     "node-agent",
+    "node-ipam-controller",
     "node-lifecycle-controller",
     "persistentvolume-controller",
     "persistentvolumeclaim-controller",

@@ -53,6 +53,7 @@ pub fn table() -> Table {
                  system:setpoint:job-controller \
                  system:setpoint:legacy-service-account-token-cleaner-controller \
                  system:setpoint:namespace-controller \
+                 system:setpoint:node-ipam-controller \
                  system:setpoint:node-lifecycle-controller \
                  system:setpoint:persistentvolume-controller \
                  system:setpoint:persistentvolumeclaim-controller \
