@@ -23,7 +23,8 @@ fn a_new_leader_gives_no_range_twice_and_a_node_without_one_is_told() {
     until_range(&kubectl, "b", "10.244.1.0/24");
     create_node(&kubectl, "c");
     eventually("the Event says that there is no range", || {
-        let events = kubectl.run("get events --field-selector involvedObject.name=c -o jsonpath={..reason}");
+        let events =
+            kubectl.run("get events --field-selector involvedObject.name=c -o jsonpath={..reason}");
         let told = events.stdout.contains("CIDRNotAvailable");
         told.then_some(()).ok_or(events.stdout)
     });

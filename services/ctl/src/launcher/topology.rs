@@ -374,7 +374,6 @@ fn pod_network(spec: &ClusterSpec, node: Ipv4Addr) -> Vec<String> {
 
 /// Returns the arguments by which nodes get ranges of addresses for Pods, if these have networks of their own.
 fn node_ipam(network: Network) -> Vec<String> {
-
     if !network.has_bridge {
         return Vec::new();
     }

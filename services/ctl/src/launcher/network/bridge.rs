@@ -83,7 +83,9 @@ pub fn remove(network: Network) -> anyhow::Result<()> {
 
 /// Returns whether there is a link in the network of this process, which /sys may not show.
 fn exists(name: &str) -> bool {
-    let shown = Command::new("ip").args(["link", "show", "dev", name]).output();
+    let shown = Command::new("ip")
+        .args(["link", "show", "dev", name])
+        .output();
     shown.is_ok_and(|output| output.status.success())
 }
 

@@ -18,6 +18,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
+use setpoint_model::Cidr;
 
 use super::state_dir::StateDir;
 
@@ -246,12 +247,12 @@ fn free(state_dir: &StateDir, has_bridge: bool) -> anyhow::Result<Network> {
     let ranges = |network: Network| [network.pods(), network.nodes(), network.services()];
     let clashes = |network: Network, precise: bool| {
         let ranges = ranges(network);
-        let mut ranges = ranges.iter().filter_map(|range| Range::parse(range));
+        let mut ranges = ranges.iter().filter_map(|range| range.parse::<Cidr>().ok());
         ranges.any(|range| {
             let mut routes = routes.iter();
             routes.any(|route| match precise {
-                true => range.contains(*route),
-                false => range.contains(*route) || route.contains(range),
+                true => route.is_within(range),
+                false => route.overlaps(range),
             })
         })
     };
@@ -263,36 +264,13 @@ fn free(state_dir: &StateDir, has_bridge: bool) -> anyhow::Result<Network> {
         .with_context(|| format!("this machine has routes to the ranges of all {NUMBERS} networks that a local cluster may have"))
 }
 
-/// A range of addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Range {
-    base: u32,
-    length: u32,
-}
-
-impl Range {
-    /// Parses `a.b.c.d/n`, or an address alone.
-    fn parse(text: &str) -> Option<Self> {
-        let (base, length) = text.split_once('/').unwrap_or((text, "32"));
-        let length = length.parse().ok().filter(|length| *length <= 32)?;
-        let base = base.parse::<Ipv4Addr>().ok()?.to_bits();
-        Some(Self { base, length })
-    }
-
-    fn contains(self, other: Self) -> bool {
-        let shift = 32_u32.saturating_sub(self.length);
-        let first = |base: u32| base.checked_shr(shift).unwrap_or_default();
-        self.length <= other.length && first(self.base) == first(other.base)
-    }
-}
-
 /// Returns the destinations of the machine's routes but the default.
-fn routes() -> Vec<Range> {
+fn routes() -> Vec<Cidr> {
     let output = Command::new("ip").args(["-4", "route", "show"]).output();
     let output = output.map(|output| output.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&output).into_owned();
     let words = text.lines().flat_map(|line| line.split_whitespace().next());
-    words.filter_map(Range::parse).collect()
+    words.filter_map(|word| word.parse().ok()).collect()
 }
 
 #[cfg(test)]

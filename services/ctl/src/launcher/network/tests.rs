@@ -5,8 +5,8 @@ fn network(number: u8) -> Network {
     Network { number, has_bridge }
 }
 
-fn range(text: &str) -> Range {
-    Range::parse(text).unwrap()
+fn range(text: &str) -> Cidr {
+    text.parse().unwrap()
 }
 
 #[test]
@@ -40,31 +40,10 @@ fn addresses_of_a_cluster_are_in_its_ranges() {
             &[first.api_service(), first.dns_service()],
         ),
     ] {
-        let addresses = addresses.iter().map(|ip| range(&ip.to_string()));
-        assert!(addresses.into_iter().all(|ip| range(&within).contains(ip)));
+        assert!(addresses.iter().all(|ip| range(&within).contains(*ip)));
     }
     assert_eq!(Network::default().gateway(), None);
     assert_eq!(Network::default().node(0), None);
-}
-
-#[test]
-fn a_range_contains_those_within() {
-    for (outer, inner, contains) in [
-        ("10.0.0.0/8", "10.244.0.0/16", true),
-        ("10.244.0.0/16", "10.0.0.0/8", false),
-        ("10.244.0.0/16", "10.244.3.4", true),
-        ("10.244.0.0/16", "10.243.3.4", false),
-        ("0.0.0.0/0", "10.0.0.0/8", true),
-    ] {
-        assert_eq!(
-            range(outer).contains(range(inner)),
-            contains,
-            "{outer} {inner}"
-        );
-    }
-    assert_eq!(Range::parse("default"), None);
-    assert_eq!(Range::parse("unreachable"), None);
-    assert_eq!(Range::parse("10.0.0.0/33"), None);
 }
 
 #[test]

@@ -52,7 +52,10 @@ fn answers(cluster: &Cluster, ip: &str) {
     let names = kubectl(cluster, "get pods -o jsonpath={.items[*].metadata.name}");
     eventually("a Pod answers at the address of its Service", || {
         let answer = answer(ip);
-        names.split(' ').any(|name| answer.trim() == name).then_some(())
+        names
+            .split(' ')
+            .any(|name| answer.trim() == name)
+            .then_some(())
     });
 }
 
@@ -76,7 +79,10 @@ fn two_clusters_of_a_machine_have_services_and_pods_of_their_own_and_leave_nothi
     answers(&one, &services[0]);
     answers(&two, &services[1]);
     let pod = kubectl(&one, "get pods -o jsonpath={.items[0].metadata.name}");
-    let looked_up = kubectl(&one, &format!("exec {pod} -- getent hosts web.default.svc.cluster.local"));
+    let looked_up = kubectl(
+        &one,
+        &format!("exec {pod} -- getent hosts web.default.svc.cluster.local"),
+    );
     assert!(looked_up.starts_with(&services[0]), "{looked_up}");
 
     stdout_of(&two.run(&["down"]));
@@ -85,7 +91,10 @@ fn two_clusters_of_a_machine_have_services_and_pods_of_their_own_and_leave_nothi
     for name in one.pids().keys() {
         one.kill(name);
     }
-    assert!(answer(&services[0]).starts_with("web-"), "Pods and Services go on");
+    assert!(
+        answer(&services[0]).starts_with("web-"),
+        "Pods and Services go on"
+    );
     one.up_on_network(&[]);
     answers(&one, &services[0]);
     stdout_of(&one.run(&["down"]));

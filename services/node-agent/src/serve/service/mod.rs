@@ -193,7 +193,11 @@ impl<R: Runtime> Node for NodeService<R> {
             return Err(streams::bad_request(&message).into());
         };
         let uid = &sandbox.config.uid;
-        let connection = self.pods.runtime.connect(uid, port).await;
+        let runtime = &self.pods.runtime;
+        let connection = match open.loopback {
+            true => runtime.connect_loopback(uid, port).await,
+            false => runtime.connect(uid, port).await,
+        };
         let connection = connection.map_err(|error| {
             let error = to_api_error(error);
             let message = format!(

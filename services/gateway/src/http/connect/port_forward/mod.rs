@@ -120,6 +120,7 @@ impl Forwarder {
             pod: self.pod.clone(),
             uid: self.uid.clone(),
             port: port.into(),
+            loopback: true,
         };
         let call = PortCall::open(self.agent.clone(), open).await;
         let forwarded = match call {

@@ -151,6 +151,7 @@ impl Search<'_> {
             pod: pod.metadata.name,
             uid: pod.metadata.uid,
             port: port.into(),
+            loopback: false,
         };
         let call = PortCall::open(agent, open).await;
         let call = call.map_err(|error| unreachable(&error.message))?;

@@ -2,19 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use std::io::{self, Read as _, Write as _};
+mod load;
+mod pods;
+
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 use setpoint_testkit::enter_namespace;
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+use self::load::{Load, ask};
+
 /// One interface with addresses of 10.1.0.0/24, and a default route.
 const NETWORK: [&str; 7] = [
     "link add pods type veth peer name others",
@@ -60,65 +62,6 @@ impl Drop for Server {
         self.stop.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect(self.at);
         let _ = self.thread.take().map(JoinHandle::join);
-    }
-}
-
-fn ask(at: SocketAddr) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    match answer.is_empty() {
-        true => Err(io::ErrorKind::UnexpectedEof.into()),
-        false => Ok(answer),
-    }
-}
-
-/// A client that asks all the time.
-struct Load {
-    stop: Arc<AtomicBool>,
-    count: Arc<AtomicUsize>,
-    failed: Arc<Mutex<Vec<String>>>,
-    thread: JoinHandle<()>,
-}
-
-impl Load {
-    fn start(at: SocketAddr) -> Self {
-        let (stop, count) = <(Arc<AtomicBool>, Arc<AtomicUsize>)>::default();
-        let failed = Arc::<Mutex<Vec<String>>>::default();
-        let (stopping, counted, noted) =
-            (Arc::clone(&stop), Arc::clone(&count), Arc::clone(&failed));
-        let thread = thread::spawn(move || {
-            while !stopping.load(Ordering::Relaxed) {
-                counted.fetch_add(1, Ordering::Relaxed);
-                if let Err(error) = ask(at) {
-                    noted.lock().push(error.to_string());
-                }
-                thread::sleep(Duration::from_millis(2));
-            }
-        });
-        Self {
-            stop,
-            count,
-            failed,
-            thread,
-        }
-    }
-
-    /// Waits for further requests.
-    fn goes_on(&self) {
-        let before = self.count.load(Ordering::Relaxed);
-        eventually("requests go on", || {
-            let now = self.count.load(Ordering::Relaxed);
-            (now > before + 50).then_some(()).ok_or(now.to_string())
-        });
-    }
-
-    fn end(self) -> (usize, Vec<String>) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap();
-        let failed = self.failed.lock().clone();
-        (self.count.load(Ordering::Relaxed), failed)
     }
 }
 

@@ -1,0 +1,228 @@
+//! Services of Pods with networks of their own: what `setpoint up` starts, in a network namespace of the test.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use setpoint_ctl::launcher::program;
+use setpoint_testkit::{enter_namespace, free_port};
+use setpoint_tests::{Kubectl, eventually};
+use tempfile::TempDir;
+
+use super::load::{Load, ask};
+
+/// An interface with a default route, by which packets for nobody would leave.
+const NETWORK: [&str; 5] = [
+    "link add outside type veth peer name others",
+    "addr add 192.0.2.2/24 dev outside",
+    "link set outside up",
+    "link set others up",
+    "route add default via 192.0.2.1",
+];
+const WHAT: &str = "a cluster whose Pods have networks of their own";
+
+/// A cluster of `setpoint up`, which is stopped when it is dropped.
+struct Local {
+    directory: TempDir,
+    ports: [String; 2],
+}
+
+impl Local {
+    fn up() -> Self {
+        let local = Self {
+            directory: TempDir::new().unwrap(),
+            ports: [(); 2].map(|()| free_port().to_string()),
+        };
+        local.start();
+        local
+    }
+
+    /// Starts the processes that do not run.
+    fn start(&self) {
+        let [port, etcd] = &self.ports;
+        let arguments = ["up", "--port", port, "--etcd-port", etcd, "--profile", "fast"];
+        let output = self.setpoint(&[&arguments[..], &["--pod-network", "bridge"]].concat());
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{text}");
+    }
+
+    fn setpoint(&self, arguments: &[&str]) -> std::process::Output {
+        let mut command = Command::new(program("setpoint").unwrap());
+        command.arg("--state").arg(self.directory.path());
+        command.args(arguments).output().unwrap()
+    }
+
+    fn kubectl(&self) -> Kubectl {
+        Kubectl::new(self.directory.path().to_owned())
+    }
+
+    /// Kills a process of the cluster.
+    fn kill(&self, name: &str) {
+        kill_recorded(&self.directory.path().join("run").join(format!("{name}.pid")));
+    }
+
+    /// Kills the first container of a Pod.
+    fn kill_container(&self, pod: &Value) {
+        let node = pod["spec"]["nodeName"].as_str().unwrap();
+        let uid = pod["metadata"]["uid"].as_str().unwrap();
+        let path = format!("node/{node}/pods/{uid}/web/0/pid");
+        kill_recorded(&self.directory.path().join(path));
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        self.setpoint(&["down"]);
+    }
+}
+
+fn kill_recorded(file: &Path) {
+    let pid = std::fs::read_to_string(file).unwrap();
+    let pid = Pid::from_raw(pid.trim().parse().unwrap());
+    kill(pid, Signal::SIGKILL).unwrap();
+}
+
+/// Starts a Deployment whose Pods answer each connection with their name, and a Service of it; returns its address.
+fn serve(kubectl: &Kubectl, replicas: u32) -> SocketAddr {
+    let labels = json!({"app": "web"});
+    let container = json!({
+        "name": "web",
+        "image": "web",
+        "command": ["busybox", "nc", "-ll", "-p", "80", "-e", "hostname"],
+        "readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1},
+        // Connections come until all proxies know that the Pod ends.
+        "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+    });
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "terminationGracePeriodSeconds": 2,
+                    "nodeSelector": {"setpoint.dev/runtime": "process"},
+                    "containers": [container],
+                },
+            },
+        },
+    });
+    let output = kubectl.with("apply", &deployment.to_string());
+    assert!(output.success, "{}", output.stderr);
+    kubectl.ok("expose deployment web --port=80");
+    kubectl.ok("rollout status deployment/web --timeout=60s");
+    let service = kubectl.json("get service web");
+    let at = format!("{}:80", service["spec"]["clusterIP"].as_str().unwrap());
+    let at = at.parse().unwrap();
+    eventually("the Service answers", || ask(at).map(drop));
+    at
+}
+
+/// Checks ES2.
+#[test]
+fn no_request_is_lost_by_scaling_a_rollout_a_drained_node_or_dead_processes() {
+    let test = "services::pods::no_request_is_lost_by_scaling_a_rollout_a_drained_node_or_dead_processes";
+    if !enter_namespace(test, WHAT, &NETWORK) {
+        return;
+    }
+    let local = Local::up();
+    let kubectl = local.kubectl();
+    let at = serve(&kubectl, 2);
+    let load = Load::start(at);
+    load.goes_on();
+    let rolled_out = || {
+        kubectl.ok("rollout status deployment/web --timeout=60s");
+        load.goes_on();
+    };
+    kubectl.ok("scale deployment/web --replicas=5");
+    rolled_out();
+    kubectl.ok("scale deployment/web --replicas=3");
+    rolled_out();
+    kubectl.ok("rollout restart deployment/web");
+    rolled_out();
+    kubectl.ok("drain node-0 --ignore-daemonsets --timeout=60s");
+    rolled_out();
+    kubectl.ok("uncordon node-0");
+    for dead in ["proxy-0", "gateway-0", "node-agent-1"] {
+        local.kill(dead);
+        load.goes_on();
+    }
+    local.start();
+    kubectl.ok("rollout restart deployment/web");
+    rolled_out();
+    let (count, failed) = load.end();
+    assert!(failed.is_empty() && count > 200, "{failed:?} of {count}");
+}
+
+/// Connections to a Pod whose process is killed are refused until the proxy knows.
+#[test]
+fn a_killed_pod_loses_no_request_once_the_proxy_knows() {
+    let test = "services::pods::a_killed_pod_loses_no_request_once_the_proxy_knows";
+    if !enter_namespace(test, WHAT, &NETWORK) {
+        return;
+    }
+    let local = Local::up();
+    let kubectl = local.kubectl();
+    let load = Load::start(serve(&kubectl, 3));
+    load.goes_on();
+    assert_eq!(load.failures(), 0);
+    let pods = kubectl.json("get pods");
+    local.kill_container(&pods["items"][0]);
+    let ip = pods["items"][0]["status"]["podIP"].as_str().unwrap();
+    let before = eventually("requests go on without failures", || {
+        let before = load.failures();
+        load.goes_on();
+        (load.failures() == before).then_some(before).ok_or(before)
+    });
+    kubectl.ok("rollout status deployment/web --timeout=60s");
+    load.goes_on();
+    let (count, failed) = load.end();
+    assert_eq!(failed.len(), before, "{failed:?} of {count}");
+    println!("{before} of {count} requests were lost when the Pod at {ip} was killed");
+}
+
+/// Checks ES1: no packet for an address that nobody has leaves the machine. Two Pods listen on the same port and see
+/// their clients' addresses, and a Pod finds itself, the API and names.
+#[test]
+fn pods_find_each_other_and_the_api() {
+    let test = "services::pods::pods_find_each_other_and_the_api";
+    if !enter_namespace(test, WHAT, &NETWORK) {
+        return;
+    }
+    let local = Local::up();
+    let kubectl = local.kubectl();
+    let at = serve(&kubectl, 2);
+    let pods = kubectl.json("get pods");
+    let name = |index: usize| pods["items"][index]["metadata"]["name"].as_str().unwrap();
+    let ip = |index: usize| pods["items"][index]["status"]["podIP"].as_str().unwrap();
+    let within = |command: &str| kubectl.run(&format!("exec {} -- {command}", name(0)));
+    let connect = |to: &str| within(&format!("busybox nc -w 2 {to} 80")).stdout;
+    // To itself, to the other, and to either by name: a Pod that is its own endpoint answers itself.
+    assert_eq!(connect(ip(0)).trim(), name(0));
+    assert_eq!(connect(ip(1)).trim(), name(1));
+    for index in 0..2 {
+        eventually("each endpoint answers by the name of the Service", || {
+            let answer = connect("web.default.svc.cluster.local");
+            (answer.trim() == name(index)).then_some(()).ok_or(answer)
+        });
+    }
+    assert_eq!(within("hostname").stdout.trim(), name(0));
+    let resolver = within("cat /etc/resolv.conf").stdout;
+    let (search, server) = ("search default.svc.cluster.local", "nameserver 10.");
+    assert!(resolver.starts_with(search) && resolver.contains(server), "{resolver}");
+    let version = within("curl -sk https://kubernetes.default/version").stdout;
+    assert!(version.contains("gitVersion"), "{version}");
+    // Nobody has these addresses.
+    let unowned = SocketAddr::new(at.ip(), 81);
+    assert_eq!(ask(unowned).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
+    for nobody in ["10.96.255.254", "10.244.255.254"] {
+        let refused = ask(format!("{nobody}:80").parse().unwrap()).unwrap_err();
+        assert!(refused.kind() != std::io::ErrorKind::TimedOut, "{nobody}: {refused}");
+    }
+}
