@@ -43,7 +43,15 @@ impl Local {
     /// Starts the processes that do not run.
     fn start(&self) {
         let [port, etcd] = &self.ports;
-        let arguments = ["up", "--port", port, "--etcd-port", etcd, "--profile", "fast"];
+        let arguments = [
+            "up",
+            "--port",
+            port,
+            "--etcd-port",
+            etcd,
+            "--profile",
+            "fast",
+        ];
         let output = self.setpoint(&[&arguments[..], &["--pod-network", "bridge"]].concat());
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{text}");
@@ -61,7 +69,13 @@ impl Local {
 
     /// Kills a process of the cluster.
     fn kill(&self, name: &str) {
-        kill_recorded(&self.directory.path().join("run").join(format!("{name}.pid")));
+        kill_recorded(
+            &self
+                .directory
+                .path()
+                .join("run")
+                .join(format!("{name}.pid")),
+        );
     }
 
     /// Kills the first container of a Pod.
@@ -120,14 +134,17 @@ fn serve(kubectl: &Kubectl, replicas: u32) -> SocketAddr {
     let service = kubectl.json("get service web");
     let at = format!("{}:80", service["spec"]["clusterIP"].as_str().unwrap());
     let at = at.parse().unwrap();
-    eventually("the Service answers", || ask(at).map(drop));
+    eventually("the Service answers", || {
+        ask(at).map(drop).map_err(|error| error.to_string())
+    });
     at
 }
 
 /// Checks ES2.
 #[test]
 fn no_request_is_lost_by_scaling_a_rollout_a_drained_node_or_dead_processes() {
-    let test = "services::pods::no_request_is_lost_by_scaling_a_rollout_a_drained_node_or_dead_processes";
+    let test =
+        "services::pods::no_request_is_lost_by_scaling_a_rollout_a_drained_node_or_dead_processes";
     if !enter_namespace(test, WHAT, &NETWORK) {
         return;
     }
@@ -178,7 +195,8 @@ fn a_killed_pod_loses_no_request_once_the_proxy_knows() {
     let before = eventually("requests go on without failures", || {
         let before = load.failures();
         load.goes_on();
-        (load.failures() == before).then_some(before).ok_or(before)
+        let after = load.failures();
+        (after == before).then_some(before).ok_or(after.to_string())
     });
     kubectl.ok("rollout status deployment/web --timeout=60s");
     load.goes_on();
@@ -215,14 +233,23 @@ fn pods_find_each_other_and_the_api() {
     assert_eq!(within("hostname").stdout.trim(), name(0));
     let resolver = within("cat /etc/resolv.conf").stdout;
     let (search, server) = ("search default.svc.cluster.local", "nameserver 10.");
-    assert!(resolver.starts_with(search) && resolver.contains(server), "{resolver}");
+    assert!(
+        resolver.starts_with(search) && resolver.contains(server),
+        "{resolver}"
+    );
     let version = within("curl -sk https://kubernetes.default/version").stdout;
     assert!(version.contains("gitVersion"), "{version}");
     // Nobody has these addresses.
     let unowned = SocketAddr::new(at.ip(), 81);
-    assert_eq!(ask(unowned).unwrap_err().kind(), std::io::ErrorKind::ConnectionRefused);
+    assert_eq!(
+        ask(unowned).unwrap_err().kind(),
+        std::io::ErrorKind::ConnectionRefused
+    );
     for nobody in ["10.96.255.254", "10.244.255.254"] {
         let refused = ask(format!("{nobody}:80").parse().unwrap()).unwrap_err();
-        assert!(refused.kind() != std::io::ErrorKind::TimedOut, "{nobody}: {refused}");
+        assert!(
+            refused.kind() != std::io::ErrorKind::TimedOut,
+            "{nobody}: {refused}"
+        );
     }
 }

@@ -134,6 +134,7 @@ impl Process {
         };
         // Before a check that passes: the process is not ready until its nodes are registered.
         self.host.health().check(registration::CHECK);
+        self.host.health().check(network::CHECK);
         let replica = Replica::announce(self.host, self.gateway, recorder, Pod::RESOURCE);
         let address = reachable(&replica.client, replica.host.advertised()).await;
         let address = self.settings.at_node_ip(address);
@@ -185,6 +186,7 @@ async fn work<R: Runtime>(
     range: watch::Receiver<String>,
 ) -> anyhow::Result<()> {
     let (replica, settings) = (registration.replica, registration.settings);
+    let check = replica.host.health().check(network::CHECK);
     let keeper = keeper(replica, settings);
     let (first, shutdown) = (nodes[0].clone(), replica.host.shutdown());
     let own = first.clone();
@@ -205,7 +207,7 @@ async fn work<R: Runtime>(
     tokio::select! {
         ended = controller.run(replica.host.instance(), stop) => ended?,
         () = registration.keep(nodes) => {}
-        () = network::keep(Arc::clone(pods), range) => {}
+        () = network::keep(Arc::clone(pods), range, check) => {}
         () = stopping => {}
         () = relieved => {}
         () = tasks.supervise("usage", "", || meter.run()) => {}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_controller::{Backoff, View as _};
+use setpoint_host::Check;
 use setpoint_runtime::Runtime;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -11,8 +12,19 @@ use tracing::{info, warn};
 use crate::node::Pods;
 use crate::pod::act::network_not_ready;
 
-/// Makes the network for the range of the node when that is known, and tries again until it succeeds. Does not return.
-pub async fn keep<R: Runtime>(pods: Arc<Pods<R>>, mut range: watch::Receiver<String>) {
+/// The readiness check of the network.
+pub const CHECK: &str = "network";
+
+/// Makes the network for the range of the node when that is known, and tries again until it succeeds. [`CHECK`] passes
+/// then. Does not return.
+pub async fn keep<R: Runtime>(
+    pods: Arc<Pods<R>>,
+    mut range: watch::Receiver<String>,
+    check: Check,
+) {
+    if let Err(why) = pods.runtime.network_ready() {
+        check.fail(why);
+    }
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
     while pods.runtime.network_ready().is_err() {
         let known = range.wait_for(|range| !range.is_empty()).await;
@@ -29,6 +41,7 @@ pub async fn keep<R: Runtime>(pods: Arc<Pods<R>>, mut range: watch::Receiver<Str
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 let why = format!("{error}: {}", cause.unwrap_or_default());
+                check.fail(why.clone());
                 warn!(%why, range, "the network of Pods cannot be made; trying again");
                 let message = network_not_ready(why);
                 pods.state.send_modify(|state| state.network = message);
@@ -36,5 +49,6 @@ pub async fn keep<R: Runtime>(pods: Arc<Pods<R>>, mut range: watch::Receiver<Str
             }
         }
     }
+    check.pass();
     std::future::pending().await
 }
