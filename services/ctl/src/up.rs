@@ -91,18 +91,20 @@ impl Options {
     /// Decides what depends on this machine: the network of Pods, whether Services carry traffic, and DNS. What a
     /// running cluster has stays, unless an option asks for something else.
     fn decide(&self, state_dir: &StateDir, spec: &mut ClusterSpec) -> anyhow::Result<()> {
-        let starts = spec.proxy.is_none();
+        let starts = spec.traffic.is_none();
         if self.fresh {
             network::release(state_dir)?;
         }
-        if starts || self.fresh || self.pod_network.is_some() {
-            spec.network = network::decide(state_dir, self.pod_network.unwrap_or_default())?;
-        }
-        spec.proxy = Some(match (self.proxy, spec.proxy) {
+        let traffic = match (self.proxy, spec.traffic) {
             (None, Some(kept)) => kept,
             (mode, _) => proxy::decide(state_dir, mode.unwrap_or_default())?,
-        });
-        let asked = spec.network.has_bridge && spec.proxy == Some(true);
+        };
+        spec.traffic = Some(traffic);
+        if starts || self.fresh || self.pod_network.is_some() {
+            let mode = self.pod_network.unwrap_or_default();
+            spec.network = network::decide(state_dir, mode, traffic)?;
+        }
+        let asked = spec.network.has_bridge() && spec.carries_traffic();
         let dns = match (self.dns, starts) {
             (Some(wanted), _) => usize::from(wanted) * DNS_REPLICAS,
             (None, true) => usize::from(asked) * DNS_REPLICAS,
@@ -145,14 +147,16 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     announce(state_dir, &plan, stages.iter().map(Vec::len).sum());
     let begin = Instant::now();
     spec.save(state_dir)?;
-    if spec.network.has_bridge {
-        network::bridge::ensure(spec.network, topology::NODES.len())?;
+    if spec.network.has_bridge() {
+        let local = spec.traffic == Some(proxy::Traffic::Userspace);
+        network::bridge::ensure(spec.network, topology::NODES.len(), local)?;
     }
-    if spec.proxy == Some(true) {
+    let has_table = spec.traffic == Some(proxy::Traffic::Nftables);
+    if has_table {
         proxy::remember(state_dir)?;
     }
     plan.execute(state_dir).await?;
-    if spec.proxy == Some(false) {
+    if !has_table {
         proxy::forget(state_dir)?;
     }
     state_dir.write_kubeconfig(spec.gateways[0])?;

@@ -14,6 +14,7 @@ use setpoint_runtime::{Kind, LogLimits, docker, process};
 use setpoint_tls::{Credentials, Files};
 
 use crate::bootstrap;
+use crate::node::admission::PodNetwork;
 use crate::node::eviction;
 use crate::node::image_gc;
 use crate::node::shutdown::GracePeriods;
@@ -44,6 +45,9 @@ pub struct Settings {
     pub bootstrap: bootstrap::Settings,
     /// IP of the node, its InternalIP, as the kubelet's `--node-ip`; empty for that at which others reach the agent.
     pub node_ip: String,
+    /// Range of the addresses of Pods that are processes and share the network of the machine, within 127.0.0.0/8, as
+    /// the kubelet's `podCIDR`; empty for one that depends on the name of the node.
+    pub pod_cidr: String,
     /// Number of nodes in this process; more than one only if simulated.
     pub nodes: usize,
     /// Number of Pods reconciled concurrently.
@@ -139,6 +143,7 @@ impl Default for Settings {
             certificate_requests: PathBuf::new(),
             bootstrap: bootstrap::Settings::default(),
             node_ip: String::new(),
+            pod_cidr: String::new(),
             nodes: 1,
             workers: 32,
             state_dir: PathBuf::new(),
@@ -209,6 +214,7 @@ impl Settings {
     pub fn node(&self) -> node::Settings {
         node::Settings {
             node_name: self.node_name.clone(),
+            pod_network: PodNetwork::parse(&self.pod_cidr),
             nodes: self.nodes,
             runtime: self.runtime,
             capacity: self.capacity.clone(),
@@ -317,6 +323,10 @@ impl Settings {
             (
                 self.node_ip.is_empty() || self.node_ip().is_some(),
                 "node-ip: must be an IPv4 address",
+            ),
+            (
+                self.pod_cidr.is_empty() || PodNetwork::parse(&self.pod_cidr).is_some(),
+                "pod-cidr: must be a range of IPv4 with room for Pods",
             ),
             (
                 self.process.bridge.is_empty()

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::network::Network;
 use super::port;
+use super::proxy::Traffic;
 use super::state_dir::StateDir;
 
 /// The address that all processes except relays listen on.
@@ -69,8 +70,8 @@ pub struct ClusterSpec {
     pub listen: Vec<IpAddr>,
     /// The addresses of Pods, nodes and Services.
     pub network: Network,
-    /// Whether a proxy makes Services carry traffic; `None` if that is not decided yet.
-    pub proxy: Option<bool>,
+    /// The way in which Services carry traffic; `None` if that is not decided yet.
+    pub traffic: Option<Traffic>,
     /// The port of each replica of the cluster's DNS; empty for a cluster without it.
     pub dns: Vec<u16>,
 }
@@ -86,7 +87,7 @@ impl Default for ClusterSpec {
             tls_sans: Vec::new(),
             listen: Vec::new(),
             network: Network::default(),
-            proxy: None,
+            traffic: None,
             dns: Vec::new(),
         }
     }
@@ -111,6 +112,11 @@ impl ClusterSpec {
         let path = state_dir.cluster_spec();
         let text = serde_json::to_string_pretty(self)? + "\n";
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Returns whether Services carry traffic.
+    pub fn carries_traffic(&self) -> bool {
+        !matches!(self.traffic, None | Some(Traffic::None))
     }
 
     /// Returns the addresses of all gateways, comma-separated.

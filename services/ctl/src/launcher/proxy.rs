@@ -11,6 +11,7 @@ use std::{fs, io};
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::launch::program;
@@ -26,29 +27,45 @@ const PREFIX: &str = "setpoint-";
 /// The ways to make Services carry traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
-    /// With nftables if this machine allows it
+    /// With nftables if this machine allows it, else through sockets of the proxy
     #[default]
     Auto,
     /// With nftables, or not at all
     Nftables,
+    /// Through sockets of the proxy, which needs no rights but for ports below 1024
+    Userspace,
     /// Services carry no traffic
     None,
 }
 
-/// Returns whether the proxy is to run; says so if it cannot in the mode [`Mode::Auto`].
+/// The way in which Services carry traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Traffic {
+    /// They carry none.
+    None,
+    /// By a table of nftables.
+    Nftables,
+    /// Through sockets of the proxy.
+    Userspace,
+}
+
+/// Returns the way in which Services are to carry traffic; says so if it is not nftables in the mode [`Mode::Auto`].
 ///
 /// # Errors
-/// If it cannot in the mode [`Mode::Nftables`].
-pub fn decide(state_dir: &StateDir, mode: Mode) -> anyhow::Result<bool> {
-    if mode == Mode::None {
-        return Ok(false);
-    }
-    match obstacle(state_dir) {
-        None => Ok(true),
+/// If nftables cannot be used in the mode [`Mode::Nftables`].
+pub fn decide(state_dir: &StateDir, mode: Mode) -> anyhow::Result<Traffic> {
+    let obstacle = match mode {
+        Mode::None => return Ok(Traffic::None),
+        Mode::Userspace => return Ok(Traffic::Userspace),
+        Mode::Auto | Mode::Nftables => obstacle(state_dir),
+    };
+    match obstacle {
+        None => Ok(Traffic::Nftables),
         Some(why) if mode == Mode::Nftables => bail!("--proxy nftables: {why}"),
         Some(why) => {
-            println!("Services will carry no traffic: {why}");
-            Ok(false)
+            println!("Services will carry traffic through sockets of the proxy: {why}");
+            Ok(Traffic::Userspace)
         }
     }
 }
@@ -159,6 +176,7 @@ mod tests {
     #[test]
     fn without_a_proxy_nothing_is_looked_for() {
         let root = tempfile::tempdir().unwrap();
-        assert!(!decide(&StateDir::find(root.path(), None), Mode::None).unwrap());
+        let state_dir = StateDir::find(root.path(), None);
+        assert_eq!(decide(&state_dir, Mode::None).unwrap(), Traffic::None);
     }
 }

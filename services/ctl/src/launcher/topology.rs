@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
 use super::identity::{API_NAMES, Identity};
 use super::joined::Joined;
-use super::network::Network;
-use super::proxy::{self, PROXY};
+use super::network::{Kind, Network};
+use super::proxy::{self, PROXY, Traffic};
 use super::state_dir::StateDir;
 
 /// All services, each a program of this workspace.
@@ -173,7 +173,7 @@ pub fn stage(name: &str) -> usize {
 
 /// Returns all processes in stages. Each stage starts when the one before it is ready.
 pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3] {
-    let proxy = (spec.proxy == Some(true)).then(|| proxy_process(state_dir, spec));
+    let proxy = proxy_process(state_dir, spec);
     let clients: Vec<_> = elected(state_dir, spec)
         .chain(agents(state_dir, spec))
         .chain(cluster_dns(state_dir, spec))
@@ -280,6 +280,7 @@ pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &st
         .args(advertised.into_iter().flatten())
         .arg("--service-cluster-ip-range", network.services())
         .arg("--service-node-port-range", network.node_ports())
+        .args(loopback_range("--endpoint-loopback-range", network))
         .arg("--allowed-hosts", hosts.join(","))
         .arg("--cluster-info-server", address(spec.gateways[0]))
         .arg("--etcd-endpoints", etcd)
@@ -296,7 +297,7 @@ fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pro
         // Pods find it in their volume of the API.
         let ca = state_dir.pki().files(&manager.name).ca_file;
         let manager = manager.arg(ROOT_CA_FLAG, ca.display());
-        let manager = manager.args(node_ipam(spec.network));
+        let manager = manager.args(managed_addresses(spec.network));
         manager.arg("--controllers", MANAGED)
     });
     let replicas = ELECTED.into_iter().flat_map(replicas).chain(managers);
@@ -323,12 +324,19 @@ fn agents(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Proc
     real.chain([simulated])
 }
 
-/// Returns `proxy-0`, which makes Services carry traffic on this machine.
-fn proxy_process(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
-    ProcessSpec::new(state_dir, PROXY, 0)
+/// Returns `proxy-0`, which makes Services carry traffic on this machine, if they are to.
+fn proxy_process(state_dir: &StateDir, spec: &ClusterSpec) -> Option<ProcessSpec> {
+    let backend = match spec.traffic? {
+        Traffic::None => return None,
+        Traffic::Nftables => "nftables",
+        Traffic::Userspace => "userspace",
+    };
+    let proxy = ProcessSpec::new(state_dir, PROXY, 0)
+        .arg("--backend", backend)
         .arg("--table", proxy::table(state_dir))
         .arg("--service-ranges", spec.network.services())
-        .arg("--nodes", NODES.join(","))
+        .arg("--nodes", NODES.join(","));
+    Some(proxy)
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.
@@ -338,7 +346,7 @@ pub fn process_agent(
     index: usize,
     node: &str,
 ) -> ProcessSpec {
-    let ip = spec.network.node(index);
+    let (ip, pods) = (spec.network.node(index), spec.network.pods_of(index));
     let identity = Identity::node(node).reached_at(ip.map(|ip| ip.to_string()));
     ProcessSpec::bare(AGENT, index)
         .identified(state_dir, identity)
@@ -346,6 +354,10 @@ pub fn process_agent(
         .arg("--node-name", node)
         .arg("--state-dir", state_dir.node(node).display())
         .args(ip.into_iter().flat_map(|ip| pod_network(spec, ip)))
+        .args(
+            pods.into_iter()
+                .flat_map(|range| ["--pod-cidr".to_owned(), range]),
+        )
 }
 
 /// Returns the arguments of an agent whose node has this address on the bridge.
@@ -356,7 +368,7 @@ fn pod_network(spec: &ClusterSpec, node: Ipv4Addr) -> Vec<String> {
         ("--node-ip", node.to_string()),
         ("--listen-also", node.to_string()),
     ];
-    let carries = spec.proxy == Some(true);
+    let carries = spec.carries_traffic();
     if carries && !spec.dns.is_empty() {
         arguments.push(("--cluster-dns", network.dns_service().to_string()));
     }
@@ -372,10 +384,19 @@ fn pod_network(spec: &ClusterSpec, node: Ipv4Addr) -> Vec<String> {
         .collect()
 }
 
-/// Returns the arguments by which nodes get ranges of addresses for Pods, if these have networks of their own.
-fn node_ipam(network: Network) -> Vec<String> {
-    if !network.has_bridge {
-        return Vec::new();
+/// Returns the argument that lets addresses of Pods on the loopback be endpoints, if they are to be.
+fn loopback_range(flag: &str, network: Network) -> Vec<String> {
+    match network.kind {
+        Kind::Loopback => vec![flag.to_owned(), network.pods()],
+        Kind::Host | Kind::Bridge => Vec::new(),
+    }
+}
+
+/// Returns the arguments by which nodes get addresses for Pods, if these have networks of their own, and load balancers
+/// those of nodes.
+fn managed_addresses(network: Network) -> Vec<String> {
+    if !network.has_bridge() {
+        return loopback_range("--endpointslice-endpoint-loopback-range", network);
     }
     let flags = [
         ("--node-ipam-cluster-cidrs", network.pods()),

@@ -119,7 +119,7 @@ impl Node {
         let capacity = NodeCapacity {
             resources: Resources::of_list(&allocatable),
             pods: settings.capacity.pods,
-            network: PodNetwork::new(network),
+            network: settings.pod_network.unwrap_or(PodNetwork::new(network)),
         };
         let [a, b, c, _] = network.octets();
         Ok(Self {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_runtime::Kind;
 
+use crate::node::admission::PodNetwork;
 use crate::node::eviction;
 
 /// The part of the agent's settings that describes its nodes.
@@ -13,6 +14,8 @@ pub struct Settings {
     pub node_name: String,
     /// Number of nodes in this process.
     pub nodes: usize,
+    /// The addresses of Pods, unless they depend on the name of the node.
+    pub pod_network: Option<PodNetwork>,
     /// The runtime of the containers.
     pub runtime: Kind,
     /// Resources of each node.
@@ -57,6 +60,7 @@ impl Default for Settings {
         Self {
             node_name: String::new(),
             nodes: 1,
+            pod_network: None,
             runtime: Kind::Process,
             capacity: Capacity::default(),
             kube_reserved: String::new(),

@@ -39,11 +39,12 @@ fn is_installed(program: &str) -> bool {
     directories.any(|directory| directory.join(program).is_file())
 }
 
-/// Makes the bridge with the addresses of the gateways and of `nodes` nodes, unless it is there.
+/// Makes the bridge with the addresses of the gateways and of `nodes` nodes, unless it is there. With `local`, addresses
+/// of Services are those of the machine, so that sockets can be opened there.
 ///
 /// # Errors
 /// If the machine refuses it.
-pub fn ensure(network: Network, nodes: usize) -> anyhow::Result<()> {
+pub fn ensure(network: Network, nodes: usize, local: bool) -> anyhow::Result<()> {
     let bridge = network.bridge();
     if !exists(&bridge) {
         // An address of its own: that of a bridge without one changes with its ports, and Pods would lose the machine.
@@ -55,7 +56,12 @@ pub fn ensure(network: Network, nodes: usize) -> anyhow::Result<()> {
     let addresses = addresses.map(|ip| format!("address replace {ip}/24 dev {bridge}\n"));
     let mut lines: String = addresses.collect();
     lines.push_str(&format!("link set {bridge} up\n"));
-    // What no Pod has does not leave the machine.
+    // Neither needs a default route: what no Pod and no Service has does not leave the machine.
+    let kind = if local { "local " } else { "" };
+    lines.push_str(&format!(
+        "route replace {kind}{} dev {bridge}\n",
+        network.services()
+    ));
     lines.push_str(&format!("route replace unreachable {}\n", network.pods()));
     ip(&lines)?;
     if fs::read_to_string(FORWARDING).is_ok_and(|value| value.trim() == "0") {

@@ -1,28 +1,36 @@
 //! The addresses of a local cluster, which no other cluster of the machine has.
 //!
 //! ```text
-//! number n   Pods 10.(244-n).0.0/16   nodes and gateways 10.255.n.0/24   Services 10.(96+n).0.0/16   node ports
+//!            Pods               nodes and gateways   Services
+//! number n   10.(244-n).0.0/16  10.255.n.0/24        10.(96+n).0.0/16
+//! loopback   127.(128+n).0.0/16 127.0.0.1            127.(96+n).0.0/16
 //! ```
+//! Without networks of Pods and without nftables, all addresses are those of the loopback, which need no right.
+//!
 //! A cluster takes the first number whose ranges are free when it starts for the first time, and keeps it.
-//! `/run/setpoint/network-<n>` has the state directory of the cluster with the number n.
+//! `/run/setpoint/network-<n>` has the state directory of the cluster with the number n; without root, a directory for
+//! temporary files has it.
 
 pub mod bridge;
 
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use setpoint_model::Cidr;
 
+use super::proxy::Traffic;
 use super::state_dir::StateDir;
 
-/// The directory of the records of clusters, which a restart of the machine empties, as it does links and tables.
+/// The directory of the records of clusters of root, which a restart of the machine empties, as it does links and
+/// tables.
 pub const RECORDS: &str = "/run/setpoint";
 /// The number of clusters that a machine can have.
 const NUMBERS: u8 = 8;
@@ -43,20 +51,54 @@ pub enum Mode {
     Host,
 }
 
+/// The way in which Pods that are processes, and Services, have addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Pods share the network of the machine.
+    #[default]
+    Host,
+    /// Pods are connected to a bridge.
+    Bridge,
+    /// Pods share the network of the machine, and Services have addresses of the loopback, too.
+    Loopback,
+}
+
 /// The addresses of a local cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Network {
     /// The number of the cluster on this machine.
     number: u8,
-    /// Whether Pods are connected to a bridge.
-    pub has_bridge: bool,
+    /// The way in which Pods and Services have addresses.
+    pub kind: Kind,
 }
 
 impl Network {
+    /// Returns whether Pods are connected to a bridge.
+    pub fn has_bridge(self) -> bool {
+        self.kind == Kind::Bridge
+    }
+
     /// Returns the range of the addresses of Pods.
     pub fn pods(self) -> String {
-        format!("10.{}.0.0/16", 244_u8.saturating_sub(self.number))
+        match self.kind {
+            Kind::Loopback => format!("127.{}.0.0/16", self.loopback_pods()),
+            Kind::Host | Kind::Bridge => {
+                format!("10.{}.0.0/16", 244_u8.saturating_sub(self.number))
+            }
+        }
+    }
+
+    /// Returns the second octet of the addresses of Pods on the loopback.
+    fn loopback_pods(self) -> u8 {
+        128_u8.saturating_add(self.number)
+    }
+
+    /// Returns the range of the addresses of the Pods of the node with this index, if its agent has to know it.
+    pub fn pods_of(self, index: usize) -> Option<String> {
+        let pods = || format!("127.{}.{index}.0/24", self.loopback_pods());
+        (self.kind == Kind::Loopback).then(pods)
     }
 
     /// Returns the range of the addresses of nodes and gateways.
@@ -66,7 +108,16 @@ impl Network {
 
     /// Returns the range of the addresses of Services.
     pub fn services(self) -> String {
-        format!("10.{}.0.0/16", 96_u8.saturating_add(self.number))
+        format!("{}/16", self.service(0))
+    }
+
+    /// Returns an address of a Service, the one with this number in the range.
+    fn service(self, host: u8) -> Ipv4Addr {
+        let first = match self.kind {
+            Kind::Loopback => 127,
+            Kind::Host | Kind::Bridge => 10,
+        };
+        Ipv4Addr::new(first, 96_u8.saturating_add(self.number), 0, host)
     }
 
     /// Returns the range of node ports.
@@ -77,24 +128,24 @@ impl Network {
 
     /// Returns the address of the Service `default/kubernetes`, the first of the range.
     pub fn api_service(self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 96_u8.saturating_add(self.number), 0, 1)
+        self.service(1)
     }
 
     /// Returns the address of the Service of the cluster's DNS, the tenth of the range as everywhere.
     pub fn dns_service(self) -> Ipv4Addr {
-        Ipv4Addr::new(10, 96_u8.saturating_add(self.number), 0, 10)
+        self.service(10)
     }
 
     /// Returns the address of the gateways and of the cluster's DNS on the bridge; `None` without one.
     pub fn gateway(self) -> Option<Ipv4Addr> {
-        self.has_bridge
+        self.has_bridge()
             .then(|| Ipv4Addr::new(10, 255, self.number, 1))
     }
 
     /// Returns the address of the node with this index on the bridge; `None` without one.
     pub fn node(self, index: usize) -> Option<Ipv4Addr> {
         let host = u8::try_from(index.checked_add(2)?).ok()?;
-        self.has_bridge
+        self.has_bridge()
             .then(|| Ipv4Addr::new(10, 255, self.number, host))
     }
 
@@ -104,7 +155,7 @@ impl Network {
     }
 
     fn record(self) -> PathBuf {
-        Path::new(RECORDS).join(format!("network-{}", self.number))
+        records().join(format!("network-{}", self.number))
     }
 
     /// Returns the network of a cluster that has been started before.
@@ -177,12 +228,12 @@ fn file(state_dir: &StateDir) -> PathBuf {
     state_dir.state().join("network.json")
 }
 
-/// Returns the network of a cluster that is to start, and claims its number. Without the right to do so, the cluster
-/// has the first number, since it programs nothing.
+/// Returns the network of a cluster that is to start, and claims its number. `traffic` is the way in which Services
+/// carry traffic.
 ///
 /// # Errors
 /// If the mode is [`Mode::Bridge`] and the machine does not allow that, or another cluster has its number.
-pub fn decide(state_dir: &StateDir, mode: Mode) -> anyhow::Result<Network> {
+pub fn decide(state_dir: &StateDir, mode: Mode, traffic: Traffic) -> anyhow::Result<Network> {
     let obstacle = match mode {
         Mode::Host => None,
         Mode::Auto | Mode::Bridge => bridge::obstacle(),
@@ -192,24 +243,36 @@ pub fn decide(state_dir: &StateDir, mode: Mode) -> anyhow::Result<Network> {
         (_, Some(why)) => println!("Pods will share the network of this machine: {why}"),
         _ => {}
     }
-    let has_bridge = mode != Mode::Host && obstacle.is_none();
-    let Ok(_lock) = lock() else {
-        return Ok(Network::default());
+    let kind = match traffic {
+        _ if mode != Mode::Host && obstacle.is_none() => Kind::Bridge,
+        Traffic::Userspace => Kind::Loopback,
+        Traffic::Nftables | Traffic::None => Kind::Host,
     };
-    let known = Network::load(state_dir)?.map(|network| Network {
-        has_bridge,
-        ..network
-    });
-    let network = match known {
-        None => free(state_dir, has_bridge)?,
-        Some(network) if !network.is_taken(state_dir)? => network,
-        Some(network) => bail!(
-            "the cluster of {} has the addresses of this one; stop it with `setpoint down` and remove its state directory, or start this one with --fresh",
-            network.owner().unwrap_or_default().display()
-        ),
+    let _lock = lock().context("cannot lock the records of clusters")?;
+    let network = match Network::load(state_dir)? {
+        None => free(state_dir, kind)?,
+        Some(network) => network.again(state_dir, kind)?,
     };
     network.claim(state_dir)?;
     Ok(network)
+}
+
+impl Network {
+    /// Returns the network of a cluster that starts again. The addresses of its Services stay.
+    fn again(self, state_dir: &StateDir, kind: Kind) -> anyhow::Result<Self> {
+        if self.is_taken(state_dir)? {
+            bail!(
+                "the cluster of {} has the addresses of this one; stop it with `setpoint down` and remove its state directory, or start this one with --fresh",
+                self.owner().unwrap_or_default().display()
+            );
+        }
+        let changes = (self.kind == Kind::Loopback) != (kind == Kind::Loopback);
+        if changes {
+            println!("Pods and Services keep their kind of addresses; --fresh starts with others");
+        }
+        let kind = if changes { self.kind } else { kind };
+        Ok(Self { kind, ..self })
+    }
 }
 
 /// Forgets the number of a cluster without objects.
@@ -226,27 +289,35 @@ pub fn release(state_dir: &StateDir) -> anyhow::Result<()> {
     }
 }
 
+/// Returns the directory of the records of this user.
+fn records() -> PathBuf {
+    let user = Uid::effective();
+    match user.is_root() {
+        true => RECORDS.into(),
+        false => std::env::temp_dir().join(format!("setpoint-{user}")),
+    }
+}
+
 /// Locks the records against other clusters that start.
 fn lock() -> io::Result<Flock<File>> {
-    fs::create_dir_all(RECORDS)?;
-    let file = File::create(Path::new(RECORDS).join("lock"))?;
+    fs::create_dir_all(records())?;
+    let file = File::create(records().join("lock"))?;
     Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
 }
 
 /// Returns the first network that no other cluster has and to whose addresses the machine has no route; if there is
 /// none, the first one that has no more precise route.
-fn free(state_dir: &StateDir, has_bridge: bool) -> anyhow::Result<Network> {
+fn free(state_dir: &StateDir, kind: Kind) -> anyhow::Result<Network> {
     let routes = routes();
     let mut candidates = Vec::new();
     for number in 0..NUMBERS {
-        let network = Network { number, has_bridge };
+        let network = Network { number, kind };
         if !network.is_taken(state_dir)? {
             candidates.push(network);
         }
     }
-    let ranges = |network: Network| [network.pods(), network.nodes(), network.services()];
     let clashes = |network: Network, precise: bool| {
-        let ranges = ranges(network);
+        let ranges = [network.pods(), network.nodes(), network.services()];
         let mut ranges = ranges.iter().filter_map(|range| range.parse::<Cidr>().ok());
         ranges.any(|range| {
             let mut routes = routes.iter();

@@ -1,8 +1,8 @@
 use super::*;
 
 fn network(number: u8) -> Network {
-    let has_bridge = true;
-    Network { number, has_bridge }
+    let kind = Kind::Bridge;
+    Network { number, kind }
 }
 
 fn range(text: &str) -> Cidr {
@@ -40,6 +40,18 @@ fn addresses_of_a_cluster_are_in_its_ranges() {
     }
     assert_eq!(Network::default().gateway(), None);
     assert_eq!(Network::default().node(0), None);
+}
+
+#[test]
+fn addresses_of_the_loopback_need_no_right() {
+    let network = Network {
+        number: 2,
+        kind: Kind::Loopback,
+    };
+    assert_eq!(network.services(), "127.98.0.0/16");
+    assert_eq!(network.pods_of(1).as_deref(), Some("127.130.1.0/24"));
+    assert_eq!(network.pods(), "127.130.0.0/16");
+    assert_eq!(network.gateway(), None);
 }
 
 #[test]
