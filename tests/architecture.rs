@@ -126,6 +126,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "podgc-controller",
             "replicaset-controller",
             "resourcequota-controller",
+            "service-cidrs-controller",
             "serviceaccount-controller",
             "statefulset-controller",
         ],
@@ -169,6 +170,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("podgc-controller", SERVICE),
     ("replicaset-controller", SERVICE),
     ("resourcequota-controller", SERVICE),
+    ("service-cidrs-controller", SERVICE),
     ("serviceaccount-controller", SERVICE),
     ("statefulset-controller", SERVICE),
     // The spans of transactions have the causes as parents.

@@ -33,7 +33,7 @@ fn a_new_leader_gives_no_range_twice_and_a_node_without_one_is_told() {
 }
 
 fn create_node(kubectl: &Kubectl, name: &str) {
-    let node = format!("{{apiVersion: v1, kind: Node, metadata: {{name: {name}}}}}");
+    let node = format!("apiVersion: v1\nkind: Node\nmetadata: {{name: {name}}}");
     create(kubectl, &node);
 }
 

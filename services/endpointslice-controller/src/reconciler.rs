@@ -6,8 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use setpoint_controller::runtime::Settings;
 use setpoint_controller::{
-    Client, Delta, Hosted, Inputs, ObjectRef, Plan, Reader, Receipt, Reconciler, Recorder, Replica,
-    Whole,
+    Client, Delta, Hosted, Inputs, ObjectRef, Plan, QueueHandle, Reader, Receipt, Reconciler,
+    Recorder, Replica, Whole,
 };
 use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_model::{Key, Meta, Selector};
@@ -15,7 +15,7 @@ use setpoint_proto::core::{Endpoints, Service};
 use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Resource as _};
 
-use crate::{Action, NodeView, PodView, World, act, plan};
+use crate::{Action, NodeView, PodView, World, act, plan, report_forever};
 
 /// The reconciler of Services.
 pub struct Services {
@@ -29,9 +29,12 @@ pub struct Services {
     reported: Mutex<HashMap<Key, String>>,
 }
 
+/// The name of the controller.
+const NAME: &str = "endpointslice-controller";
+
 /// The controller, for processes that host it.
 pub const CONTROLLER: Hosted = Hosted {
-    name: "endpointslice-controller",
+    name: NAME,
     resource: Service::RESOURCE,
     run: |replica, settings, ()| Box::pin(run(replica, settings)),
 };
@@ -45,6 +48,7 @@ async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
         replica.reader(),
         replica.events.clone(),
     );
+    let leading = QueueHandle::default();
     let (of_node, on_node) = (replica.reader(), replica.reader());
     let slices = replica.informer::<Whole<EndpointSlice>>();
     let endpoints = replica.informer::<Whole<Endpoints>>();
@@ -56,8 +60,15 @@ async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
             on(&of_node, &on_node, delta)
         })
         .watches(slices, |slice| service_of(&slice.meta))
-        .watches(endpoints, |endpoints| Some(endpoints.meta.key.clone()));
-    replica.run(controller, settings).await
+        .watches(endpoints, |endpoints| Some(endpoints.meta.key.clone()))
+        .queue(&leading);
+    let (policies, client) = (replica.informer(), replica.client.clone());
+    let instance = replica.host.instance().to_owned();
+    let report = report_forever(policies, &leading, &client, NAME, &instance);
+    tokio::select! {
+        ended = replica.run(controller, settings) => ended,
+        () = report => Ok(()),
+    }
 }
 
 /// Returns the Services that select a Pod.

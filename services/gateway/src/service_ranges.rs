@@ -5,16 +5,23 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 
+use setpoint_model::Cidr;
+
 /// The shortest prefix, as upstream: 20 bits for the addresses.
 const SHORTEST_PREFIX: u8 = 12;
 /// The longest prefix, as upstream: eight addresses.
 const LONGEST_PREFIX: u8 = 29;
 
+/// Kubernetes' default range of addresses.
+const DEFAULT: Cidr = match Cidr::new(Ipv4Addr::new(10, 96, 0, 0), 16) {
+    Some(range) => range,
+    None => Cidr::host(Ipv4Addr::new(10, 96, 0, 0)),
+};
+
 /// The addresses and node ports that Services get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceRanges {
-    network: u32,
-    prefix: u8,
+    addresses: Cidr,
     pub(crate) ports: RangeInclusive<u16>,
 }
 
@@ -22,8 +29,7 @@ impl Default for ServiceRanges {
     /// Returns the defaults of Kubernetes.
     fn default() -> Self {
         Self {
-            network: Ipv4Addr::new(10, 96, 0, 0).to_bits(),
-            prefix: 16,
+            addresses: DEFAULT,
             ports: 30_000..=32_767,
         }
     }
@@ -32,7 +38,7 @@ impl Default for ServiceRanges {
 /// Writes the range of addresses.
 impl fmt::Display for ServiceRanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", Ipv4Addr::from_bits(self.network), self.prefix)
+        f.write_str(&self.addresses.prefixed())
     }
 }
 
@@ -43,39 +49,34 @@ impl ServiceRanges {
     /// The setting that is wrong, and why.
     pub(crate) fn parse(addresses: &str, ports: &str) -> Result<Self, String> {
         let of_addresses = |why| format!("service_cluster_ip_range: {addresses:?} {why}");
-        let (network, prefix) = network(addresses).map_err(of_addresses)?;
+        let range = network(addresses).map_err(of_addresses)?;
         let of_ports = |why| format!("service_node_port_range: {ports:?} {why}");
         Ok(Self {
-            network,
-            prefix,
+            addresses: range,
             ports: port_range(ports).map_err(of_ports)?,
         })
     }
 
     /// Returns the first address, which is that of the Service `kubernetes`.
     pub(crate) fn first(&self) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.network | 1)
+        Ipv4Addr::from_bits(self.addresses.first().to_bits() | 1)
     }
 
-    /// Returns the addresses that Services may have: all but the network's own and the last.
-    pub(crate) fn addresses(&self) -> std::ops::Range<u32> {
-        let last = self.network | (u32::MAX >> self.prefix);
-        self.network + 1..last
+    /// Returns the range of addresses.
+    pub(crate) const fn range(&self) -> Cidr {
+        self.addresses
     }
 }
 
 /// Parses the network of a range of IPv4. Bits beyond its prefix are ignored, as upstream.
-fn network(text: &str) -> Result<(u32, u8), &'static str> {
+fn network(text: &str) -> Result<Cidr, &'static str> {
     const FORM: &str = "is not a range of IPv4 addresses such as 10.96.0.0/16";
-    let (address, prefix) = text.split_once('/').ok_or(FORM)?;
-    let address: Ipv4Addr = address.parse().map_err(|_| FORM)?;
-    let prefix: u8 = prefix.parse().map_err(|_| FORM)?;
-    match prefix {
+    let range = text.contains('/').then(|| text.parse().ok()).flatten();
+    let range: Cidr = range.ok_or(FORM)?;
+    match range.bits() {
         ..SHORTEST_PREFIX => Err("is too large; for 32-bit addresses, the mask must be >= 12"),
-        LONGEST_PREFIX.. if prefix > LONGEST_PREFIX => {
-            Err("is too small; it must have at least 8 IP addresses")
-        }
-        _ => Ok((address.to_bits() & (u32::MAX << (32 - prefix)), prefix)),
+        ..=LONGEST_PREFIX => Ok(range),
+        _ => Err("is too small; it must have at least 8 IP addresses"),
     }
 }
 
@@ -110,7 +111,6 @@ mod tests {
         let small = ServiceRanges::parse("172.20.3.9/29", "31000+9").unwrap();
         assert_eq!(small.to_string(), "172.20.3.8/29");
         assert_eq!(small.first(), Ipv4Addr::new(172, 20, 3, 9));
-        assert_eq!(small.addresses().len(), 6);
         assert_eq!(small.ports, 31_000..=31_009);
         let one = ServiceRanges::parse("10.0.0.0/12", "80").unwrap();
         assert_eq!(one.ports, 80..=80);

@@ -1,6 +1,4 @@
 //! ServiceCIDR: at most one range of each IP family; a second one may be added later.
-//!
-//! Services get addresses from the range of the object `kubernetes` only, which the gateway creates.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -11,6 +9,8 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::{ip, metadata};
 
+/// The name of the object with the range of the gateway's settings, which the gateway creates.
+pub const DEFAULT: &str = "kubernetes";
 const IMMUTABLE: &str = "field is immutable";
 
 impl StoredKind for ServiceCidr {
@@ -51,7 +51,7 @@ impl StoredKind for ServiceCidr {
 /// Returns the object with the range from which Services get addresses.
 pub fn default_range(cidr: &str) -> ServiceCidr {
     let mut range = ServiceCidr::default();
-    range.metadata.name = "kubernetes".into();
+    range.metadata.name = DEFAULT.into();
     range.spec.cidrs.push(cidr.to_owned());
     range
 }

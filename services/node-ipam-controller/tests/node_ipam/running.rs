@@ -115,6 +115,29 @@ async fn nodes_get_ranges_and_one_that_goes_makes_room_for_another() {
         .await
         .unwrap();
     eventually(async || range(&client, without).await == "10.244.1.0/24").await;
+    eventually(async || value("node_ipam_controller_cidrset_usage_cidrs") == 1.0).await;
+    for (metric, expected) in [
+        ("node_ipam_controller_cirdset_max_cidrs", 4.0),
+        ("node_ipam_controller_cidrset_cidrs_allocations_total", 4.0),
+        ("node_ipam_controller_cidrset_cidrs_releases_total", 1.0),
+    ] {
+        assert_eq!(value(metric), expected, "{metric}");
+    }
+}
+
+/// Returns the value of a metric of the range of the cluster; 0 without one.
+fn value(name: &str) -> f64 {
+    let families = prometheus::gather();
+    let family = families.iter().find(|family| family.name() == name);
+    let Some(metric) = family.and_then(|family| family.get_metric().first()) else {
+        return 0.0;
+    };
+    let label = &metric.get_label()[0];
+    assert_eq!(
+        (label.name(), label.value()),
+        ("clusterCIDR", "10.244.0.0/22")
+    );
+    metric.get_gauge().get_value() + metric.get_counter().get_value()
 }
 
 #[tokio::test]

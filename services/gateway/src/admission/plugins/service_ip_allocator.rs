@@ -4,8 +4,11 @@
 //! Several gateways may allocate concurrently. So each write with an allocation also writes one key, and commits only
 //! if that key is unchanged since the values in use were read. Within a gateway, a lock serializes allocations.
 
+mod address_ranges;
+
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +17,7 @@ use setpoint_kinds::service::{families, uses_health_check, uses_node_ports};
 use setpoint_kinds::validation::field_errors::FieldErrors;
 use setpoint_kinds::validation::field_path::FieldPath;
 use setpoint_proto::core::{Service, ServicePort, ServiceSpec};
+use setpoint_proto::networking::ServiceCidr;
 use setpoint_proto::{ApiError, Reason};
 use setpoint_store::cache::AtLeast;
 use setpoint_store::{self as store, Expect, Precondition, keys};
@@ -24,6 +28,7 @@ use super::{Plugin, Reserving};
 use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
 use crate::service_ranges::ServiceRanges;
+use address_ranges::AddressRanges;
 
 /// A value that only one Service can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,8 +116,9 @@ impl ServiceIpAllocator {
         let last = reader.newest(keys::ALLOTTED).await?;
         let last = last.map(|entry| entry.revision);
         let taken = taken(&service.metadata.uid, reader).await?;
-        check(&self.ranges, service, &before, &taken)?;
-        let assigned = assign(&self.ranges, &mut service.spec, taken);
+        let ranges = self.current(reader).await?;
+        check(&ranges, service, &before, &taken)?;
+        let assigned = assign(&ranges, &mut service.spec, taken);
         assigned.map_err(|full| full.error(&service.metadata.name))?;
         Ok(Reservation {
             preconditions: vec![Precondition {
@@ -125,6 +131,24 @@ impl ServiceIpAllocator {
             ..Reservation::default()
         })
     }
+
+    /// Returns the values that Services can have. The cache has all Services already, and with them all ServiceCIDRs of
+    /// that revision.
+    async fn current(&self, reader: &dyn Reader) -> Result<Ranges, ApiError> {
+        let all = reader.all::<ServiceCidr>("", AtLeast::Any).await?;
+        let all: Result<Vec<_>, _> = all.iter().map(|cached| decode(cached)).collect();
+        let (range, first) = (self.ranges.range(), self.ranges.first());
+        Ok(Ranges {
+            addresses: AddressRanges::new(range, first, &all?),
+            ports: self.ranges.ports.clone(),
+        })
+    }
+}
+
+/// The values that Services can have now.
+struct Ranges {
+    addresses: AddressRanges,
+    ports: RangeInclusive<u16>,
 }
 
 /// Returns the values of all Services except the one with this uid. What a Service that cannot be read has is not free;
@@ -145,7 +169,7 @@ async fn taken(except: &str, reader: &dyn Reader) -> Result<BTreeSet<Assigned>, 
 /// # Errors
 /// `Invalid` if they are not.
 fn check(
-    ranges: &ServiceRanges,
+    ranges: &Ranges,
     service: &Service,
     before: &[Assigned],
     taken: &BTreeSet<Assigned>,
@@ -173,7 +197,7 @@ fn check(
 }
 
 fn refusal(
-    ranges: &ServiceRanges,
+    ranges: &Ranges,
     value: Assigned,
     before: &[Assigned],
     taken: &BTreeSet<Assigned>,
@@ -181,25 +205,23 @@ fn refusal(
     if before.contains(&value) || value == Assigned::NodePort(0) {
         return None;
     }
-    let in_range = match value {
-        Assigned::ClusterIp(address) => ranges.addresses().contains(&address.to_bits()),
-        Assigned::NodePort(port) => u16::try_from(port).is_ok_and(|p| ranges.ports.contains(&p)),
-    };
-    let (what, range) = match value {
-        Assigned::ClusterIp(_) => ("IP", ranges.to_string()),
-        Assigned::NodePort(_) => {
+    let out_of_range = match value {
+        Assigned::ClusterIp(address) => ranges.addresses.refusal(address),
+        Assigned::NodePort(port) => {
             let (first, last) = ranges.ports.clone().into_inner();
-            ("port", format!("{first}-{last}"))
+            let in_range = u16::try_from(port).is_ok_and(|port| ranges.ports.contains(&port));
+            let what = "provided port is not in the valid range. The range of valid ports is";
+            (!in_range).then(|| format!("{what} {first}-{last}"))
         }
     };
-    match in_range {
-        false => Some(format!(
-            "provided {what} is not in the valid range. The range of valid {what}s is {range}"
-        )),
-        true => taken
-            .contains(&value)
-            .then(|| format!("provided {what} is already allocated")),
-    }
+    let what = match value {
+        Assigned::ClusterIp(_) => "IP",
+        Assigned::NodePort(_) => "port",
+    };
+    out_of_range.or_else(|| {
+        let taken = taken.contains(&value);
+        taken.then(|| format!("provided {what} is already allocated"))
+    })
 }
 
 /// Returns whether the Service needs a value that it does not have.
@@ -216,16 +238,13 @@ fn needs_cluster_ip(spec: &ServiceSpec) -> bool {
 
 /// Assigns the values that the Service needs and does not have.
 fn assign(
-    ranges: &ServiceRanges,
+    ranges: &Ranges,
     spec: &mut ServiceSpec,
     mut taken: BTreeSet<Assigned>,
 ) -> Result<(), Full> {
     if needs_cluster_ip(spec) {
         let is_free = |address: &_| !taken.contains(&Assigned::ClusterIp(*address));
-        // The first is that of the Service `kubernetes`, which requests it.
-        let addresses = ranges.addresses();
-        let addresses = from_random(addresses.start + 1..addresses.end).map(Ipv4Addr::from);
-        let address = addresses.into_iter().find(is_free);
+        let address = ranges.addresses.free(is_free);
         spec.cluster_ip = address.ok_or(Full::ClusterIps)?.to_string();
         spec.cluster_ips = vec![spec.cluster_ip.clone()];
     }
@@ -242,7 +261,7 @@ fn assign(
     Ok(())
 }
 
-fn free_port(ranges: &ServiceRanges, taken: &BTreeSet<Assigned>) -> Option<i32> {
+fn free_port(ranges: &Ranges, taken: &BTreeSet<Assigned>) -> Option<i32> {
     let ports = &ranges.ports;
     let ports = u32::from(*ports.start())..u32::from(*ports.end()) + 1;
     let mut ports = from_random(ports).filter_map(|port| i32::try_from(port).ok());
@@ -251,7 +270,10 @@ fn free_port(ranges: &ServiceRanges, taken: &BTreeSet<Assigned>) -> Option<i32> 
 
 /// Returns all values of a range, beginning with a random one.
 fn from_random(range: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
-    let start = rand::random_range(range.clone());
+    let start = match range.is_empty() {
+        true => range.start,
+        false => rand::random_range(range.clone()),
+    };
     (start..range.end).chain(range.start..start)
 }
 
@@ -279,12 +301,20 @@ mod tests {
         }
     }
 
+    fn ranges() -> Ranges {
+        let ranges = ServiceRanges::default();
+        Ranges {
+            addresses: AddressRanges::new(ranges.range(), ranges.first(), &[]),
+            ports: ranges.ports,
+        }
+    }
+
     #[test]
     fn each_service_gets_a_different_cluster_ip() {
         let mut taken = BTreeSet::new();
         for _ in 0..500 {
             let mut spec = spec("ClusterIP");
-            assign(&ServiceRanges::default(), &mut spec, taken.clone()).unwrap();
+            assign(&ranges(), &mut spec, taken.clone()).unwrap();
             assert!(spec.cluster_ip.starts_with("10.96."));
             assert_eq!(spec.cluster_ips, [spec.cluster_ip.as_str()]);
             assert!(taken.insert(assigned(&spec)[0]), "assigned twice");
@@ -294,12 +324,12 @@ mod tests {
     #[test]
     fn node_ports_are_assigned_to_the_types_that_use_them() {
         let mut exposed = spec("NodePort");
-        assign(&ServiceRanges::default(), &mut exposed, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut exposed, BTreeSet::new()).unwrap();
         let ports = [exposed.ports[0].node_port, exposed.ports[1].node_port];
         assert!(ports.iter().all(|port| (30_000..32_768).contains(port)));
         assert_ne!(ports[0], ports[1]);
         let mut plain = spec("ClusterIP");
-        assign(&ServiceRanges::default(), &mut plain, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut plain, BTreeSet::new()).unwrap();
         assert_eq!(plain.ports[0].node_port, 0);
     }
 
@@ -308,10 +338,10 @@ mod tests {
         let mut headless = spec("ClusterIP");
         headless.cluster_ip = "None".into();
         headless.cluster_ips = vec!["None".into()];
-        assign(&ServiceRanges::default(), &mut headless, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut headless, BTreeSet::new()).unwrap();
         assert_eq!(headless.cluster_ips, ["None"]);
         let mut elsewhere = spec("ExternalName");
-        assign(&ServiceRanges::default(), &mut elsewhere, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut elsewhere, BTreeSet::new()).unwrap();
         assert_eq!(elsewhere.cluster_ip, "");
     }
 
@@ -327,12 +357,7 @@ mod tests {
                     .collect::<Vec<_>>()
             };
             let taken = ports(taken).into_iter().collect();
-            refusal(
-                &ServiceRanges::default(),
-                Assigned::NodePort(port),
-                &ports(before),
-                &taken,
-            )
+            refusal(&ranges(), Assigned::NodePort(port), &ports(before), &taken)
         };
         let range =
             "provided port is not in the valid range. The range of valid ports is 30000-32767";
@@ -372,11 +397,7 @@ mod tests {
         let mut ports: BTreeSet<_> = (30_000..32_768).map(number).collect();
         let mut exposed = spec("NodePort");
         assert_eq!(
-            text(assign(
-                &ServiceRanges::default(),
-                &mut exposed,
-                ports.clone()
-            )),
+            text(assign(&ranges(), &mut exposed, ports.clone())),
             "Internal error occurred: failed to allocate a nodePort: range is full"
         );
         // Two ports are left, and a third is needed for the health check.
@@ -385,28 +406,21 @@ mod tests {
         let mut balanced = spec("LoadBalancer");
         balanced.external_traffic_policy = "Local".into();
         assert_eq!(
-            text(assign(
-                &ServiceRanges::default(),
-                &mut balanced,
-                ports.clone()
-            )),
+            text(assign(&ranges(), &mut balanced, ports.clone())),
             "Internal error occurred: failed to allocate a HealthCheck NodePort 0: range is full"
         );
-        assert_eq!(
-            assign(&ServiceRanges::default(), &mut exposed, ports),
-            Ok(())
-        );
+        assert_eq!(assign(&ranges(), &mut exposed, ports), Ok(()));
 
         let network = Ipv4Addr::new(10, 96, 0, 0).to_bits();
         let host = |host| Assigned::ClusterIp(Ipv4Addr::from(network | host));
         let mut hosts: BTreeSet<_> = (2..(1 << 16) - 1).map(host).collect();
         let mut plain = spec("ClusterIP");
         assert_eq!(
-            text(assign(&ServiceRanges::default(), &mut plain, hosts.clone())),
+            text(assign(&ranges(), &mut plain, hosts.clone())),
             "Internal error occurred: failed to allocate a serviceIP for Service \"web\": range is full"
         );
         hosts.remove(&host(300));
-        assert_eq!(assign(&ServiceRanges::default(), &mut plain, hosts), Ok(()));
+        assert_eq!(assign(&ranges(), &mut plain, hosts), Ok(()));
         assert_eq!(plain.cluster_ip, "10.96.1.44");
     }
 }

@@ -69,6 +69,12 @@ fn services_and_volumes() -> Table {
             "update"                    "core"              "services/finalizers";
             "create patch"              "core"              "events";
         }
+        "service-cidrs-controller" {
+            "patch"                     "networking.k8s.io" "servicecidrs";
+            "update"                    "networking.k8s.io" "servicecidrs/status";
+            // Whether a Service has an address of a range that is being deleted.
+            "list"                      "core"              "services";
+        }
         "persistentvolumeclaim-controller" {
             "get patch"                 "core"              "persistentvolumeclaims";
             "update"                    "core"              "persistentvolumeclaims/status";

@@ -36,7 +36,7 @@ use super::rule::Table;
 pub use leases::{role_bindings, roles};
 
 /// The names of all services and controllers, each of which writes under its name.
-pub const WRITERS: [&str; 31] = [
+pub const WRITERS: [&str; 32] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-controller",
     "controller-manager",
@@ -64,6 +64,7 @@ pub const WRITERS: [&str; 31] = [
     "resourcequota-controller",
     "root-ca-certificate-publisher-controller",
     "scheduler",
+    "service-cidrs-controller",
     "serviceaccount-controller",
     "statefulset-controller",
     "taint-eviction-controller",

@@ -62,6 +62,7 @@ pub fn table() -> Table {
                  system:setpoint:replication-controller \
                  system:setpoint:resourcequota-controller \
                  system:setpoint:root-ca-certificate-publisher-controller \
+                 system:setpoint:service-cidrs-controller \
                  system:setpoint:serviceaccount-controller \
                  system:setpoint:statefulset-controller \
                  system:setpoint:taint-eviction-controller \
@@ -79,6 +80,7 @@ pub fn table() -> Table {
             "watch"               "batch"                 "cronjobs jobs";
             "watch"               "certificates.k8s.io"   "certificatesigningrequests";
             "watch"               "discovery.k8s.io"      "endpointslices";
+            "watch"               "networking.k8s.io"     "networkpolicies servicecidrs";
             "watch"               "policy"                "poddisruptionbudgets";
             "watch"               "storage.k8s.io"        "storageclasses";
         }
