@@ -15,7 +15,7 @@ use setpoint_proto::core::{Endpoints, Service};
 use setpoint_proto::discovery::EndpointSlice;
 use setpoint_proto::{ApiError, Resource as _};
 
-use crate::{Action, NodeView, PodView, World, act, plan, report_forever};
+use crate::{Action, Addresses, NodeView, PodView, World, act, plan, report_forever};
 
 /// The reconciler of Services.
 pub struct Services {
@@ -33,13 +33,16 @@ pub struct Services {
 const NAME: &str = "endpointslice-controller";
 
 /// The controller, for processes that host it.
-pub const CONTROLLER: Hosted = Hosted {
+pub const CONTROLLER: Hosted<Addresses> = Hosted {
     name: NAME,
     resource: Service::RESOURCE,
-    run: |replica, settings, ()| Box::pin(run(replica, settings)),
+    run: |replica, settings, own| Box::pin(run(replica, settings, own)),
 };
 
-async fn run(replica: Replica, settings: Settings) -> anyhow::Result<()> {
+async fn run(replica: Replica, settings: Settings, addresses: Addresses) -> anyhow::Result<()> {
+    if let Some(range) = addresses.loopback().map_err(anyhow::Error::msg)? {
+        setpoint_model::ip::allow_loopback_endpoints(range);
+    }
     let reconciler = Services::new(
         replica.reader(),
         replica.reader(),

@@ -114,6 +114,9 @@ mod tests {
         assert_eq!(small.ports, 31_000..=31_009);
         let one = ServiceRanges::parse("10.0.0.0/12", "80").unwrap();
         assert_eq!(one.ports, 80..=80);
+        // That of a cluster whose Services carry traffic in user space.
+        let loopback = ServiceRanges::parse("127.96.0.0/16", "30000-32767").unwrap();
+        assert_eq!(loopback.first(), Ipv4Addr::new(127, 96, 0, 1));
         for (addresses, ports, expected) in [
             (
                 "10.0.0.0",

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use setpoint_encryption::Configuration as EncryptionConfiguration;
 use setpoint_host::settings::first_broken;
 use setpoint_host::{self as host, DurationText};
+use setpoint_model::Cidr;
+use setpoint_model::ip::loopback_range;
 use setpoint_pod_security::Configuration as PodSecurityConfiguration;
 use setpoint_store::{cache, etcd};
 use setpoint_tls::{Credentials, Files};
@@ -83,6 +85,10 @@ pub struct Settings {
     /// same.
     #[serde(default = "service_node_port_range")]
     service_node_port_range: String,
+    /// Loopback range whose addresses endpoints may have, such as 127.64.0.0/10; empty for none, as in Kubernetes. For
+    /// clusters on one machine whose Pods have addresses of the loopback, and whose Services carry traffic in user space.
+    #[serde(default)]
+    endpoint_loopback_range: String,
     /// Connection to etcd.
     etcd: Etcd,
     /// Detection of managers that overwrite each other's fields.
@@ -171,6 +177,7 @@ impl Default for Settings {
             pod_security_configuration_file: PathBuf::new(),
             encryption_provider_config: PathBuf::new(),
             service_cluster_ip_range: service_cluster_ip_range(),
+            endpoint_loopback_range: String::new(),
             service_node_port_range: service_node_port_range(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
@@ -232,6 +239,7 @@ impl host::Settings for Settings {
         self.pod_security()?;
         self.encryption()?;
         self.service_ranges()?;
+        self.endpoint_loopback_range()?;
         self.metrics.validate()
     }
 }
@@ -271,6 +279,15 @@ impl Settings {
             &self.service_cluster_ip_range,
             &self.service_node_port_range,
         )
+    }
+
+    /// Returns the loopback range whose addresses endpoints may have.
+    ///
+    /// # Errors
+    /// If it is wrong.
+    pub(crate) fn endpoint_loopback_range(&self) -> Result<Option<Cidr>, String> {
+        let range = loopback_range(&self.endpoint_loopback_range);
+        range.map_err(|error| format!("endpoint_loopback_range: {error}"))
     }
 
     /// Returns the configuration of Pod security.

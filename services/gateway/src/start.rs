@@ -86,6 +86,10 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let pod_security = settings.pod_security();
     let pod_security = pod_security.map_err(anyhow::Error::msg)?;
     let ranges = settings.service_ranges().map_err(anyhow::Error::msg)?;
+    let loopback = settings.endpoint_loopback_range();
+    if let Some(range) = loopback.map_err(anyhow::Error::msg)? {
+        setpoint_model::ip::allow_loopback_endpoints(range);
+    }
     let adapter = Adapter::new(settings.metrics()).map_err(anyhow::Error::msg)?;
     let registry = Registry::new(store, cache.clone())
         .with_dial_policy(policy)

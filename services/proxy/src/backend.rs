@@ -28,7 +28,7 @@ impl Kind {
     }
 }
 
-/// Programs Services. What is programmed stays when the process ends, however that happens.
+/// Programs Services.
 pub trait Backend: Send {
     /// The error of a transaction that was not made.
     type Error: Display + Send;

@@ -19,6 +19,7 @@ pub fn requested(args: impl IntoIterator<Item = OsString>) -> Option<Option<Stri
 }
 
 /// Removes a table.
+#[tokio::main(flavor = "current_thread")]
 pub async fn cleanup(table: Option<String>) -> ExitCode {
     let Some(table) = table.filter(|table| is_table_name(table)) else {
         eprintln!("usage: proxy {FLAG} TABLE");

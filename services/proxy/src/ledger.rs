@@ -10,20 +10,20 @@ use std::sync::Arc;
 use setpoint_model::Key;
 
 use crate::service::Protocol;
-use crate::{Chain, Front, PortId, PortPlan, Refusal, ServicePlan};
+use crate::{Front, PortId, PortPlan, Refusal, ServicePlan, Way};
 
 /// The Services to program: `None` for one that is gone.
 pub type Changes = BTreeMap<Key, Option<Arc<ServicePlan>>>;
 /// A front and its protocol.
 pub type Claimed = (Front, Protocol);
 /// The port that has a front, and what happens there.
-pub type Owner = (PortId, Result<Chain, Refusal>);
+pub type Owner = (PortId, Result<Way, Refusal>);
 
 /// All Services as they are programmed.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     services: HashMap<Key, Arc<ServicePlan>>,
-    claims: HashMap<Claimed, BTreeMap<PortId, Result<Chain, Refusal>>>,
+    claims: HashMap<Claimed, BTreeMap<PortId, Result<Way, Refusal>>>,
     /// The number of ports of each address of endpoints.
     addresses: HashMap<Ipv4Addr, usize>,
 }
@@ -90,6 +90,12 @@ impl Ledger {
         let all = self.services.iter();
         let all = all.map(|(key, plan)| (key.clone(), Some(Arc::clone(plan))));
         Self::default().apply(all.collect())
+    }
+
+    /// Returns some Services as a delta from nothing. Those that do not exist are left out.
+    pub fn part(&self, services: &[Key]) -> Delta {
+        let plan = |key: &Key| Some((key.clone(), Some(Arc::clone(self.services.get(key)?))));
+        Self::default().apply(services.iter().filter_map(plan).collect())
     }
 
     /// Returns the state before the changes of everything that they may touch.

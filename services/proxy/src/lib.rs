@@ -10,6 +10,9 @@
 //! The back end of nftables ([`nftables`]) has one table. Of a connection from outside of the nodes and of an endpoint
 //! to itself, the source address becomes that of the machine. Endpoints on the loopback are reached from this machine
 //! alone.
+//!
+//! The back end of user space ([`userspace`]) forwards connections through sockets of the process, for machines without
+//! root or nftables.
 
 mod backend;
 mod cleanup;
@@ -22,9 +25,11 @@ mod plan;
 mod port;
 mod service;
 mod settings;
+mod site;
 mod slice;
 mod start;
 mod sync;
+pub mod userspace;
 
 use std::env;
 use std::process::ExitCode;
@@ -33,16 +38,26 @@ pub use backend::{Backend, Kind};
 pub use ledger::{Change, Changes, Claimed, Delta, Ledger, Owner};
 pub use node::{NodeView, Place};
 pub use plan::{World, plan};
-pub use port::{Chain, Front, FrontPlan, PortId, PortPlan, Refusal, ServicePlan};
+pub use port::{Chain, Front, FrontPlan, PortId, PortPlan, Refusal, ServicePlan, SitePools, Way};
 pub use service::{Port, Protocol, ServiceView, TrafficPolicy};
-pub use settings::Settings;
+pub use settings::{BackendName, Settings};
+pub use site::Site;
 pub use slice::{Endpoint, EndpointPort, SliceView};
 
 /// Runs the proxy's process, or removes what one has left.
-#[tokio::main(worker_threads = 2)]
-pub async fn main() -> ExitCode {
+pub fn main() -> ExitCode {
+    let is_userspace = |settings: Settings| settings.backend == BackendName::Userspace;
     match cleanup::requested(env::args_os().skip(1)) {
-        Some(table) => cleanup::cleanup(table).await,
-        None => setpoint_host::run("proxy", start::start).await,
+        Some(table) => cleanup::cleanup(table),
+        None if userspace::supervisor::begin_child() => run(),
+        None if setpoint_host::settings::peek("proxy").is_some_and(is_userspace) => {
+            userspace::supervisor::supervise()
+        }
+        None => run(),
     }
+}
+
+#[tokio::main(worker_threads = 2)]
+async fn run() -> ExitCode {
+    setpoint_host::run("proxy", start::start).await
 }

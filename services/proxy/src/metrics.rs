@@ -91,6 +91,12 @@ static LAST: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     )
 });
 
+/// Counts Services that were left out because the kernel refuses them.
+pub static REFUSED: LazyLock<IntCounter> = LazyLock::new(|| {
+    let help = "Services that were not programmed because the kernel refuses them.";
+    counters("setpoint_proxy_refused_services_total", help, &[]).with_label_values(NONE)
+});
+
 /// The metrics of the process.
 #[derive(Clone)]
 pub struct Metrics {

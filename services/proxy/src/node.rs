@@ -1,11 +1,14 @@
 //! The fields of a Node that traffic depends on, and the nodes of this machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use setpoint_controller::View;
 use setpoint_model::{Cidr, Meta};
 use setpoint_proto::core::Node;
+
+use crate::endpoints::Area;
+use crate::{Site, site};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -18,6 +21,8 @@ pub struct NodeView {
     pub zone: Box<str>,
     /// Its addresses in the cluster.
     pub addresses: Vec<Ipv4Addr>,
+    /// The ranges of the addresses of its Pods.
+    pub pod_ranges: Vec<Cidr>,
 }
 
 impl View for NodeView {
@@ -27,12 +32,16 @@ impl View for NodeView {
         let zone = node.metadata.labels.get(ZONE);
         let internal = node.status.addresses.iter();
         let internal = internal.filter(|one| one.r#type == "InternalIP");
+        // Nodes of old versions have one range only.
+        let ranges = std::iter::once(&node.spec.pod_cidr).chain(&node.spec.pod_cidrs);
+        let ranges: BTreeSet<_> = ranges.filter_map(|range| range.parse().ok()).collect();
         Self {
             meta: Meta::identity(&node.metadata),
             zone: zone.map(|zone| &**zone).unwrap_or_default().into(),
             addresses: internal
                 .filter_map(|one| one.address.parse().ok())
                 .collect(),
+            pod_ranges: ranges.into_iter().collect(),
         }
     }
 
@@ -50,6 +59,8 @@ pub struct Place {
     pub zone: Box<str>,
     /// The addresses at which node ports accept connections.
     pub addresses: BTreeSet<Cidr>,
+    /// The nodes that are told apart by addresses, by their numbers; none on a machine of one node.
+    pub sites: BTreeMap<u16, Site>,
 }
 
 impl Place {
@@ -64,16 +75,33 @@ impl Place {
         let ours: Vec<_> = nodes.into_iter().filter(ours).collect();
         let zones: BTreeSet<_> = ours.iter().map(|node| &node.zone).collect();
         let own = ours.iter().flat_map(|node| &node.addresses);
+        let addresses: BTreeSet<_> = match addresses.is_empty() {
+            true => own.map(|ip| Cidr::host(*ip)).collect(),
+            false => addresses.iter().copied().collect(),
+        };
         Self {
+            sites: site::sites(names, &ours, &addresses),
             nodes: names.iter().map(|name| name.as_str().into()).collect(),
             zone: match zones.first() {
                 Some(zone) if zones.len() == 1 => (*zone).clone(),
                 _ => Box::default(),
             },
-            addresses: match addresses.is_empty() {
-                true => own.map(|ip| Cidr::host(*ip)).collect(),
-                false => addresses.iter().copied().collect(),
-            },
+            addresses,
+        }
+    }
+
+    /// Returns the number of the site with this address.
+    pub fn site_at(&self, ip: Ipv4Addr) -> Option<u16> {
+        let mut sites = self.sites.iter();
+        let site = sites.find(|(_, site)| site.addresses.contains(&ip));
+        site.map(|(number, _)| *number)
+    }
+
+    /// Returns the area of the whole machine.
+    pub(crate) fn area(&self) -> Area<'_> {
+        Area {
+            nodes: self.nodes.iter().map(|name| &**name).collect(),
+            zone: &self.zone,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The plan for a Service, in terms of no back end.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -39,6 +40,10 @@ pub enum Front {
     Address(SocketAddrV4),
     /// A port of the nodes.
     Node(u16),
+    /// A port of the addresses of the site with this number. It comes before [`Front::Node`].
+    NodeOf(u16, u16),
+    /// An address and port, for clients of the site with this number. It comes before [`Front::Address`].
+    From(u16, SocketAddrV4),
 }
 
 /// The way of a connection through what is programmed for a port.
@@ -52,6 +57,22 @@ pub enum Chain {
     External,
     /// From outside by a load balancer whose clients are restricted.
     Balancer,
+}
+
+/// A way, and the endpoints that it leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The way.
+    pub chain: Chain,
+    /// The site whose endpoints it leads to; `None` for those of the whole machine.
+    pub site: Option<u16>,
+}
+
+impl Way {
+    /// Returns the way to the endpoints of the whole machine.
+    pub const fn whole(chain: Chain) -> Self {
+        Self { chain, site: None }
+    }
 }
 
 /// The answer to connections without an endpoint.
@@ -69,7 +90,16 @@ pub struct FrontPlan {
     /// The place.
     pub at: Front,
     /// The way, or the refusal.
-    pub action: Result<Chain, Refusal>,
+    pub action: Result<Way, Refusal>,
+}
+
+/// The endpoints of one site, where they differ from those of the whole machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SitePools {
+    /// The endpoints of the cluster for its clients, sorted; `None` if they are those of [`PortPlan::cluster`].
+    pub cluster: Option<Vec<SocketAddrV4>>,
+    /// The endpoints of its node, sorted.
+    pub local: Vec<SocketAddrV4>,
 }
 
 /// The plan for a port of a Service.
@@ -87,14 +117,29 @@ pub struct PortPlan {
     pub cluster: Vec<SocketAddrV4>,
     /// The endpoints of this machine, sorted.
     pub local: Vec<SocketAddrV4>,
+    /// The endpoints of sites, by their numbers, that a front leads to.
+    pub sites: BTreeMap<u16, SitePools>,
     /// The places at which connections are accepted.
     pub fronts: Vec<FrontPlan>,
 }
 
 impl PortPlan {
-    /// Returns all endpoints, some of them twice.
+    /// Returns all endpoints, some of them several times.
     pub fn endpoints(&self) -> impl Iterator<Item = SocketAddrV4> {
-        self.cluster.iter().chain(&self.local).copied()
+        let of_site = |pools: &'_ SitePools| {
+            let cluster = pools.cluster.iter().flatten().copied();
+            cluster
+                .chain(pools.local.iter().copied())
+                .collect::<Vec<_>>()
+        };
+        let whole = self.cluster.iter().chain(&self.local).copied();
+        whole.chain(self.sites.values().flat_map(of_site))
+    }
+
+    /// Returns whether a front leads this way to the endpoints of a site, or of the whole machine.
+    pub fn leads(&self, chain: Chain, site: Option<u16>) -> bool {
+        let way = Ok(Way { chain, site });
+        self.fronts.iter().any(|front| front.action == way)
     }
 }
 

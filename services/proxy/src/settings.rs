@@ -10,9 +10,21 @@ use setpoint_host::settings::first_broken;
 use setpoint_model::Cidr;
 
 use crate::nftables::{Base, Programs};
+use crate::userspace::Limits;
 
 /// The longest name of a table.
 const NAME_MAX: usize = 64;
+
+/// The back ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendName {
+    /// A table of the kernel.
+    #[default]
+    Nftables,
+    /// Sockets of this process.
+    Userspace,
+}
 
 /// Settings of the proxy.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -20,6 +32,11 @@ const NAME_MAX: usize = 64;
 pub struct Settings {
     /// Connection to the gateway.
     pub gateway: client::Settings,
+    /// Way in which Services carry traffic: nftables, which needs root, or userspace, through sockets of this process,
+    /// which is then the child of a small one that restarts it.
+    pub backend: BackendName,
+    /// Limits of the back end of user space.
+    pub userspace: Limits,
     /// Name of the table of nftables, which no other cluster of the machine may have.
     pub table: String,
     /// Names of the nodes whose traffic passes through the network of this process.
@@ -54,6 +71,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             gateway: client::Settings::default(),
+            backend: BackendName::default(),
+            userspace: Limits::default(),
             table: "setpoint".to_owned(),
             nodes: Vec::new(),
             service_ranges: "10.96.0.0/16".parse().into_iter().collect(),
@@ -111,6 +130,13 @@ impl setpoint_host::Settings for Settings {
                 "sync_period and transaction_timeout must be positive",
             ),
         ])?;
+        self.userspace.validate()?;
+        let mut ranges = self.node_port_addresses.iter();
+        let are_single = ranges.all(|range| range.bits() == 32);
+        first_broken(&[(
+            self.backend != BackendName::Userspace || are_single,
+            "with the back end userspace, node_port_addresses must be addresses, not ranges",
+        )])?;
         self.gateway.validate().map_err(|error| error.to_string())
     }
 }

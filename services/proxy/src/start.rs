@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use setpoint_controller::events::{Recorder, reference};
 use setpoint_controller::queue::Limiter;
 use setpoint_controller::{Informer, Queue, Reader, Replica, View as _};
 use setpoint_host::Host;
@@ -14,20 +15,52 @@ use tokio::sync::watch;
 use crate::metrics::Metrics;
 use crate::nftables::Nftables;
 use crate::sync::Syncer;
-use crate::{NodeView, Place, ServiceView, Settings, SliceView};
+use crate::userspace::{Report, Userspace, supervisor};
+use crate::{Backend, BackendName, NodeView, Place, ServiceView, Settings, SliceView};
 
 /// The component of Events, as in upstream.
 const COMPONENT: &str = "kube-proxy";
 /// The check that passes while everything is programmed.
-const CHECK: &str = "nftables";
+const CHECK: &str = "services";
+/// The reason of Events about ports that carry no traffic.
+const FAILED: &str = "FailedToListen";
 
-/// Runs the proxy until shutdown. What it has programmed stays.
+/// Runs the proxy until shutdown. What it has programmed in nftables stays.
 ///
 /// # Errors
-/// If the gateway's address is invalid.
+/// If the gateway's address is invalid, or the link to the parent is broken.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let replica = Replica::join(host, &settings.gateway, COMPONENT, Service::RESOURCE);
     let replica = replica.context("the setting gateway.address")?;
+    match settings.backend {
+        BackendName::Nftables => {
+            let backend = Nftables::new(settings.base(), settings.programs());
+            run(replica, settings, |_| backend).await
+        }
+        BackendName::Userspace => {
+            let sockets = supervisor::sockets().context("stdin is not the link to the parent")?;
+            let (limits, events) = (settings.userspace.clone(), replica.events.clone());
+            let backend = |services| Userspace::new(sockets, limits, report(services, events));
+            run(replica, settings, backend).await
+        }
+    }
+    Ok(())
+}
+
+/// Returns the recorder of Events about Services whose ports carry no traffic.
+fn report(services: Reader<ServiceView>, events: Recorder) -> Report {
+    Box::new(move |key, message| {
+        if let Some(service) = services.get(key) {
+            events.warning(&reference::<Service>(&service.meta), FAILED, message);
+        }
+    })
+}
+
+async fn run<B: Backend>(
+    replica: Replica,
+    settings: Settings,
+    backend: impl FnOnce(Reader<ServiceView>) -> B,
+) {
     let check = replica.host.health().check(CHECK);
     let (queue, metrics) = (Queue::new("proxy", Limiter::FastSlow), Metrics::new());
     let services = services(&replica, &queue, &metrics);
@@ -37,7 +70,7 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let nodes = follow(nodes, place.clone(), settings.clone());
     let readers = (services.reader(), slices.reader(), nodes.reader());
     let syncer = Syncer {
-        backend: Nftables::new(settings.base(), settings.programs()),
+        backend: backend(readers.0.clone()),
         services: readers.0.clone(),
         slices: readers.1.clone(),
         queue: queue.clone(),
@@ -67,7 +100,6 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     }
     queue.close();
     replica.leave().await;
-    Ok(())
 }
 
 fn services(replica: &Replica, queue: &Queue<Key>, metrics: &Metrics) -> Informer<ServiceView> {

@@ -58,28 +58,21 @@ impl<B: Backend> Syncer<B> {
     ///
     /// The caches must be complete: a table that lacks Services would replace one that has them.
     pub async fn run(mut self) {
-        let all = self.services.list();
-        all.iter()
-            .for_each(|service| self.queue.add(service.meta.key.clone(), None));
-        let mut changed = Some(self.take_queued().await);
+        let mut place = Arc::default();
+        let mut changed = Some(self.moved(&mut place).await);
         while let Some(tickets) = changed {
-            self.transact(tickets).await;
-            changed = self.next().await;
+            self.transact(tickets, &mut place).await;
+            changed = self.next(&mut place).await;
         }
     }
 
     /// Waits for changes; `None` at the end.
-    async fn next(&mut self) -> Option<Vec<Ticket<Key>>> {
-        let mut place = self.place.clone();
+    async fn next(&mut self, place: &mut Arc<Place>) -> Option<Vec<Ticket<Key>>> {
+        let mut watched = self.place.clone();
         loop {
             tokio::select! {
                 tickets = self.queue.next_batch(BATCH, |_| ()) => return tickets,
-                Ok(()) = place.changed() => {
-                    for service in self.services.list() {
-                        self.queue.add(service.meta.key.clone(), None);
-                    }
-                    return Some(self.take_queued().await);
-                }
+                Ok(()) = watched.changed() => return Some(self.moved(place).await),
                 () = sleep(self.period) => {
                     if !self.backend.check().await {
                         return Some(Vec::new());
@@ -87,6 +80,15 @@ impl<B: Backend> Syncer<B> {
                 }
             }
         }
+    }
+
+    /// Takes the newest place, and returns all Services that have no ticket yet: what is programmed is for one place.
+    async fn moved(&mut self, place: &mut Arc<Place>) -> Vec<Ticket<Key>> {
+        *place = Arc::clone(&self.place.borrow_and_update());
+        let all = self.services.list();
+        all.iter()
+            .for_each(|service| self.queue.add(service.meta.key.clone(), None));
+        self.take_queued().await
     }
 
     /// Returns what is queued, perhaps nothing.
@@ -102,14 +104,13 @@ impl<B: Backend> Syncer<B> {
     }
 
     /// Programs the Services of tickets, and repeats that until it succeeds or the queue is closed.
-    async fn transact(&mut self, mut tickets: Vec<Ticket<Key>>) {
+    async fn transact(&mut self, mut tickets: Vec<Ticket<Key>>, place: &mut Arc<Place>) {
         let mut wait = RETRY[0];
         loop {
             tickets.iter_mut().for_each(Ticket::catch_up);
-            let place = self.place.borrow_and_update().clone();
-            let (changes, times) = self.changes(&tickets, &place);
+            let (changes, times) = self.changes(&tickets, place);
             let (begin, began_ns) = (Instant::now(), now_ns());
-            let outcome = self.backend.sync(&place, changes).await;
+            let outcome = self.backend.sync(place, changes).await;
             record(&tickets, &outcome, began_ns);
             match outcome {
                 Ok(kind) => {
@@ -125,6 +126,9 @@ impl<B: Backend> Syncer<B> {
             }
             sleep(wait).await;
             wait = wait.saturating_mul(2).min(RETRY[1]);
+            if self.place.has_changed().unwrap_or(false) {
+                tickets.extend(self.moved(place).await);
+            }
         }
     }
 

@@ -3,12 +3,44 @@
 use std::collections::BTreeSet;
 
 use serde_json::json;
+use setpoint_endpointslice_controller::Addresses;
 use setpoint_proto::core::{EndpointAddress, Endpoints};
 use setpoint_proto::discovery::EndpointSlice;
 
 use crate::cluster::{Cluster, pod, read, selecting, service};
 
 /// Checks RF9: an address that validation would refuse is in no write, and the user is told of it once.
+/// The loopback range of a cluster whose Pods are there is that of endpoints, and the rest of the loopback is not.
+#[test]
+fn pods_of_the_loopback_range_of_the_cluster_are_endpoints() {
+    let wrong = Addresses {
+        endpoint_loopback_range: "10.0.0.0/8".to_owned(),
+    };
+    assert_eq!(
+        wrong.loopback().unwrap_err(),
+        r#"endpoint_loopback_range: "10.0.0.0/8" is not a range within 127.0.0.0/8"#
+    );
+    let settings = Addresses {
+        endpoint_loopback_range: "127.77.0.0/16".to_owned(),
+    };
+    let range = settings
+        .loopback()
+        .expect("it is right")
+        .expect("it is set");
+    setpoint_model::ip::allow_loopback_endpoints(range);
+    let pods = [
+        pod("near", "127.77.0.9", true),
+        pod("far", "127.78.0.9", true),
+    ];
+    let mut cluster = Cluster::of(selecting(), pods);
+    cluster.settle();
+    let addresses = cluster.addresses().into_iter().map(|(ip, _)| ip);
+    assert_eq!(addresses.collect::<Vec<_>>(), ["127.77.0.9"]);
+    let problem = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+    let report = format!("address 127.78.0.9 of Pod far {problem}");
+    assert_eq!(cluster.reports, [report]);
+}
+
 #[test]
 fn pods_with_addresses_that_no_slice_may_have_are_no_endpoints() {
     for (refused, problem) in [

@@ -1,6 +1,7 @@
 //! The semantics of API objects, without I/O: keys, selectors, quantities, owners, conditions.
 //!
-//! All functions are pure; those that depend on the time take it as an argument.
+//! All functions are pure; those that depend on the time take it as an argument. The exception is the loopback range of
+//! endpoints ([`ip::allow_loopback_endpoints`]), which a process sets once, from its settings.
 
 pub mod amounts;
 pub mod bootstrap_token;

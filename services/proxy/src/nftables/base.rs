@@ -14,6 +14,7 @@ use setpoint_model::Cidr;
 use super::blocks::Blocks;
 use super::content::MASQUERADE;
 use super::script::Script;
+use super::sites;
 use crate::Place;
 use crate::ledger::Delta;
 
@@ -49,7 +50,8 @@ impl Base {
             let mark = format!("meta mark set meta mark | {MASQUERADE}");
             script.rule("services", &format!("ip daddr @service-range {mark}"));
         }
-        for rule in LOOKUPS {
+        let sites = sites::script(&mut script, &place.sites);
+        for rule in sites.iter().chain(&LOOKUPS) {
             script.rule("services", rule);
         }
         script.elements("service-range", self.service_range.iter());

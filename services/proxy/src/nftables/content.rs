@@ -5,8 +5,8 @@ use std::fmt;
 use std::net::SocketAddrV4;
 
 use super::blocks::Blocks;
-use crate::PortPlan;
 use crate::service::{Protocol, TrafficPolicy};
+use crate::{Chain, PortId, PortPlan};
 
 /// The mark of packets whose source address is to be that of the machine, as in upstream.
 pub const MASQUERADE: &str = "0x4000";
@@ -94,35 +94,66 @@ type Number<'n> = &'n mut dyn FnMut(&str, usize) -> u32;
 impl Content {
     fn port(&mut self, port: &PortPlan, number: Number<'_>) {
         let id = &port.id;
-        let cluster = (!port.cluster.is_empty()).then(|| format!("cluster/{id}"));
-        let local = (!port.local.is_empty()).then(|| format!("local/{id}"));
-        if let Some(policy) = port.external {
-            let rules = external(policy, cluster.as_deref(), local.as_deref());
-            self.chains.insert(format!("external/{id}"), rules);
+        let chain = |kind, site, pool: &[SocketAddrV4]| {
+            (!pool.is_empty()).then(|| chain_of(kind, site, id))
+        };
+        let cluster = chain("cluster", None, &port.cluster);
+        let local = chain("local", None, &port.local);
+        self.entrances(port, None, cluster.as_deref(), local.as_deref());
+        for (site, pools) in &port.sites {
+            let site = Some(*site);
+            let own = pools
+                .cluster
+                .as_ref()
+                .and_then(|pool| chain("cluster", site, pool));
+            let local = chain("local", site, &pools.local);
+            let reached = own.as_ref().or(cluster.as_ref());
+            self.entrances(port, site, reached.map(String::as_str), local.as_deref());
+            let endpoints = pools.cluster.as_deref().unwrap_or_default();
+            self.pool(port, own, endpoints, number);
+            self.pool(port, local, &pools.local, number);
         }
-        if !port.source_ranges.is_empty() {
+        self.pool(port, cluster, &port.cluster, number);
+        self.pool(port, local, &port.local, number);
+    }
+
+    /// Adds the chains for connections from outside, which lead to these.
+    fn entrances(
+        &mut self,
+        port: &PortPlan,
+        site: Option<u16>,
+        cluster: Option<&str>,
+        local: Option<&str>,
+    ) {
+        let is_balanced = port.leads(Chain::Balancer, site);
+        let Some(policy) = port
+            .external
+            .filter(|_| is_balanced || port.leads(Chain::External, site))
+        else {
+            return;
+        };
+        let external = chain_of("external", site, &port.id);
+        if is_balanced {
             let ranges: Vec<_> = port.source_ranges.iter().map(ToString::to_string).collect();
             let rules = vec![
                 format!("ip saddr != {{ {} }} drop", ranges.join(", ")),
-                format!("goto external/{id}"),
+                format!("goto {external}"),
             ];
-            self.chains.insert(format!("balancer/{id}"), rules);
+            let chain = chain_of("balancer", site, &port.id);
+            self.chains.insert(chain, rules);
         }
-        if let Some(chain) = cluster {
-            self.pool(port, chain, &port.cluster, number);
-        }
-        if let Some(chain) = local {
-            self.pool(port, chain, &port.local, number);
-        }
+        let rules = external_rules(policy, site, cluster, local);
+        self.chains.insert(external, rules);
     }
 
     fn pool(
         &mut self,
         port: &PortPlan,
-        chain: String,
+        chain: Option<String>,
         endpoints: &[SocketAddrV4],
         number: Number<'_>,
     ) {
+        let Some(chain) = chain else { return };
         let rules = match port.affinity {
             None => vec![self.random(port.id.protocol, &chain, endpoints, number)],
             Some(seconds) => self.sticky(port, seconds, &chain, endpoints, number),
@@ -198,18 +229,29 @@ fn one(protocol: Protocol, endpoint: SocketAddrV4) -> String {
     format!("meta l4proto {} dnat to {endpoint}", protocol.name())
 }
 
-/// Returns the rules for connections from outside.
-fn external(policy: TrafficPolicy, cluster: Option<&str>, local: Option<&str>) -> Vec<String> {
-    let mark = format!("meta mark set meta mark | {MASQUERADE}");
-    let cluster = |from: &str| cluster.map(|chain| format!("{from}{mark} goto {chain}"));
-    match policy {
-        TrafficPolicy::Cluster => cluster("").into_iter().collect(),
-        TrafficPolicy::Local => {
-            let others = local.map_or_else(|| "drop".to_owned(), |chain| format!("goto {chain}"));
-            cluster("fib saddr type local ")
-                .into_iter()
-                .chain([others])
-                .collect()
-        }
+/// Returns the name of a chain of a port, for a site or the whole machine.
+pub fn chain_of(kind: &str, site: Option<u16>, id: &PortId) -> String {
+    match site {
+        None => format!("{kind}/{id}"),
+        Some(site) => format!("{kind}-{site}/{id}"),
     }
+}
+
+/// Returns the rules for connections from outside.
+fn external_rules(
+    policy: TrafficPolicy,
+    site: Option<u16>,
+    cluster: Option<&str>,
+    local: Option<&str>,
+) -> Vec<String> {
+    let mark = format!("meta mark set meta mark | {MASQUERADE}");
+    let from = |from: &str| cluster.map(|chain| format!("{from} goto {chain}"));
+    if policy == TrafficPolicy::Cluster {
+        return from(&mark).into_iter().collect();
+    }
+    // As if they had gone out to a load balancer and come back, Pods of the node reach all endpoints.
+    let pods = site.and_then(|site| from(&format!("ip saddr @pods-{site}")));
+    let machine = from(&format!("fib saddr type local {mark}"));
+    let others = local.map_or_else(|| "drop".to_owned(), |chain| format!("goto {chain}"));
+    pods.into_iter().chain(machine).chain([others]).collect()
 }

@@ -64,8 +64,8 @@ fn flows(port: &PortPlan, endpoint: SocketAddrV4) -> impl Iterator<Item = StaleF
 
 fn flow(front: Front, endpoint: SocketAddrV4) -> StaleFlow {
     let (address, port) = match front {
-        Front::Address(at) => (Some(*at.ip()), at.port()),
-        Front::Node(port) => (None, port),
+        Front::Address(at) | Front::From(_, at) => (Some(*at.ip()), at.port()),
+        Front::Node(port) | Front::NodeOf(_, port) => (None, port),
     };
     StaleFlow {
         address,

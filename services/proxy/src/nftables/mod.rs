@@ -10,20 +10,24 @@ mod command;
 mod content;
 mod flows;
 mod script;
+mod sites;
+mod suspects;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tracing::warn;
+use tracing::{error, warn};
 
 pub use base::Base;
 pub use blocks::Blocks;
 pub use command::Error;
 pub use flows::StaleFlow;
 
-use crate::Place;
+use suspects::{Suspects, Trial};
+
 use crate::backend::{Backend, Kind};
 use crate::ledger::{Changes, Ledger};
+use crate::{Place, metrics};
 
 /// The programs and their deadline.
 #[derive(Clone, Debug)]
@@ -45,6 +49,7 @@ pub struct Nftables {
     /// The place that is programmed; `None` if the table is to be replaced.
     place: Option<Arc<Place>>,
     flows: flows::Flows,
+    suspects: Suspects,
 }
 
 impl Nftables {
@@ -57,6 +62,7 @@ impl Nftables {
             ledger: Ledger::default(),
             blocks: Blocks::default(),
             place: None,
+            suspects: Suspects::default(),
         }
     }
 
@@ -69,6 +75,30 @@ impl Nftables {
     }
 }
 
+impl Nftables {
+    /// Programs everything but those of the changed Services that the kernel refuses. They come back with their next
+    /// change.
+    async fn without_refused(&mut self, place: &Place) -> Result<(), Error> {
+        let trial = Trial {
+            base: &self.base,
+            programs: &self.programs,
+            place,
+        };
+        let refused = self.suspects.refused(&self.ledger, &trial).await?;
+        for (service, error) in &refused {
+            error!(%service, %error, "a Service is refused, and is not programmed until it changes");
+        }
+        metrics::REFUSED.inc_by(refused.len().try_into().unwrap_or(u64::MAX));
+        let none = refused.into_iter().map(|(service, _)| (service, None));
+        let delta = self.ledger.apply(none.collect());
+        self.flows.remember(flows::stale(&delta));
+        self.blocks = Blocks::default();
+        let whole = self.ledger.whole();
+        let script = self.base.whole(place, &whole, &mut self.blocks);
+        execute(&self.programs, script).await
+    }
+}
+
 async fn execute(programs: &Programs, script: String) -> Result<(), Error> {
     let run = command::run(&programs.nft, &["-f", "-"], script, programs.timeout);
     run.await.map(|_| ())
@@ -78,6 +108,7 @@ impl Backend for Nftables {
     type Error = Error;
 
     async fn sync(&mut self, place: &Arc<Place>, changes: Changes) -> Result<Kind, Error> {
+        self.suspects.note(&changes);
         let delta = self.ledger.apply(changes);
         let stale = flows::stale(&delta);
         let kind = match self.place.as_ref() == Some(place) {
@@ -96,7 +127,12 @@ impl Backend for Nftables {
         // Until it is known that it was made, nothing is.
         self.place = None;
         self.flows.remember(stale);
-        execute(&self.programs, script).await?;
+        match execute(&self.programs, script).await {
+            // Of a transaction with changes alone, the table may be to blame: the next one replaces it.
+            Err(Error::Failed { .. }) if kind == Kind::Full => self.without_refused(place).await?,
+            outcome => outcome?,
+        }
+        self.suspects.clear();
         self.place = Some(Arc::clone(place));
         self.flows.delete().await;
         Ok(kind)

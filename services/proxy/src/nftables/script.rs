@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 
 use super::blocks::Blocks;
-use super::content::{Content, content, programmed};
+use super::content::{Content, chain_of, content, programmed};
 use crate::ledger::{Change, Claimed, Delta, Owner};
-use crate::{Chain, Front, Refusal};
+use crate::{Chain, Front, Refusal, Way};
 
 /// A transaction that is written.
 pub struct Script<'a> {
@@ -142,38 +142,43 @@ impl<'a> Script<'a> {
         delta: &Delta,
         side: impl Fn(&Change<Owner>) -> Option<&Owner>,
     ) {
-        let mut elements: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut elements: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (front, change) in &delta.fronts {
-            for (map, element) in side(change)
-                .into_iter()
-                .flat_map(|owner| entries(*front, owner))
-            {
+            if let Some((map, element)) = side(change).and_then(|owner| entry(*front, owner)) {
                 elements.entry(map).or_default().push(element);
             }
         }
         for (map, elements) in elements {
-            self.edit(command, map, elements.iter());
+            self.edit(command, &map, elements.iter());
         }
     }
 }
 
-/// Returns the elements of maps for a front, with the names of the maps.
-fn entries((front, protocol): Claimed, (id, action): &Owner) -> Vec<(&'static str, String)> {
+/// Returns the element of a map for a front, with the name of the map.
+fn entry((front, protocol): Claimed, (id, action): &Owner) -> Option<(String, String)> {
     let protocol = protocol.name();
-    let (maps, key) = match front {
-        Front::Address(at) => {
-            let key = format!("{} . {protocol} . {}", at.ip(), at.port());
-            (["services", "refusals"], key)
-        }
+    let of_address = |at: SocketAddrV4| format!("{} . {protocol} . {}", at.ip(), at.port());
+    let of_port = |port: u16| format!("{protocol} . {port}");
+    let (ways, refusals, key) = match front {
+        Front::Address(at) => ("services".to_owned(), Some("refusals"), of_address(at)),
         Front::Node(port) => (
-            ["node-ports", "node-port-refusals"],
-            format!("{protocol} . {port}"),
+            "node-ports".to_owned(),
+            Some("node-port-refusals"),
+            of_port(port),
         ),
+        Front::From(site, at) => (format!("services-{site}"), None, of_address(at)),
+        Front::NodeOf(site, port) => (format!("node-ports-{site}"), None, of_port(port)),
     };
-    match action {
-        Ok(chain) => vec![(maps[0], format!("{key} : goto {}/{id}", chain.name()))],
-        Err(Refusal::Reject) => vec![(maps[1], format!("{key} : goto refuse"))],
-        Err(Refusal::Drop) => vec![(maps[1], format!("{key} : drop"))],
+    match (action, refusals) {
+        (Ok(Way { chain, site }), _) => {
+            let chain = chain_of(chain.name(), *site, id);
+            Some((ways, format!("{key} : goto {chain}")))
+        }
+        (Err(Refusal::Reject), Some(map)) => Some((map.to_owned(), format!("{key} : goto refuse"))),
+        (Err(Refusal::Drop), Some(map)) => Some((map.to_owned(), format!("{key} : drop"))),
+        // A packet may be dropped, but not rejected, before it is known where it goes. Sites reject with all others.
+        (Err(Refusal::Drop), None) => Some((ways, format!("{key} : drop"))),
+        (Err(Refusal::Reject), None) => None,
     }
 }
 

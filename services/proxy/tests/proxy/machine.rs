@@ -16,6 +16,7 @@ use std::{io, process};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use setpoint_proxy::nftables::Programs;
+use socket2::{Domain, Socket, Type};
 
 /// The time that a connection may take.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -38,13 +39,13 @@ fn ip(args: &str) {
     assert!(output.status.success(), "ip {args}: {error}");
 }
 
-/// A network namespace, which is removed when it is dropped.
+/// A network namespace, which is removed when it is dropped, or the network of this process.
 pub struct Namespace {
     name: String,
 }
 
 impl Namespace {
-    fn new(role: &str) -> Self {
+    pub fn new(role: &str) -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("px{}-{number}-{role}", process::id());
@@ -52,6 +53,13 @@ impl Namespace {
         let namespace = Self { name };
         namespace.ip("link set lo up");
         namespace
+    }
+
+    /// Returns the network of this process.
+    pub fn own() -> Self {
+        Self {
+            name: String::new(),
+        }
     }
 
     fn ip(&self, args: &str) {
@@ -64,6 +72,9 @@ impl Namespace {
 
     /// Returns a command that runs a program in it.
     pub fn command(&self, program: &str) -> Vec<String> {
+        if self.name.is_empty() {
+            return vec![program.to_owned()];
+        }
         let net = format!("--net={}", self.file());
         vec!["nsenter".to_owned(), net, program.to_owned()]
     }
@@ -81,13 +92,23 @@ impl Namespace {
 
     /// Calls a function in a thread of the namespace. Sockets that it opens stay there.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let file = File::open(self.file()).unwrap();
+        let move_here = self.mover();
         let work = || {
-            let network = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(file.as_fd(), network).unwrap();
+            move_here();
             work()
         };
         thread::scope(|scope| scope.spawn(work).join().unwrap())
+    }
+
+    /// Returns a function that moves the thread that calls it into the namespace.
+    pub fn mover(&self) -> impl Fn() + Send + Sync + 'static {
+        let file = (!self.name.is_empty()).then(|| File::open(self.file()).unwrap());
+        move || {
+            if let Some(file) = &file {
+                let network = Some(LinkNameSpaceType::Network);
+                move_into_link_name_space(file.as_fd(), network).unwrap();
+            }
+        }
     }
 
     /// Starts servers of TCP and UDP at a port, which answer `<name> <address of the client>`, until the test ends.
@@ -99,8 +120,10 @@ impl Namespace {
         thread::spawn(move || {
             for stream in tcp.incoming() {
                 let mut stream = stream.unwrap();
-                let peer = stream.peer_addr().unwrap().ip();
-                let _ = write!(stream, "{name} {peer}");
+                let Ok(peer) = stream.peer_addr() else {
+                    continue;
+                };
+                let _ = write!(stream, "{name} {}", peer.ip());
             }
         });
         thread::spawn(move || {
@@ -113,13 +136,26 @@ impl Namespace {
 
     /// Connects, and returns the answer.
     pub fn connect(&self, to: &str) -> io::Result<String> {
+        self.connect_from(Ipv4Addr::UNSPECIFIED, to)
+    }
+
+    /// Connects from an address, and returns the answer.
+    pub fn connect_from(&self, from: Ipv4Addr, to: &str) -> io::Result<String> {
+        let mut stream = self.open(from, to)?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    /// Connects from an address.
+    pub fn open(&self, from: Ipv4Addr, to: &str) -> io::Result<TcpStream> {
         let to: SocketAddr = to.parse().unwrap();
         self.enter(|| {
-            let mut stream = TcpStream::connect_timeout(&to, PATIENCE)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer)?;
-            Ok(answer)
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            socket.bind(&SocketAddrV4::new(from, 0).into())?;
+            socket.connect_timeout(&to.into(), PATIENCE)?;
+            socket.set_read_timeout(Some(PATIENCE))?;
+            Ok(socket.into())
         })
     }
 
@@ -133,7 +169,12 @@ impl Namespace {
 
     /// Returns a socket of UDP that sends to an address.
     pub fn udp(&self, to: &str) -> UdpSocket {
-        let socket = self.enter(|| UdpSocket::bind("0.0.0.0:0").unwrap());
+        self.udp_from(Ipv4Addr::UNSPECIFIED, to)
+    }
+
+    /// Returns a socket of UDP that sends from an address to one.
+    pub fn udp_from(&self, from: Ipv4Addr, to: &str) -> UdpSocket {
+        let socket = self.enter(|| UdpSocket::bind((from, 0)).unwrap());
         socket.connect(to).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
@@ -150,6 +191,9 @@ pub fn ask(socket: &UdpSocket) -> io::Result<String> {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
+        if self.name.is_empty() {
+            return;
+        }
         let _ = Command::new("ip")
             .args(["netns", "del", &self.name])
             .output();
@@ -193,6 +237,11 @@ impl Machine {
             machine,
             client,
         }
+    }
+
+    /// Gives the machine another address, which the client reaches.
+    pub fn address(&self, ip: &str) {
+        self.machine.ip(&format!("addr add {ip}/32 dev veth0"));
     }
 
     pub fn programs(&self) -> Programs {

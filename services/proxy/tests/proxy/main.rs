@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod contract;
 mod deltas;
 mod machine;
 mod objects;
 mod policies;
 mod scripts;
+mod sites;
+mod supervisor;
 mod traffic;
+mod userspace;
+mod world;

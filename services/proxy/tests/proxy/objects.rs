@@ -121,5 +121,6 @@ pub fn here() -> Arc<Place> {
         nodes: ["here".into()].into(),
         zone: "a".into(),
         addresses: ["192.0.2.1".parse().unwrap()].into(),
+        ..Place::default()
     })
 }

@@ -5,18 +5,30 @@ use std::collections::BTreeSet;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use setpoint_proxy::{Place, PortPlan};
+use setpoint_proxy::{Place, PortPlan, SitePools};
 
 use crate::objects::{Scene, endpoint, here, ready};
 
 /// Writes what is programmed for a port: fronts, then endpoints.
-fn text(port: &PortPlan) -> String {
+pub fn text(port: &PortPlan) -> String {
     let mut lines = vec![port.id.to_string()];
     for front in &port.fronts {
-        lines.push(format!("  {:?} -> {:?}", front.at, front.action));
+        let action = match front.action {
+            Ok(way) => match way.site {
+                Some(site) => format!("{:?} of {site}", way.chain),
+                None => format!("{:?}", way.chain),
+            },
+            Err(refusal) => format!("{refusal:?}"),
+        };
+        lines.push(format!("  {:?} -> {action}", front.at));
     }
     lines.push(format!("  cluster {:?}", port.cluster));
     lines.push(format!("  local {:?}", port.local));
+    for (site, SitePools { cluster, local }) in &port.sites {
+        lines.push(format!(
+            "  site {site}: cluster {cluster:?}, local {local:?}"
+        ));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -45,7 +57,7 @@ fn a_service_forwards_to_its_ready_endpoints() {
         &scene,
         &expect![[r#"
             default/web/tcp/http
-              Address(10.96.0.10:80) -> Ok(Cluster)
+              Address(10.96.0.10:80) -> Cluster
               cluster [10.1.1.2:8080, 10.1.1.4:8081, 10.1.2.2:8080]
               local []
         "#]],
@@ -74,11 +86,11 @@ fn ports_of_one_number_and_two_protocols_are_two() {
         &scene,
         &expect![[r#"
             default/web/udp/dns
-              Address(10.96.0.10:53) -> Ok(Cluster)
+              Address(10.96.0.10:53) -> Cluster
               cluster [10.1.1.2:53]
               local []
             default/web/tcp/dns-tcp
-              Address(10.96.0.10:53) -> Ok(Cluster)
+              Address(10.96.0.10:53) -> Cluster
               cluster [10.1.1.2:53]
               local []
         "#]],
@@ -95,9 +107,9 @@ fn without_endpoints_every_front_rejects() {
         &scene,
         &expect![[r#"
             default/web/tcp/http
-              Address(10.96.0.10:80) -> Err(Reject)
-              Node(30080) -> Err(Reject)
-              Address(198.51.100.1:80) -> Err(Reject)
+              Address(10.96.0.10:80) -> Reject
+              Node(30080) -> Reject
+              Address(198.51.100.1:80) -> Reject
               cluster []
               local []
         "#]],
@@ -111,7 +123,7 @@ fn an_internal_policy_of_local_uses_local_endpoints_or_drops() {
         &two_nodes().spec(local.clone()),
         &expect![[r#"
             default/web/tcp/http
-              Address(10.96.0.10:80) -> Ok(Local)
+              Address(10.96.0.10:80) -> Local
               cluster []
               local [10.1.1.2:8080]
         "#]],
@@ -121,7 +133,7 @@ fn an_internal_policy_of_local_uses_local_endpoints_or_drops() {
         &elsewhere.spec(local),
         &expect![[r#"
             default/web/tcp/http
-              Address(10.96.0.10:80) -> Err(Drop)
+              Address(10.96.0.10:80) -> Drop
               cluster []
               local []
         "#]],
@@ -138,9 +150,9 @@ fn an_external_policy_of_local_keeps_both_pools() {
             .spec(json!({"loadBalancerSourceRanges": ["192.0.2.0/24"]})),
         &expect![[r#"
             default/web/tcp/http
-              Address(10.96.0.10:80) -> Ok(Cluster)
-              Node(30080) -> Ok(External)
-              Address(198.51.100.1:80) -> Ok(Balancer)
+              Address(10.96.0.10:80) -> Cluster
+              Node(30080) -> External
+              Address(198.51.100.1:80) -> Balancer
               cluster [10.1.1.2:8080, 10.1.2.2:8080]
               local [10.1.1.2:8080]
         "#]],

@@ -7,7 +7,7 @@ use setpoint_proxy::nftables::{Base, Blocks};
 
 use crate::objects::{Scene, here, ready};
 
-fn base() -> Base {
+pub fn base() -> Base {
     Base {
         table: "t".to_owned(),
         service_range: vec!["10.96.0.0/16".parse().unwrap()],

@@ -1,15 +1,15 @@
-//! The contract of back ends, and what nftables does beyond it: real packets between namespaces.
+//! What nftables does beyond the contract: real packets between namespaces.
 
 use std::io::ErrorKind;
-use std::slice;
 use std::sync::Arc;
 
 use serde_json::json;
 use setpoint_proxy::nftables::{Base, Nftables};
-use setpoint_proxy::{Backend, Changes, Kind, Place};
+use setpoint_proxy::{Backend, Changes, Kind, Place, ServicePlan};
 
 use crate::machine::{Machine, ask, is_allowed};
-use crate::objects::{Scene, endpoint, here, ready};
+use crate::objects::{Scene, here, ready};
+use crate::sites;
 
 const WEB: &str = "10.96.0.10:80";
 
@@ -145,79 +145,10 @@ async fn addresses_without_endpoints_or_service_are_refused_and_nothing_leaves_t
     assert_eq!(plane.machine.left(nobody), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn tcp_and_udp_of_one_number_go_to_their_own_endpoints() {
-    let Some(mut plane) = Plane::new(2) else {
-        return;
-    };
-    let port = |name, protocol, port| json!({"name": name, "protocol": protocol, "port": port});
-    let ports = [port("tcp", "TCP", 80), port("udp", "UDP", 80)];
-    let scene = Scene::new("web", "10.96.0.10")
-        .spec(json!({"ports": ports}))
-        .slice_of(&[port("tcp", "TCP", 8080)], &[pod(1)])
-        .slice_of(&[port("udp", "UDP", 8080)], &[pod(2)]);
-    plane.set(&scene).await;
-    assert_eq!(plane.machine.machine.names(WEB, 4), names(["pod1"]));
-    let answer = ask(&plane.machine.pods[0].udp(WEB)).unwrap();
-    assert_eq!(answer, "pod2 10.1.1.2");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_stays_with_its_endpoint_while_that_is_there() {
-    let Some(mut plane) = Plane::new(3) else {
-        return;
-    };
-    let sticky = |seconds| {
-        let config = json!({"clientIP": {"timeoutSeconds": seconds}});
-        json!({"sessionAffinity": "ClientIP", "sessionAffinityConfig": config})
-    };
-    plane.set(&web(&[1, 2]).spec(sticky(600))).await;
-    let client = &plane.machine.pods[2];
-    let first = client.names(WEB, 20);
-    assert_eq!(first.len(), 1, "{first:?}");
-    // Another endpoint changes nothing for the client, and the end of its own does.
-    plane.set(&web(&[1, 2, 3]).spec(sticky(600))).await;
-    let client = &plane.machine.pods[2];
-    assert_eq!(client.names(WEB, 20), first);
-    let others = if first == names(["pod1"]) {
-        [2, 3]
-    } else {
-        [1, 3]
-    };
-    plane.set(&web(&others).spec(sticky(600))).await;
-    let second = plane.machine.pods[2].names(WEB, 10);
-    assert_eq!(second.len(), 1);
-    assert_ne!(first, second);
-    // It ends and begins while the Service is used.
-    plane.set(&web(&others)).await;
-    assert_eq!(plane.machine.pods[2].names(WEB, 40).len(), 2);
-    plane.set(&web(&others).spec(sticky(1))).await;
-    assert_eq!(plane.machine.pods[2].names(WEB, 10).len(), 1);
-}
-
 /// Returns a Service with the node port 30080.
 fn node_port(policy: &str) -> serde_json::Value {
     let port = json!({"name": "http", "port": 80, "nodePort": 30080});
     json!({"type": "NodePort", "externalTrafficPolicy": policy, "ports": [port]})
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn node_ports_are_reached_from_outside_and_from_the_machine() {
-    let Some(mut plane) = Plane::new(2) else {
-        return;
-    };
-    plane.set(&web(&[1, 2]).spec(node_port("Cluster"))).await;
-    let at = "192.0.2.1:30080";
-    assert_eq!(plane.machine.client.names(at, 30), names(["pod1", "pod2"]));
-    assert_eq!(plane.machine.machine.names(at, 30), names(["pod1", "pod2"]));
-    let answer = plane.machine.client.connect(at).unwrap();
-    assert!(
-        !answer.ends_with("192.0.2.2"),
-        "a reply might bypass the machine: {answer}"
-    );
-    plane.set(&web(&[]).spec(node_port("Cluster"))).await;
-    let error = plane.machine.client.connect(at).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,49 +178,6 @@ async fn an_external_policy_of_local_shows_the_client_and_uses_local_endpoints()
         "other nodes have endpoints: {error}"
     );
     assert_eq!(plane.machine.machine.names(at, 3), names(["pod2"]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_load_balancer_is_reached_by_the_clients_of_its_ranges() {
-    let Some(mut plane) = Plane::new(1) else {
-        return;
-    };
-    let at = "192.0.2.1:80";
-    let ranges = |range| json!({"loadBalancerSourceRanges": [range]});
-    let scene = web(&[1]).balanced_at("192.0.2.1");
-    plane.set(&scene).await;
-    assert_eq!(plane.machine.client.names(at, 2), names(["pod1"]));
-    plane.set(&scene.clone().spec(ranges("192.0.2.0/24"))).await;
-    assert_eq!(plane.machine.client.names(at, 2), names(["pod1"]));
-    plane.set(&scene.spec(ranges("198.51.100.0/24"))).await;
-    let error = plane.machine.client.connect(at).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn flows_of_udp_end_with_their_endpoint() {
-    let Some(mut plane) = Plane::new(3) else {
-        return;
-    };
-    let port = |port| [json!({"name": "dns", "protocol": "UDP", "port": port})];
-    let dns = |number: u8| {
-        let scene = Scene::new("dns", "10.96.0.10").spec(json!({"ports": port(53)}));
-        scene.slice_of(&port(8080), &[pod(number)])
-    };
-    plane.set(&dns(1)).await;
-    let socket = plane.machine.pods[2].udp("10.96.0.10:53");
-    assert_eq!(ask(&socket).unwrap(), "pod1 10.1.3.2");
-    plane.set(&dns(2)).await;
-    if plane
-        .machine
-        .machine
-        .output("conntrack --version")
-        .is_empty()
-    {
-        eprintln!("SKIPPED: the end of flows was NOT tested: that takes conntrack");
-        return;
-    }
-    assert_eq!(ask(&socket).unwrap(), "pod2 10.1.3.2");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -355,19 +243,125 @@ async fn a_change_whose_transaction_fails_is_programmed_by_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_endpoints_that_end_those_that_serve_are_used_while_none_is_ready() {
+async fn a_client_reaches_the_endpoints_of_the_node_that_its_address_is_of() {
+    let Some(mut plane) = Plane::new(3) else {
+        return;
+    };
+    plane.place = sites::two();
+    let local = |nodes: &[u8]| sites::web(nodes).spec(json!({"internalTrafficPolicy": "Local"}));
+    plane.set(&local(&[1, 2])).await;
+    let pods = &plane.machine.pods;
+    assert_eq!(pods[0].names(WEB, 8), names(["pod1"]));
+    assert_eq!(pods[1].connect(WEB).unwrap(), "pod2 10.1.2.1", "hairpin");
+    assert_eq!(pods[1].names(WEB, 8), names(["pod2"]));
+    // The machine, and Pods of no node of it, reach those of all its nodes.
+    assert_eq!(
+        plane.machine.machine.names(WEB, 30),
+        names(["pod1", "pod2"])
+    );
+    assert_eq!(pods[2].names(WEB, 30), names(["pod1", "pod2"]));
+    plane.set(&local(&[1])).await;
+    let pods = &plane.machine.pods;
+    let error = pods[1].connect(WEB).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    assert_eq!(pods[0].names(WEB, 3), names(["pod1"]));
+    plane.set(&local(&[])).await;
+    plane.refused(WEB);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_port_at_the_address_of_a_node_has_its_endpoints_and_shows_the_client() {
     let Some(mut plane) = Plane::new(2) else {
         return;
     };
-    let ending = endpoint("10.1.1.2", "here", [false, true, true]);
+    plane.place = sites::two();
+    for ip in ["192.0.2.11", "192.0.2.12"] {
+        plane.machine.address(ip);
+    }
+    let (first, second) = ("192.0.2.11:30080", "192.0.2.12:30080");
     plane
-        .set(&Scene::new("web", "10.96.0.10").slice(8080, slice::from_ref(&ending)))
+        .set(&sites::web(&[1, 2]).spec(node_port("Local")))
         .await;
-    assert_eq!(plane.machine.machine.names(WEB, 3), names(["pod1"]));
+    for _ in 0..8 {
+        let answer = |at| plane.machine.client.connect(at).unwrap();
+        assert_eq!(answer(first), "pod1 192.0.2.2");
+        assert_eq!(answer(second), "pod2 192.0.2.2");
+    }
+    let pods = &plane.machine.pods;
+    assert_eq!(pods[0].names(second, 8), names(["pod2"]));
+    assert_eq!(pods[1].names(second, 30), names(["pod1", "pod2"]));
+    assert_eq!(
+        plane.machine.machine.names(second, 30),
+        names(["pod1", "pod2"])
+    );
+    plane.set(&sites::web(&[1]).spec(node_port("Local"))).await;
+    let error = plane.machine.client.connect(second).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+    assert_eq!(plane.machine.client.names(first, 3), names(["pod1"]));
     plane
-        .set(&Scene::new("web", "10.96.0.10").slice(8080, &[ending, pod(2)]))
+        .set(&sites::web(&[1, 2]).spec(node_port("Cluster")))
         .await;
-    assert_eq!(plane.machine.machine.names(WEB, 6), names(["pod2"]));
+    let both = names(["pod1", "pod2"]);
+    assert_eq!(plane.machine.client.names(second, 30), both);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_load_balancer_at_the_address_of_a_node_has_its_endpoints() {
+    let Some(mut plane) = Plane::new(2) else {
+        return;
+    };
+    plane.place = sites::two();
+    plane.machine.address("192.0.2.12");
+    let ranges = |range: &str| json!({"loadBalancerSourceRanges": [range]});
+    let scene = sites::web(&[1, 2])
+        .spec(node_port("Local"))
+        .balanced_at("192.0.2.12");
+    let at = "192.0.2.12:80";
+    for scene in [scene.clone(), scene.clone().spec(ranges("192.0.2.0/24"))] {
+        plane.set(&scene).await;
+        assert_eq!(plane.machine.client.connect(at).unwrap(), "pod2 192.0.2.2");
+    }
+    plane.set(&scene.spec(ranges("198.51.100.0/24"))).await;
+    let error = plane.machine.client.connect(at).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_the_kernel_refuses_does_not_hold_up_others() {
+    let Some(mut plane) = Plane::new(2) else {
+        return;
+    };
+    let refused = |number: u8| {
+        let scene = Scene::new(&format!("bad{number}"), &format!("10.96.1.{number}"));
+        let (key, plan) = scene
+            .slice(8080, &[pod(1)])
+            .changes(&plane.place)
+            .pop_first()
+            .unwrap();
+        let mut port = (*plan.unwrap().ports[0]).clone();
+        port.id.name = "}".into();
+        let ports = vec![Arc::new(port)];
+        (key, Some(Arc::new(ServicePlan { ports })))
+    };
+    let many = |n: u8| {
+        let scene = Scene::new(&format!("many{n}"), &format!("10.96.2.{n}"));
+        scene.slice(8080, &[pod(1)]).changes(&plane.place)
+    };
+    let bad = [refused(1), refused(2)];
+    let all: Changes = (0..40).flat_map(many).chain(bad.clone()).collect();
+    assert_eq!(plane.program(all).await, Kind::Full);
+    for at in ["10.96.2.0:80", "10.96.2.39:80"] {
+        assert_eq!(plane.machine.machine.names(at, 2), names(["pod1"]));
+    }
+    plane.refused("10.96.1.1:80");
+    // It is the same for one that comes later.
+    let mut changes = web(&[2]).changes(&plane.place);
+    changes.extend(bad);
+    let first = plane.backend.sync(&plane.place, changes).await;
+    assert!(first.is_err(), "the table may be to blame");
+    assert_eq!(plane.program(Changes::new()).await, Kind::Full);
+    assert_eq!(plane.machine.machine.names(WEB, 2), names(["pod2"]));
+    assert_eq!(plane.set(&web(&[1])).await, Kind::Partial);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,10 +10,10 @@ mod template;
 mod tests;
 
 use std::ffi::OsString;
-use std::iter;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{env, iter};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -272,6 +272,13 @@ pub enum Error {
     /// The settings are inconsistent.
     #[error("invalid settings: {0}")]
     Invalid(String),
+}
+
+/// Returns the settings of `service` as [`crate::run`] will read them, for what must be decided before its runtime starts;
+/// `None` if they are wrong, or if something else is asked for, which `run` then answers.
+pub fn peek<S: Settings>(service: &'static str) -> Option<S> {
+    let loaded = load::<S, _>(service, &(), env::args_os(), |name| env::var(name).ok());
+    loaded.ok().map(|(_, settings, ())| settings)
 }
 
 /// Reads the settings of `service`, and those of an extension, from all layers and checks them.

@@ -268,6 +268,17 @@ mod tests {
     }
 
     #[test]
+    fn services_forward_to_the_loopback_range_of_the_cluster_and_to_no_other_of_the_loopback() {
+        setpoint_model::ip::allow_loopback_endpoints("127.77.0.0/16".parse().unwrap());
+        assert_eq!(errors_of(validate_endpoint, "127.77.0.9"), "[]");
+        for other in ["127.0.0.1", "127.78.0.0", "::1"] {
+            let errors = errors_of(validate_endpoint, other);
+            let upstream = "may not be in the loopback range (127.0.0.0/8, ::1/128)";
+            assert!(errors.contains(upstream), "{errors}");
+        }
+    }
+
+    #[test]
     fn a_range_is_within_another_one_if_it_is_smaller_and_has_its_prefix() {
         let within = |inner, outer| {
             is_strictly_within(parse_range(inner).unwrap(), parse_range(outer).unwrap())

@@ -36,6 +36,7 @@ pub fn table() -> Table {
         "proxy" {
             "watch"               "core"                  "nodes services";
             "watch"               "discovery.k8s.io"      "endpointslices";
+            "create patch"        "core"                  "events";
         }
 
         // Acts as each of its controllers, and as nobody else.
