@@ -127,6 +127,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "replicaset-controller",
             "resourcequota-controller",
             "service-cidrs-controller",
+            "service-lb-controller",
             "serviceaccount-controller",
             "statefulset-controller",
         ],
@@ -171,6 +172,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("replicaset-controller", SERVICE),
     ("resourcequota-controller", SERVICE),
     ("service-cidrs-controller", SERVICE),
+    ("service-lb-controller", SERVICE),
     ("serviceaccount-controller", SERVICE),
     ("statefulset-controller", SERVICE),
     // The spans of transactions have the causes as parents.

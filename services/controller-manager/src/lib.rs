@@ -33,6 +33,7 @@ pub const CONTROLLERS: &[&dyn AnyHosted] = &[
     &setpoint_replicaset_controller::REPLICATION_CONTROLLER,
     &setpoint_resourcequota_controller::CONTROLLER,
     &setpoint_service_cidrs_controller::CONTROLLER,
+    &setpoint_service_lb_controller::CONTROLLER,
     &setpoint_serviceaccount_controller::account::CONTROLLER,
     &setpoint_serviceaccount_controller::legacy_token::CONTROLLER,
     &setpoint_serviceaccount_controller::root_ca::CONTROLLER,

@@ -19,8 +19,8 @@ pub struct Choice {
     /// As the flag of this name of kube-controller-manager. The controllers: token-cleaner, bootstrap-signer,
     /// certificatesigningrequest, cronjob, daemonset, deployment, disruption, endpointslice, garbage-collector,
     /// horizontalpodautoscaler, job, namespace, node-ipam, node-lifecycle, taint-eviction, persistentvolumeclaim,
-    /// persistentvolume, podgc, replicaset, replication, resourcequota, service-cidrs, serviceaccount,
-    /// legacy-service-account-token-cleaner, root-ca-certificate-publisher, statefulset.
+    /// persistentvolume, podgc, replicaset, replication, resourcequota, service-cidrs, service-lb,
+    /// serviceaccount, legacy-service-account-token-cleaner, root-ca-certificate-publisher, statefulset.
     pub controllers: Vec<String>,
 }
 

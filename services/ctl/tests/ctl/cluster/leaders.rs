@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use crate::cluster::harness::{Cluster, eventually, stdout_of};
 
 /// The number of controllers of a cluster, the scheduler included.
-const LEADERS: usize = 27;
+const LEADERS: usize = 28;
 
 fn interrupt(child: &Child) {
     let pid = child.id().try_into().unwrap();

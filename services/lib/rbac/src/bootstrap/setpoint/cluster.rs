@@ -75,6 +75,12 @@ fn services_and_volumes() -> Table {
             // Whether a Service has an address of a range that is being deleted.
             "list"                      "core"              "services";
         }
+        "service-lb-controller" {
+            // The finalizer, and the addresses in the status.
+            "patch"                     "core"              "services";
+            "update"                    "core"              "services/status";
+            "create patch"              "core"              "events";
+        }
         "persistentvolumeclaim-controller" {
             "get patch"                 "core"              "persistentvolumeclaims";
             "update"                    "core"              "persistentvolumeclaims/status";

@@ -36,7 +36,7 @@ use super::rule::Table;
 pub use leases::{role_bindings, roles};
 
 /// The names of all services and controllers, each of which writes under its name.
-pub const WRITERS: [&str; 32] = [
+pub const WRITERS: [&str; 33] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-controller",
     "controller-manager",
@@ -65,6 +65,7 @@ pub const WRITERS: [&str; 32] = [
     "root-ca-certificate-publisher-controller",
     "scheduler",
     "service-cidrs-controller",
+    "service-lb-controller",
     "serviceaccount-controller",
     "statefulset-controller",
     "taint-eviction-controller",

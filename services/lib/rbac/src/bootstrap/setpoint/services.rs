@@ -64,6 +64,7 @@ pub fn table() -> Table {
                  system:setpoint:resourcequota-controller \
                  system:setpoint:root-ca-certificate-publisher-controller \
                  system:setpoint:service-cidrs-controller \
+                 system:setpoint:service-lb-controller \
                  system:setpoint:serviceaccount-controller \
                  system:setpoint:statefulset-controller \
                  system:setpoint:taint-eviction-controller \
