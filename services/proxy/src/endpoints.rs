@@ -34,7 +34,8 @@ pub struct Area<'a> {
 }
 
 impl Area<'_> {
-    fn has(&self, node: &str) -> bool {
+    /// Returns whether a node is one of them.
+    pub fn has(&self, node: &str) -> bool {
         self.nodes.contains(&node)
     }
 }

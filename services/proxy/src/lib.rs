@@ -17,6 +17,7 @@
 mod backend;
 mod cleanup;
 mod endpoints;
+pub mod health;
 mod ledger;
 mod metrics;
 pub mod nftables;

@@ -87,6 +87,8 @@ pub struct ServiceView {
     pub internal: TrafficPolicy,
     /// The policy of connections from outside.
     pub external: TrafficPolicy,
+    /// The port of the health checks of its load balancer.
+    pub health_check_port: Option<u16>,
 }
 
 impl View for ServiceView {
@@ -106,6 +108,7 @@ impl View for ServiceView {
             affinity: affinity(&service),
             internal: policy(spec.internal_traffic_policy.as_deref()),
             external: policy(Some(&spec.external_traffic_policy)),
+            health_check_port: health_check_port(&service),
         }
     }
 
@@ -136,6 +139,14 @@ fn ports(service: &Service) -> Vec<Port> {
         })
     };
     ports.filter_map(port).collect()
+}
+
+/// Returns the port of health checks of a Service that is implemented here and has some.
+fn health_check_port(service: &Service) -> Option<u16> {
+    let spec = &service.spec;
+    let is_checked = spec.r#type == "LoadBalancer" && spec.external_traffic_policy == "Local";
+    let port = number(spec.health_check_node_port)?;
+    cluster_ip(service).filter(|_| is_checked).map(|_| port)
 }
 
 fn number(port: i32) -> Option<u16> {

@@ -12,6 +12,7 @@ use setpoint_proto::Resource as _;
 use setpoint_proto::core::Service;
 use tokio::sync::watch;
 
+use crate::health::Servers;
 use crate::metrics::Metrics;
 use crate::nftables::Nftables;
 use crate::sync::Syncer;
@@ -78,6 +79,7 @@ async fn run<B: Backend>(
         external_ips: settings.external_ips,
         period: settings.sync_period,
         check,
+        health: Servers::default(),
         metrics,
     };
     let synced = watch::Sender::new(false);

@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{error, info};
 
 use crate::backend::{Backend, Kind};
+use crate::health::{HealthCheck, Servers, health_check};
 use crate::ledger::Changes;
 use crate::metrics::Metrics;
 use crate::{Place, ServiceView, SliceView, World, plan};
@@ -49,8 +50,21 @@ pub struct Syncer<B> {
     pub period: Duration,
     /// Passes while everything is programmed.
     pub check: Check,
+    /// The health checks of Services.
+    pub health: Servers,
     /// The metrics.
     pub metrics: Metrics,
+}
+
+/// The changes of a transaction.
+#[derive(Default)]
+struct Batch {
+    /// What to program.
+    changes: Changes,
+    /// The health checks of the same Services.
+    checks: BTreeMap<Key, Option<HealthCheck>>,
+    /// When the endpoints of Services last changed.
+    times: HashMap<Key, Timestamp>,
 }
 
 impl<B: Backend> Syncer<B> {
@@ -74,6 +88,7 @@ impl<B: Backend> Syncer<B> {
                 tickets = self.queue.next_batch(BATCH, |_| ()) => return tickets,
                 Ok(()) = watched.changed() => return Some(self.moved(place).await),
                 () = sleep(self.period) => {
+                    self.health.retry();
                     if !self.backend.check().await {
                         return Some(Vec::new());
                     }
@@ -108,12 +123,17 @@ impl<B: Backend> Syncer<B> {
         let mut wait = RETRY[0];
         loop {
             tickets.iter_mut().for_each(Ticket::catch_up);
-            let (changes, times) = self.changes(&tickets, place);
+            let Batch {
+                changes,
+                checks,
+                times,
+            } = self.batch(&tickets, place);
             let (begin, began_ns) = (Instant::now(), now_ns());
             let outcome = self.backend.sync(place, changes).await;
             record(&tickets, &outcome, began_ns);
             match outcome {
                 Ok(kind) => {
+                    self.health.apply(checks);
                     self.succeeded(kind, begin.elapsed(), &tickets, &times);
                     tickets.into_iter().for_each(|ticket| ticket.done(None));
                     return;
@@ -122,6 +142,7 @@ impl<B: Backend> Syncer<B> {
                     error!(error = %why, "Services are not programmed, and are tried again");
                     self.metrics.failed();
                     self.check.fail(why.to_string());
+                    self.health.set_healthy(false);
                 }
             }
             sleep(wait).await;
@@ -132,23 +153,23 @@ impl<B: Backend> Syncer<B> {
         }
     }
 
-    /// Returns what to program for the Services of tickets, and when their endpoints last changed.
-    fn changes(
-        &self,
-        tickets: &[Ticket<Key>],
-        place: &Arc<Place>,
-    ) -> (Changes, HashMap<Key, Timestamp>) {
-        let (mut changes, mut times) = (Changes::new(), HashMap::new());
+    /// Returns what to program for the Services of tickets.
+    fn batch(&self, tickets: &[Ticket<Key>], place: &Arc<Place>) -> Batch {
+        let mut batch = Batch::default();
         for Ticket { key, .. } in tickets {
-            let new = self.services.get(key).map(|service| {
-                let world = self.world(service, place);
-                let changed = world.slices.iter().filter_map(|slice| slice.changed).max();
-                times.extend(changed.map(|changed| (key.clone(), changed)));
-                Arc::new(plan(&world))
-            });
-            changes.insert(key.clone(), new);
+            let world = self.services.get(key);
+            let world = world.map(|service| self.world(service, place));
+            let changed = world.iter().flat_map(|world| &world.slices);
+            let changed = changed.filter_map(|slice| slice.changed).max();
+            batch
+                .times
+                .extend(changed.map(|changed| (key.clone(), changed)));
+            let check = world.as_ref().and_then(health_check);
+            batch.checks.insert(key.clone(), check);
+            let new = world.map(|world| Arc::new(plan(&world)));
+            batch.changes.insert(key.clone(), new);
         }
-        (changes, times)
+        batch
     }
 
     fn world(&self, service: Arc<ServiceView>, place: &Arc<Place>) -> World {
@@ -170,6 +191,7 @@ impl<B: Backend> Syncer<B> {
         times: &HashMap<Key, Timestamp>,
     ) {
         self.check.pass();
+        self.health.set_healthy(true);
         self.metrics.synced(kind, took);
         if kind == Kind::Nothing {
             return;

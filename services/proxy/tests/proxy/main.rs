@@ -4,6 +4,7 @@
 
 mod contract;
 mod deltas;
+mod health;
 mod machine;
 mod objects;
 mod policies;

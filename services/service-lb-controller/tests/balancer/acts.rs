@@ -135,9 +135,7 @@ async fn a_version_that_was_not_observed_is_not_written() {
     let world = fixture.world().await;
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     let key = Fixture::key();
-    let patched = fixture
-        .gateway
-        .patch::<Service>(&key, "", labels);
+    let patched = fixture.gateway.patch::<Service>(&key, "", labels);
     patched.await.unwrap();
     let action = &plan(&world).steps[0].action;
     let refused = fixture
