@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::{Value, json};
 use setpoint_testkit::enter_namespace;
-use setpoint_tests::{Cluster, Kubectl, Size, eventually};
+use setpoint_tests::{Cluster, Kubectl, Size, eventually, fast_election};
 
 use self::load::{Load, ask};
 
@@ -155,4 +155,33 @@ fn services_carry_traffic_through_a_rollout_and_the_death_of_the_proxy() {
     let (count, failed) = load.end();
     assert!(failed.is_empty() && count > 200, "{failed:?} of {count}");
     drop(second);
+}
+
+#[test]
+fn load_balancers_have_the_addresses_of_the_settings_until_they_are_deleted() {
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 1,
+        simulated_nodes: 0,
+        ..Size::default()
+    });
+    let flags = ["--service-lb-enabled=true", "--service-lb-addresses=192.0.2.1"];
+    let flags = flags.map(str::to_owned);
+    cluster.service("controller-manager", 0, &[fast_election(), flags.into()].concat());
+    let kubectl = cluster.kubectl();
+    kubectl.ok("create service loadbalancer web --tcp=80:8080");
+    let ingress = || kubectl.json("get service web")["status"]["loadBalancer"]["ingress"].clone();
+    eventually("the Service has the address", || {
+        let found = ingress();
+        let is_there = found[0]["ip"] == "192.0.2.1" && found[0]["ipMode"] == "VIP";
+        is_there.then_some(()).ok_or(found.to_string())
+    });
+    let finalizers = kubectl.json("get service web")["metadata"]["finalizers"].clone();
+    assert_eq!(finalizers, json!(["service.kubernetes.io/load-balancer-cleanup"]));
+    eventually("Events say so", || {
+        let events = kubectl.run("get events -o jsonpath={..reason}").stdout;
+        let reported = ["EnsuringLoadBalancer", "EnsuredLoadBalancer"];
+        let all = reported.iter().all(|reason| events.contains(reason));
+        all.then_some(()).ok_or(events)
+    });
+    kubectl.ok("delete service web --timeout=30s");
 }

@@ -96,10 +96,11 @@ async fn a_service_has_addresses_until_it_is_deleted() {
     assert_eq!(web.status.load_balancer.ingress[0].ip, "10.245.0.1");
     assert_eq!(web.metadata.finalizers, ["a.io/other", FINALIZER]);
 
+    let key = Fixture::key();
     let deleted =
         fixture
             .gateway
-            .delete::<Service>(&Fixture::key(), Preconditions::default(), None);
+            .delete::<Service>(&key, Preconditions::default(), None);
     deleted.await.unwrap();
     fixture.reconcile().await;
     let web = fixture.service().await;
