@@ -60,8 +60,8 @@ impl<'a> Candidates<'a> {
         self.0.iter().any(|(_, endpoint)| hinted(endpoint))
     }
 
-    /// Returns the endpoints that count for clients of an area. Of all and of the local ones alone, those that end count
-    /// only if none is ready.
+    /// Returns the endpoints that count for clients of an area. Of all and of the local ones alone, those that end
+    /// count only if none is ready.
     pub fn pools(&self, area: &Area<'_>) -> Pools {
         let topology = Topology::of(&self.0, area);
         let local = |endpoint: &Endpoint| area.has(&endpoint.node);

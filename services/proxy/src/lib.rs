@@ -7,6 +7,10 @@
 //! are pure; work is proportional to what changes. What is programmed stays when the process ends: a proxy that starts
 //! replaces it once its caches are complete, and `proxy --cleanup TABLE` removes it.
 //!
+//! Of a machine with several nodes, clients and connections belong to the node of their address ([`Site`]); health
+//! checks of load balancers ([`health`]) answer for each node. What is programmed for a Service, and when, is in the
+//! decision log.
+//!
 //! The back end of nftables ([`nftables`]) has one table. Of a connection from outside of the nodes and of an endpoint
 //! to itself, the source address becomes that of the machine. Endpoints on the loopback are reached from this machine
 //! alone.
@@ -14,6 +18,7 @@
 //! The back end of user space ([`userspace`]) forwards connections through sockets of the process, for machines without
 //! root or nftables.
 
+mod account;
 mod backend;
 mod cleanup;
 mod endpoints;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use setpoint_controller::View;
+use setpoint_model::volume::{RUNTIME, SIMULATED};
 use setpoint_model::{Cidr, Meta};
 use setpoint_proto::core::Node;
 
@@ -23,13 +24,16 @@ pub struct NodeView {
     pub addresses: Vec<Ipv4Addr>,
     /// The ranges of the addresses of its Pods.
     pub pod_ranges: Vec<Cidr>,
+    /// Whether its Pods run nothing.
+    pub simulated: bool,
 }
 
 impl View for NodeView {
     type Object = Node;
 
     fn of(node: Node) -> Self {
-        let zone = node.metadata.labels.get(ZONE);
+        let labels = &node.metadata.labels;
+        let (zone, runtime) = (labels.get(ZONE), labels.get(RUNTIME));
         let internal = node.status.addresses.iter();
         let internal = internal.filter(|one| one.r#type == "InternalIP");
         // Nodes of old versions have one range only.
@@ -41,6 +45,7 @@ impl View for NodeView {
             addresses: internal
                 .filter_map(|one| one.address.parse().ok())
                 .collect(),
+            simulated: runtime.is_some_and(|runtime| runtime == SIMULATED),
             pod_ranges: ranges.into_iter().collect(),
         }
     }

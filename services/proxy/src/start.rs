@@ -74,6 +74,8 @@ async fn run<B: Backend>(
         backend: backend(readers.0.clone()),
         services: readers.0.clone(),
         slices: readers.1.clone(),
+        nodes: readers.2.clone(),
+        decision_log: replica.decision_log.clone(),
         queue: queue.clone(),
         place: place.subscribe(),
         external_ips: settings.external_ips,

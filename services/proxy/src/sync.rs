@@ -9,7 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use jiff::Timestamp;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanBuilder;
-use setpoint_controller::{Queue, Reader, Ticket};
+use setpoint_controller::decision_log::Note;
+use setpoint_controller::{DecisionLog, Queue, Reader, Ticket};
 use setpoint_host::Check;
 use setpoint_model::Key;
 use setpoint_proto::Cause;
@@ -23,7 +24,7 @@ use crate::backend::{Backend, Kind};
 use crate::health::{HealthCheck, Servers, health_check};
 use crate::ledger::Changes;
 use crate::metrics::Metrics;
-use crate::{Place, ServiceView, SliceView, World, plan};
+use crate::{NodeView, Place, ServicePlan, ServiceView, SliceView, World, account, plan};
 
 /// The largest number of Services of a transaction.
 const BATCH: usize = 1_000_000;
@@ -40,6 +41,10 @@ pub struct Syncer<B> {
     pub services: Reader<ServiceView>,
     /// The cache of EndpointSlices.
     pub slices: Reader<SliceView>,
+    /// The cache of Nodes.
+    pub nodes: Reader<NodeView>,
+    /// The log of what was programmed, and when.
+    pub decision_log: DecisionLog,
     /// The Services that have changed.
     pub queue: Queue<Key>,
     /// The place of the proxy.
@@ -65,6 +70,8 @@ struct Batch {
     checks: BTreeMap<Key, Option<HealthCheck>>,
     /// When the endpoints of Services last changed.
     times: HashMap<Key, Timestamp>,
+    /// The records of the Services with their numbers of steps.
+    notes: Vec<(Note, usize)>,
 }
 
 impl<B: Backend> Syncer<B> {
@@ -127,6 +134,7 @@ impl<B: Backend> Syncer<B> {
                 changes,
                 checks,
                 times,
+                notes,
             } = self.batch(&tickets, place);
             let (begin, began_ns) = (Instant::now(), now_ns());
             let outcome = self.backend.sync(place, changes).await;
@@ -134,11 +142,15 @@ impl<B: Backend> Syncer<B> {
             match outcome {
                 Ok(kind) => {
                     self.health.apply(checks);
+                    if kind != Kind::Nothing {
+                        account::end(notes, None);
+                    }
                     self.succeeded(kind, begin.elapsed(), &tickets, &times);
                     tickets.into_iter().for_each(|ticket| ticket.done(None));
                     return;
                 }
                 Err(why) => {
+                    account::end(notes, Some(&why.to_string()));
                     error!(error = %why, "Services are not programmed, and are tried again");
                     self.metrics.failed();
                     self.check.fail(why.to_string());
@@ -156,7 +168,8 @@ impl<B: Backend> Syncer<B> {
     /// Returns what to program for the Services of tickets.
     fn batch(&self, tickets: &[Ticket<Key>], place: &Arc<Place>) -> Batch {
         let mut batch = Batch::default();
-        for Ticket { key, .. } in tickets {
+        for ticket in tickets {
+            let key = &ticket.key;
             let world = self.services.get(key);
             let world = world.map(|service| self.world(service, place));
             let changed = world.iter().flat_map(|world| &world.slices);
@@ -166,10 +179,41 @@ impl<B: Backend> Syncer<B> {
                 .extend(changed.map(|changed| (key.clone(), changed)));
             let check = world.as_ref().and_then(health_check);
             batch.checks.insert(key.clone(), check);
-            let new = world.map(|world| Arc::new(plan(&world)));
+            let new = world.as_ref().map(|world| Arc::new(plan(world)));
+            batch.notes.push(self.note(ticket, world, new.as_deref()));
             batch.changes.insert(key.clone(), new);
         }
         batch
+    }
+
+    /// Begins the record of a Service.
+    fn note(
+        &self,
+        ticket: &Ticket<Key>,
+        world: Option<World>,
+        plan: Option<&ServicePlan>,
+    ) -> (Note, usize) {
+        let mut note = self.decision_log.open(ticket);
+        let (Some(world), Some(plan)) = (world, plan) else {
+            return (note, 0);
+        };
+        note.about(&world.service.meta);
+        let endpoints = world.slices.iter().flat_map(|slice| &slice.endpoints);
+        let simulated = endpoints.filter(|one| {
+            let node = self.nodes.get(&Key::new("", &*one.node));
+            node.is_some_and(|node| node.simulated)
+        });
+        let simulated = simulated.filter_map(|one| one.address).collect();
+        let lines = account::lines(plan, &simulated);
+        let count = lines.len();
+        for line in lines {
+            note.say(
+                line,
+                "its ports, its endpoints or the nodes have changed",
+                None,
+            );
+        }
+        (note, count)
     }
 
     fn world(&self, service: Arc<ServiceView>, place: &Arc<Place>) -> World {

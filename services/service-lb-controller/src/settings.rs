@@ -13,7 +13,8 @@ use setpoint_host::settings::first_broken;
 pub struct Balancing {
     /// Give Services of the type LoadBalancer the addresses of nodes. Without it, they stay pending.
     ///
-    /// Services that have addresses when this is switched off keep them, and the finalizer that waits for their removal.
+    /// Services that have addresses when this is switched off keep them, and the finalizer that waits for their
+    /// removal.
     pub enabled: bool,
     /// Addresses to give instead of those of nodes, at which the proxies of all nodes accept connections. None of them
     /// may be a loopback address.

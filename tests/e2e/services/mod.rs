@@ -164,9 +164,16 @@ fn load_balancers_have_the_addresses_of_the_settings_until_they_are_deleted() {
         simulated_nodes: 0,
         ..Size::default()
     });
-    let flags = ["--service-lb-enabled=true", "--service-lb-addresses=192.0.2.1"];
+    let flags = [
+        "--service-lb-enabled=true",
+        "--service-lb-addresses=192.0.2.1",
+    ];
     let flags = flags.map(str::to_owned);
-    cluster.service("controller-manager", 0, &[fast_election(), flags.into()].concat());
+    cluster.service(
+        "controller-manager",
+        0,
+        &[fast_election(), flags.into()].concat(),
+    );
     let kubectl = cluster.kubectl();
     kubectl.ok("create service loadbalancer web --tcp=80:8080");
     let ingress = || kubectl.json("get service web")["status"]["loadBalancer"]["ingress"].clone();
@@ -176,7 +183,10 @@ fn load_balancers_have_the_addresses_of_the_settings_until_they_are_deleted() {
         is_there.then_some(()).ok_or(found.to_string())
     });
     let finalizers = kubectl.json("get service web")["metadata"]["finalizers"].clone();
-    assert_eq!(finalizers, json!(["service.kubernetes.io/load-balancer-cleanup"]));
+    assert_eq!(
+        finalizers,
+        json!(["service.kubernetes.io/load-balancer-cleanup"])
+    );
     eventually("Events say so", || {
         let events = kubectl.run("get events -o jsonpath={..reason}").stdout;
         let reported = ["EnsuringLoadBalancer", "EnsuredLoadBalancer"];

@@ -15,7 +15,8 @@ pub struct HealthCheck {
 
 /// Returns the health check of a Service; `None` if it has none.
 ///
-/// An address of one of several nodes reports the endpoints of that node, another one those of all nodes of the machine.
+/// An address of one of several nodes reports the endpoints of that node, another one those of all nodes of the
+/// machine.
 pub fn health_check(world: &World) -> Option<HealthCheck> {
     let port = world.service.health_check_port?;
     let place = &world.place;

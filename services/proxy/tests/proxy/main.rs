@@ -9,6 +9,7 @@ mod machine;
 mod objects;
 mod policies;
 mod scripts;
+mod site_traffic;
 mod sites;
 mod supervisor;
 mod traffic;

@@ -5,24 +5,23 @@ use std::sync::Arc;
 
 use serde_json::json;
 use setpoint_proxy::nftables::{Base, Nftables};
-use setpoint_proxy::{Backend, Changes, Kind, Place, ServicePlan};
+use setpoint_proxy::{Backend, Changes, Kind, Place};
 
 use crate::machine::{Machine, ask, is_allowed};
 use crate::objects::{Scene, here, ready};
-use crate::sites;
 
-const WEB: &str = "10.96.0.10:80";
+pub const WEB: &str = "10.96.0.10:80";
 
 /// A machine with its proxy.
-struct Plane {
-    machine: Machine,
-    backend: Nftables,
-    place: Arc<Place>,
+pub struct Plane {
+    pub machine: Machine,
+    pub backend: Nftables,
+    pub place: Arc<Place>,
 }
 
 impl Plane {
     /// `None` without the rights; with the client's way to the Service range through the machine.
-    fn new(pods: u8) -> Option<Self> {
+    pub fn new(pods: u8) -> Option<Self> {
         is_allowed().then(|| {
             let machine = Machine::new(pods);
             let base = Base {
@@ -38,16 +37,16 @@ impl Plane {
         })
     }
 
-    async fn program(&mut self, changes: Changes) -> Kind {
+    pub async fn program(&mut self, changes: Changes) -> Kind {
         self.backend.sync(&self.place, changes).await.unwrap()
     }
 
-    async fn set(&mut self, scene: &Scene) -> Kind {
+    pub async fn set(&mut self, scene: &Scene) -> Kind {
         self.program(scene.changes(&self.place)).await
     }
 
     /// Asserts that a new connection from the machine and from a Pod is refused, and not left without an answer.
-    fn refused(&self, to: &str) {
+    pub fn refused(&self, to: &str) {
         for from in [&self.machine.machine, &self.machine.pods[0]] {
             let error = from.connect(to).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::ConnectionRefused, "{to}: {error}");
@@ -55,15 +54,15 @@ impl Plane {
     }
 }
 
-fn names<const N: usize>(names: [&str; N]) -> std::collections::BTreeSet<String> {
+pub fn names<const N: usize>(names: [&str; N]) -> std::collections::BTreeSet<String> {
     names.map(str::to_owned).into()
 }
 
-fn pod(number: u8) -> serde_json::Value {
+pub fn pod(number: u8) -> serde_json::Value {
     ready(&format!("10.1.{number}.2"), "here")
 }
 
-fn web(pods: &[u8]) -> Scene {
+pub fn web(pods: &[u8]) -> Scene {
     let pods: Vec<_> = pods.iter().map(|number| pod(*number)).collect();
     Scene::new("web", "10.96.0.10").slice(8080, &pods)
 }
@@ -146,7 +145,7 @@ async fn addresses_without_endpoints_or_service_are_refused_and_nothing_leaves_t
 }
 
 /// Returns a Service with the node port 30080.
-fn node_port(policy: &str) -> serde_json::Value {
+pub fn node_port(policy: &str) -> serde_json::Value {
     let port = json!({"name": "http", "port": 80, "nodePort": 30080});
     json!({"type": "NodePort", "externalTrafficPolicy": policy, "ports": [port]})
 }
@@ -240,128 +239,6 @@ async fn a_change_whose_transaction_fails_is_programmed_by_the_next_one() {
     assert!(error.to_string().starts_with("nsenter failed: "), "{error}");
     assert_eq!(plane.program(Changes::new()).await, Kind::Full);
     assert_eq!(plane.machine.machine.names(WEB, 3), names(["pod2"]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_reaches_the_endpoints_of_the_node_that_its_address_is_of() {
-    let Some(mut plane) = Plane::new(3) else {
-        return;
-    };
-    plane.place = sites::two();
-    let local = |nodes: &[u8]| sites::web(nodes).spec(json!({"internalTrafficPolicy": "Local"}));
-    plane.set(&local(&[1, 2])).await;
-    let pods = &plane.machine.pods;
-    assert_eq!(pods[0].names(WEB, 8), names(["pod1"]));
-    assert_eq!(pods[1].connect(WEB).unwrap(), "pod2 10.1.2.1", "hairpin");
-    assert_eq!(pods[1].names(WEB, 8), names(["pod2"]));
-    // The machine, and Pods of no node of it, reach those of all its nodes.
-    assert_eq!(
-        plane.machine.machine.names(WEB, 30),
-        names(["pod1", "pod2"])
-    );
-    assert_eq!(pods[2].names(WEB, 30), names(["pod1", "pod2"]));
-    plane.set(&local(&[1])).await;
-    let pods = &plane.machine.pods;
-    let error = pods[1].connect(WEB).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    assert_eq!(pods[0].names(WEB, 3), names(["pod1"]));
-    plane.set(&local(&[])).await;
-    plane.refused(WEB);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_port_at_the_address_of_a_node_has_its_endpoints_and_shows_the_client() {
-    let Some(mut plane) = Plane::new(2) else {
-        return;
-    };
-    plane.place = sites::two();
-    for ip in ["192.0.2.11", "192.0.2.12"] {
-        plane.machine.address(ip);
-    }
-    let (first, second) = ("192.0.2.11:30080", "192.0.2.12:30080");
-    plane
-        .set(&sites::web(&[1, 2]).spec(node_port("Local")))
-        .await;
-    for _ in 0..8 {
-        let answer = |at| plane.machine.client.connect(at).unwrap();
-        assert_eq!(answer(first), "pod1 192.0.2.2");
-        assert_eq!(answer(second), "pod2 192.0.2.2");
-    }
-    let pods = &plane.machine.pods;
-    assert_eq!(pods[0].names(second, 8), names(["pod2"]));
-    assert_eq!(pods[1].names(second, 30), names(["pod1", "pod2"]));
-    assert_eq!(
-        plane.machine.machine.names(second, 30),
-        names(["pod1", "pod2"])
-    );
-    plane.set(&sites::web(&[1]).spec(node_port("Local"))).await;
-    let error = plane.machine.client.connect(second).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    assert_eq!(plane.machine.client.names(first, 3), names(["pod1"]));
-    plane
-        .set(&sites::web(&[1, 2]).spec(node_port("Cluster")))
-        .await;
-    let both = names(["pod1", "pod2"]);
-    assert_eq!(plane.machine.client.names(second, 30), both);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_load_balancer_at_the_address_of_a_node_has_its_endpoints() {
-    let Some(mut plane) = Plane::new(2) else {
-        return;
-    };
-    plane.place = sites::two();
-    plane.machine.address("192.0.2.12");
-    let ranges = |range: &str| json!({"loadBalancerSourceRanges": [range]});
-    let scene = sites::web(&[1, 2])
-        .spec(node_port("Local"))
-        .balanced_at("192.0.2.12");
-    let at = "192.0.2.12:80";
-    for scene in [scene.clone(), scene.clone().spec(ranges("192.0.2.0/24"))] {
-        plane.set(&scene).await;
-        assert_eq!(plane.machine.client.connect(at).unwrap(), "pod2 192.0.2.2");
-    }
-    plane.set(&scene.spec(ranges("198.51.100.0/24"))).await;
-    let error = plane.machine.client.connect(at).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_the_kernel_refuses_does_not_hold_up_others() {
-    let Some(mut plane) = Plane::new(2) else {
-        return;
-    };
-    let refused = |number: u8| {
-        let scene = Scene::new(&format!("bad{number}"), &format!("10.96.1.{number}"));
-        let (key, plan) = scene
-            .slice(8080, &[pod(1)])
-            .changes(&plane.place)
-            .pop_first()
-            .unwrap();
-        let mut port = (*plan.unwrap().ports[0]).clone();
-        port.id.name = "}".into();
-        let ports = vec![Arc::new(port)];
-        (key, Some(Arc::new(ServicePlan { ports })))
-    };
-    let many = |n: u8| {
-        let scene = Scene::new(&format!("many{n}"), &format!("10.96.2.{n}"));
-        scene.slice(8080, &[pod(1)]).changes(&plane.place)
-    };
-    let bad = [refused(1), refused(2)];
-    let all: Changes = (0..40).flat_map(many).chain(bad.clone()).collect();
-    assert_eq!(plane.program(all).await, Kind::Full);
-    for at in ["10.96.2.0:80", "10.96.2.39:80"] {
-        assert_eq!(plane.machine.machine.names(at, 2), names(["pod1"]));
-    }
-    plane.refused("10.96.1.1:80");
-    // It is the same for one that comes later.
-    let mut changes = web(&[2]).changes(&plane.place);
-    changes.extend(bad);
-    let first = plane.backend.sync(&plane.place, changes).await;
-    assert!(first.is_err(), "the table may be to blame");
-    assert_eq!(plane.program(Changes::new()).await, Kind::Full);
-    assert_eq!(plane.machine.machine.names(WEB, 2), names(["pod2"]));
-    assert_eq!(plane.set(&web(&[1])).await, Kind::Partial);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -97,10 +97,9 @@ async fn a_service_has_addresses_until_it_is_deleted() {
     assert_eq!(web.metadata.finalizers, ["a.io/other", FINALIZER]);
 
     let key = Fixture::key();
-    let deleted =
-        fixture
-            .gateway
-            .delete::<Service>(&key, Preconditions::default(), None);
+    let deleted = fixture
+        .gateway
+        .delete::<Service>(&key, Preconditions::default(), None);
     deleted.await.unwrap();
     fixture.reconcile().await;
     let web = fixture.service().await;

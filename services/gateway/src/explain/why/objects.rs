@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use setpoint_codec::{Kind, Object};
 use setpoint_kinds::Role;
 use setpoint_kinds::waits::is_settled;
-use setpoint_model::{Key, owner};
+use setpoint_model::{Key, Selector, owner};
 use setpoint_proto::apps::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use setpoint_proto::batch::{CronJob, Job};
-use setpoint_proto::core::Pod;
+use setpoint_proto::core::{Pod, Service};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::{ObjectRef, Observer, WriteType};
 use setpoint_proto::{ApiError, Cause, Reason, Resource};
@@ -69,7 +69,8 @@ pub(super) struct Related {
     pub subjects: Vec<ObjectRef>,
     /// The controlling owner, its controlling owner, and so on.
     pub owners: Vec<ObjectRef>,
-    /// The Pods that a workload or a custom object controls, directly or through workloads, and that are not ready.
+    /// The Pods that a workload or a custom object controls, directly or through workloads, or that a Service selects,
+    /// and that are not ready.
     /// None if the reader may not list Pods.
     pub pods: Vec<(ObjectRef, Pod)>,
 }
@@ -89,6 +90,14 @@ impl Related {
             return Ok(related);
         };
         related.owners = owners(reader, &target.namespace, meta).await?;
+        let object = subject.object.as_deref().filter(|_| subject.exists);
+        let service = object.and_then(|object| object.downcast_ref::<Service>());
+        if let Some(service) = service
+            && reader.may_list(kind::<Pod>(), &target.namespace)
+        {
+            related.add_selected(reader.registry, service).await?;
+            return Ok(related);
+        }
         let between: &[fn() -> &'static Kind] = match setpoint_kinds::of(target.kind).role() {
             Role::Workload => &[kind::<ReplicaSet>, kind::<Job>],
             _ if target.kind.is_custom() => &[
@@ -129,6 +138,29 @@ impl Related {
                 if let Ok(pod) = object.into_any().downcast::<Pod>() {
                     self.add_pod(*pod);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the Pods that a Service selects.
+    async fn add_selected(
+        &mut self,
+        registry: &Registry,
+        service: &Service,
+    ) -> Result<(), ApiError> {
+        if service.spec.selector.is_empty() {
+            return Ok(());
+        }
+        let selector = Selector::from_labels(&service.spec.selector);
+        let filter = Filter::all(kind::<Pod>(), service.metadata.namespace.as_str());
+        for cached in registry.cache().list(&filter, AtLeast::Any).await?.items {
+            let object = cached.decode()?;
+            if !selector.matches(&object.meta().labels) {
+                continue;
+            }
+            if let Ok(pod) = object.into_any().downcast::<Pod>() {
+                self.add_pod(*pod);
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use setpoint_model::replicas::{ADDRESS, NAMESPACE as REPLICAS, SERVICE};
 use setpoint_model::{Key, owner};
 use setpoint_proto::apps::{Deployment, ReplicaSet};
 use setpoint_proto::coordination::Lease;
-use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod};
+use setpoint_proto::core::{ConfigMap, Event, Namespace, Pod, Service};
 use setpoint_proto::meta::DeleteOptions;
 use setpoint_proto::policy::PodDisruptionBudget;
 use setpoint_proto::setpoint::explain_client::ExplainClient;
@@ -265,6 +265,46 @@ async fn a_stuck_rollout_waits_for_the_pod_whose_image_cannot_be_pulled() {
           waits for ImagePullBackOff: container web: Back-off pulling image "nginx:typo"
     "#]]
     .assert_eq(&why::<Pod>(&gateway, "web-2-x").await);
+}
+
+#[tokio::test]
+async fn a_service_waits_for_the_pods_that_it_selects_and_shows_what_the_proxy_has_programmed() {
+    let gateway = TestGateway::start().await;
+    let waiting = json!({ "reason": "CrashLoopBackOff", "message": "back-off 10s" });
+    let pod = |name: &str, app: &str| {
+        json!({
+            "metadata": { "name": name, "labels": { "app": app } },
+            "spec": { "nodeName": "node-1", "containers": [{ "name": "web", "image": "nginx" }] },
+            "status": { "phase": "Running", "containerStatuses": [
+                { "name": "web", "image": "nginx", "state": { "waiting": waiting } }] },
+        })
+    };
+    put::<Pod>(&gateway, pod("web-1", "web")).await;
+    put::<Pod>(&gateway, pod("other", "other")).await;
+    let port = json!({ "port": 80, "protocol": "TCP" });
+    let spec = json!({ "selector": { "app": "web" }, "ports": [port] });
+    put::<Service>(
+        &gateway,
+        json!({ "metadata": { "name": "web" }, "spec": spec }),
+    )
+    .await;
+    let reconcile = Reconcile {
+        subject: Some(reference::<Service>("web")),
+        attempt: 1,
+        outcome: ReconcileOutcome::Done.into(),
+        steps: vec![Step {
+            action: "Program tcp: connections are refused, for it has no endpoint".to_owned(),
+            because: "its ports, its endpoints or the nodes have changed".to_owned(),
+        }],
+        ..Reconcile::default()
+    };
+    announce(&gateway, "proxy", reconcile).await;
+    expect![[r#"
+        services/web
+          waits for pods/web-1: CrashLoopBackOff: container web: back-off 10s
+          proxy-0 on services/web: done, attempt 1
+            Program tcp: connections are refused, for it has no endpoint because its ports, its endpoints or the nodes have changed
+    "#]].assert_eq(&why::<Service>(&gateway, "web").await);
 }
 
 #[tokio::test]
