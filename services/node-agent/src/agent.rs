@@ -16,6 +16,7 @@ use crate::node::admission::Admission;
 use crate::node::{Node, Pods};
 use crate::pod::act::{self, Executor};
 use crate::pod::demand::{Allocation, Demand};
+use crate::pod::image_commands::ImageCommands;
 use crate::pod::plan::{Action, plan};
 use crate::pod::rejection::{self, AdmitResult};
 use crate::pod::resize;
@@ -35,6 +36,8 @@ pub struct Agent<R> {
     pub pods: Arc<Pods<R>>,
     /// The admitted Pods and their addresses.
     pub admission: Arc<Admission>,
+    /// The commands that run in place of images.
+    pub images: ImageCommands,
 }
 
 /// The observation of a Pod.
@@ -168,6 +171,7 @@ impl<R: Runtime> Reconciler for Agent<R> {
 
 impl<R: Runtime> Agent<R> {
     fn assigned(&self, mut object: Pod, node: &Node) -> AssignedPod {
+        self.images.apply(&mut object.spec);
         let (key, uid) = (Key::of(&object.metadata), &object.metadata.uid);
         let resize = self.admission.resize_of(&key, uid, &object.spec);
         let resize = resize.map(|(allocated, resize)| {

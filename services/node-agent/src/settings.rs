@@ -20,6 +20,7 @@ use crate::node::image_gc;
 use crate::node::shutdown::GracePeriods;
 use crate::node::{self, Capacity, reservation};
 use crate::pod::api_server::Place;
+use crate::pod::image_commands::ImageCommands;
 use crate::start::{certificate, engine};
 
 /// Number of addresses for Pods in a node's network.
@@ -210,6 +211,15 @@ impl Settings {
         self.runtime == Kind::Simulated || !self.process.bridge.is_empty()
     }
 
+    /// Returns the commands in place of images. Other runtimes have none.
+    pub fn image_commands(&self) -> ImageCommands {
+        let images = match self.runtime {
+            Kind::Process => self.process.images.as_slice(),
+            Kind::Docker | Kind::Simulated => &[],
+        };
+        ImageCommands::parse(images).unwrap_or_default()
+    }
+
     /// Returns the settings of the nodes of this process.
     pub fn node(&self) -> node::Settings {
         node::Settings {
@@ -300,6 +310,8 @@ impl Settings {
             Ok(_) => Ok(()),
             Err(problem) => Err(format!("{name}: {problem}")),
         };
+        let images = ImageCommands::parse(&self.process.images);
+        images.map_err(|problem| format!("process.images: {problem}"))?;
         reserved("kube-reserved", &self.kube_reserved)?;
         reserved("system-reserved", &self.system_reserved)?;
         first_broken(&[

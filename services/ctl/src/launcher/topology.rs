@@ -401,10 +401,11 @@ fn managed_addresses(network: Network) -> Vec<String> {
     let flags = [
         ("--node-ipam-cluster-cidrs", network.pods()),
         ("--node-ipam-service-cidrs", network.services()),
+        ("--service-lb-enabled", "true".to_owned()),
     ];
-    let pairs = flags.into_iter();
-    pairs
-        .flat_map(|(flag, value)| [flag.to_owned(), value])
+    let flags = flags.into_iter();
+    flags
+        .map(|(flag, value)| format!("{flag}={value}"))
         .collect()
 }
 

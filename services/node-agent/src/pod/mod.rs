@@ -25,6 +25,7 @@ pub mod fields;
 pub mod handler;
 pub mod health;
 pub mod hooks;
+pub mod image_commands;
 pub mod plan;
 pub mod pod_resources;
 pub mod probe;

@@ -114,6 +114,7 @@ impl<R: Runtime> Builder<'_, R> {
                 dns: self.dns,
             },
             admission,
+            images: settings.image_commands(),
             pods: Arc::new(Pods {
                 runtime: self.runtime,
                 nodes: by_name.collect(),

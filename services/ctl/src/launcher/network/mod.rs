@@ -24,6 +24,7 @@ use clap::ValueEnum;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
+use setpoint_host::private;
 use setpoint_model::Cidr;
 
 use super::proxy::Traffic;
@@ -292,15 +293,16 @@ pub fn release(state_dir: &StateDir) -> anyhow::Result<()> {
 /// Returns the directory of the records of this user.
 fn records() -> PathBuf {
     let user = Uid::effective();
-    match user.is_root() {
-        true => RECORDS.into(),
-        false => std::env::temp_dir().join(format!("setpoint-{user}")),
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        _ if user.is_root() => RECORDS.into(),
+        Some(directory) => PathBuf::from(directory).join("setpoint"),
+        None => std::env::temp_dir().join(format!("setpoint-{user}")),
     }
 }
 
 /// Locks the records against other clusters that start.
 fn lock() -> io::Result<Flock<File>> {
-    fs::create_dir_all(records())?;
+    private::create_dir_all(&records())?;
     let file = File::create(records().join("lock"))?;
     Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
 }

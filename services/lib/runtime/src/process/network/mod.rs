@@ -42,6 +42,10 @@ pub struct Settings {
     ///
     /// Takes root, `ip` and `nft`. The address `node_ip` must be on the bridge.
     pub bridge: String,
+    /// Commands in place of images, such as `nginx=busybox httpd -f -p 80`, for containers that name none; of an image
+    /// with a tag, or of all tags. A command with spaces in its words is a list of strings in JSON:
+    /// `nginx=["sh", "-c", "sleep 1; exit 3"]`.
+    pub images: Vec<String>,
 }
 
 /// The network of the Pods of one node.
