@@ -102,19 +102,19 @@ fn without_a_free_range_each_node_is_reported_once() {
     assert_eq!(planned(&decided), pairs(&expected));
 }
 
-/// The answer to the write of `b` did not arrive.
+/// The answer to the write of `a` did not arrive.
 #[test]
 fn a_range_stays_planned_until_the_node_has_one_and_holds_up_no_others() {
     let one = settings(&["10.244.0.0/16"], 24);
     let mut nodes = vec![node("a", ""), node("b", "")];
-    nodes[1].reserved = Some("10.244.0.0/24".parse().unwrap());
+    nodes[0].reserved = Some("10.244.0.0/24".parse().unwrap());
     let decided = plan(&world(&one, nodes.clone()));
-    let expected = [("a", "10.244.1.0/24"), ("b", "10.244.0.0/24")];
+    let expected = [("b", "10.244.1.0/24"), ("a", "10.244.0.0/24")];
     assert_eq!(planned(&decided), pairs(&expected));
     // Somebody else has given it away.
     nodes.push(node("c", "10.244.0.0/25"));
     let decided = plan(&world(&one, nodes));
-    let expected = [("a", "10.244.1.0/24"), ("b", "10.244.2.0/24")];
+    let expected = [("b", "10.244.1.0/24"), ("a", "10.244.2.0/24")];
     assert_eq!(planned(&decided), pairs(&expected));
 }
 
