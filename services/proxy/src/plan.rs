@@ -42,6 +42,7 @@ fn port_plan(world: &World, cluster_ip: Ipv4Addr, port: &Port) -> PortPlan {
     let pools = Ports::of(world, port);
     let mut fronts = internal_fronts(service, SocketAddrV4::new(cluster_ip, port.port), &pools);
     fronts.extend(external_fronts(world, port, &pools));
+    let is_way = |front: &FrontPlan, chain| front.action.is_ok_and(|way| way.chain == chain);
     let has = |chain| fronts.iter().any(|front| is_way(front, chain));
     let external = has(Chain::External) || has(Chain::Balancer);
     let whole = |chain| {
@@ -76,10 +77,6 @@ fn list(pool: &BTreeSet<SocketAddrV4>, used: bool) -> Vec<SocketAddrV4> {
     pool.iter().copied().filter(|_| used).collect()
 }
 
-fn is_way(front: &FrontPlan, chain: Chain) -> bool {
-    front.action.is_ok_and(|way| way.chain == chain)
-}
-
 /// The endpoints of a port, for clients of the whole machine and of its sites.
 struct Ports {
     whole: Pools,
@@ -102,8 +99,8 @@ impl Ports {
         }
     }
 
-    /// Returns the sites whose clients reach other endpoints of the cluster.
-    fn with_own_cluster(&self, site: u16) -> bool {
+    /// Returns whether the clients of a site reach other endpoints of the cluster than those of the whole machine.
+    fn have_own_cluster(&self, site: u16) -> bool {
         let own = self.sites.get(&site);
         own.is_some_and(|own| own.cluster != self.whole.cluster)
     }
@@ -167,7 +164,7 @@ fn internal(policy: TrafficPolicy, pools: &Pools) -> Result<Chain, Refusal> {
 fn external_fronts(world: &World, port: &Port, pools: &Ports) -> Vec<FrontPlan> {
     let service = &world.service;
     let is_local = service.external == TrafficPolicy::Local;
-    let own = |site: &u16| is_local || pools.with_own_cluster(*site);
+    let own = |site: &u16| is_local || pools.have_own_cluster(*site);
     let site_of = |ip: Ipv4Addr| world.place.site_at(ip).filter(own);
     let at = |ip: &Ipv4Addr| {
         (

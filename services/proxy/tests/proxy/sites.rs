@@ -1,15 +1,17 @@
 //! Several nodes of one machine, told apart by addresses: as data, as text, and with packets.
 
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use expect_test::expect;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 use setpoint_controller::View as _;
 use setpoint_proto::core::Node;
 use setpoint_proxy::nftables::Blocks;
-use setpoint_proxy::{Ledger, NodeView, Place};
+use setpoint_proxy::{Chain, Front, Ledger, NodeView, Place, PortPlan, TrafficPolicy};
 
-use crate::objects::{Scene, ready};
+use crate::objects::{Scene, endpoint, ready};
 use crate::policies::text;
 use crate::scripts::base;
 
@@ -243,4 +245,57 @@ fn sites_have_maps_of_their_own() {
         add element ip t services-1 { 10.96.0.10 . tcp . 80 : goto local-1/default/web/tcp/http }
         add element ip t hairpin { 10.1.1.2 . 10.1.1.2, 10.1.2.2 . 10.1.2.2 }
     "#]].assert_eq(own);
+}
+
+/// Returns the endpoints that a connection reaches from outside of the machine, and those for clients within it; `None`
+/// if it is refused.
+fn reached(port: &PortPlan, fronts: [Front; 2]) -> Option<(Vec<SocketAddrV4>, Vec<SocketAddrV4>)> {
+    let find = |at| port.fronts.iter().find(|front| front.at == at);
+    let way = fronts.into_iter().find_map(find)?.action.ok()?;
+    let own = way.site.and_then(|site| port.sites.get(&site));
+    let cluster = own.and_then(|own| own.cluster.clone());
+    let cluster = cluster.unwrap_or_else(|| port.cluster.clone());
+    let local = own.map_or_else(|| port.local.clone(), |own| own.local.clone());
+    Some(match (way.chain, port.external) {
+        (Chain::Cluster, _) => (cluster.clone(), cluster),
+        (Chain::Local, _) => (local.clone(), local),
+        (_, Some(TrafficPolicy::Local)) => (local, cluster),
+        _ => (cluster.clone(), cluster),
+    })
+}
+
+proptest! {
+    /// Checks that the clients of a node reach what they would reach on a machine of that node alone.
+    #[test]
+    fn each_node_is_as_on_a_machine_of_its_own(
+        endpoints in proptest::collection::vec((1u8..20, 1u8..4, any::<[bool; 3]>(), 0u8..4), 0..8),
+        internal in any::<bool>(),
+        external in any::<bool>(),
+    ) {
+        let value = |(ip, node, conditions, hint): &(u8, u8, [bool; 3], u8)| {
+            let mut value = endpoint(&format!("10.1.{node}.{ip}"), &format!("node-{node}"), *conditions);
+            match hint {
+                0 => value["hints"] = json!({"forZones": [{"name": "a"}]}),
+                1 => value["hints"] = json!({"forZones": [{"name": "b"}], "forNodes": [{"name": "node-2"}]}),
+                _ => {}
+            }
+            value
+        };
+        let values: Vec<_> = endpoints.iter().map(value).collect();
+        let mut scene = Scene::new("web", "10.96.0.10").slice(8080, &values);
+        let mut fields = external_local();
+        fields["externalTrafficPolicy"] = json!(if external { "Local" } else { "Cluster" });
+        fields["internalTrafficPolicy"] = json!(if internal { "Local" } else { "Cluster" });
+        scene = scene.spec(fields);
+        let nodes = [node(1, "192.0.2.11", "a"), node(2, "192.0.2.12", "b")];
+        let both = scene.plan(&two()).ports[0].clone();
+        for (number, node) in (0u16..).zip(&nodes) {
+            let alone = scene.plan(&Arc::new(place_of(std::slice::from_ref(node)))).ports[0].clone();
+            let address = Front::Address("10.96.0.10:80".parse().unwrap());
+            let from = Front::From(number, "10.96.0.10:80".parse().unwrap());
+            prop_assert_eq!(reached(&both, [from, address]), reached(&alone, [from, address]));
+            let port = [Front::NodeOf(number, 30080), Front::Node(30080)];
+            prop_assert_eq!(reached(&both, port), reached(&alone, port));
+        }
+    }
 }
