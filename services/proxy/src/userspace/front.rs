@@ -31,6 +31,7 @@ impl Front {
     pub fn open(listen: Listen, route: Route, shared: &Arc<Shared>) -> Self {
         let (sender, receiver) = watch::channel(Arc::new(route));
         let opened = shared.sockets.open(listen);
+        shared.fronts.write().insert(listen);
         Self {
             task: tokio::spawn(serve(listen, opened, receiver, Arc::clone(shared))),
             listen,
@@ -57,6 +58,7 @@ impl Front {
 
 impl Drop for Front {
     fn drop(&mut self) {
+        self.shared.fronts.write().remove(&self.listen);
         self.task.abort();
     }
 }

@@ -29,11 +29,12 @@ mod table;
 mod tcp;
 mod udp;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
+use parking_lot::RwLock;
 use setpoint_model::{Cidr, Key};
 use tokio::sync::Semaphore;
 use tracing::warn;
@@ -59,6 +60,8 @@ pub type Report = Box<dyn Fn(&Key, String) + Send + Sync>;
 /// What all fronts share.
 struct Shared {
     sockets: Sockets,
+    /// The fronts that are open.
+    fronts: RwLock<HashSet<Listen>>,
     limits: Limits,
     /// One for each further connection of TCP.
     permits: Arc<Semaphore>,
@@ -66,6 +69,13 @@ struct Shared {
     tcp: Metrics,
     udp: Metrics,
     report: Report,
+}
+
+impl Shared {
+    /// Returns whether an endpoint is a front of this process: a connection to it would come back, again and again.
+    fn is_front(&self, protocol: Protocol, at: SocketAddrV4) -> bool {
+        self.fronts.read().contains(&Listen { protocol, at })
+    }
 }
 
 /// The back end.
@@ -85,6 +95,7 @@ impl Userspace {
     pub fn new(sockets: Sockets, limits: Limits, report: Report) -> Self {
         let shared = Shared {
             sockets,
+            fronts: RwLock::default(),
             permits: Arc::new(Semaphore::new(limits.connections)),
             limits,
             pipes: splice::Pipes::default(),

@@ -5,7 +5,7 @@
 //! either side ends it.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use super::metrics::Reason;
 use super::route::Route;
 use super::splice;
 use super::{ATTEMPTS, Shared};
+use crate::Protocol;
 
 /// The pause after an error of `accept`, such as of too many open files.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -90,11 +91,11 @@ async fn connect(from: Ipv4Addr, route: &Route, shared: &Shared) -> Result<TcpSt
         let (affinity, now) = (target.plan.affinity, Instant::now());
         let chosen = target.balancer.choose(pool, &tried, from, affinity, now);
         let Some(endpoint) = chosen else { break };
-        let connected = timeout(
-            shared.limits.connect_timeout,
-            TcpStream::connect(SocketAddr::V4(endpoint)),
-        );
-        match connected.await.unwrap_or_else(|late| Err(late.into())) {
+        let connected = match shared.is_front(Protocol::Tcp, endpoint) {
+            true => Err(io::ErrorKind::AddrNotAvailable.into()),
+            false => open(endpoint, shared.limits.connect_timeout).await,
+        };
+        match connected {
             Ok(stream) => return Ok(stream),
             Err(error) => {
                 shared.tcp.failures.inc();
@@ -104,6 +105,11 @@ async fn connect(from: Ipv4Addr, route: &Route, shared: &Shared) -> Result<TcpSt
         }
     }
     Err(Reason::Endpoints)
+}
+
+async fn open(endpoint: SocketAddrV4, time: Duration) -> io::Result<TcpStream> {
+    let connected = timeout(time, TcpStream::connect(SocketAddr::V4(endpoint)));
+    connected.await.unwrap_or_else(|late| Err(late.into()))
 }
 
 /// Returns whether an address is one of this machine.

@@ -23,6 +23,7 @@ use super::route::Route;
 use super::table::Table;
 use super::tcp::is_local;
 use super::{ATTEMPTS, Shared};
+use crate::Protocol;
 
 /// The largest datagram.
 const DATAGRAM: usize = 65_535;
@@ -124,7 +125,11 @@ impl Flows {
                 .balancer
                 .choose(pool, &tried, *client.ip(), affinity, now);
             let Some(endpoint) = chosen else { break };
-            match connect(endpoint) {
+            let connected = match self.shared.is_front(Protocol::Udp, endpoint) {
+                true => Err(io::ErrorKind::AddrNotAvailable.into()),
+                false => connect(endpoint),
+            };
+            match connected {
                 Ok(socket) => return Ok(self.flow(client, endpoint, Arc::new(socket))),
                 Err(error) => {
                     self.shared.udp.failures.inc();

@@ -119,6 +119,19 @@ fn an_endpoint_that_does_not_accept_is_passed_over() {
 }
 
 #[test]
+fn an_endpoint_that_is_a_front_is_none() {
+    let mut plane = plane(1, Limits::default());
+    let itself = plane.world.service(10).to_string();
+    plane.set(&plane.scene(&[itself], PORT));
+    let error = plane
+        .world
+        .connect(Source::Machine, &plane.at())
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert!(metrics().contains(r#"setpoint_proxy_connect_failures_total{protocol="tcp"} 1"#));
+}
+
+#[test]
 fn connections_beyond_the_limit_are_reset_and_counted() {
     let limits = Limits {
         connections: 2,
