@@ -86,7 +86,8 @@ pub struct Settings {
     #[serde(default = "service_node_port_range")]
     service_node_port_range: String,
     /// Loopback range whose addresses endpoints may have, such as 127.64.0.0/10; empty for none, as in Kubernetes. For
-    /// clusters on one machine whose Pods have addresses of the loopback, and whose Services carry traffic in user space.
+    /// clusters on one machine whose Pods have addresses of the loopback, and whose Services carry traffic in user
+    /// space.
     #[serde(default)]
     endpoint_loopback_range: String,
     /// Connection to etcd.

@@ -20,7 +20,9 @@ impl ImageCommands {
             (!image.is_empty() && !words.is_empty()).then(|| (image.to_owned(), words))
         };
         let refused = |entry: &String| format!("{entry:?} must be an image, = and a command");
-        let all = entries.iter().map(|entry| parse(entry).ok_or_else(|| refused(entry)));
+        let all = entries
+            .iter()
+            .map(|entry| parse(entry).ok_or_else(|| refused(entry)));
         Ok(Self(all.collect::<Result<_, _>>()?))
     }
 
@@ -98,7 +100,14 @@ mod tests {
 
     #[test]
     fn an_entry_that_is_no_command_is_refused() {
-        for entry in ["nginx", "=sleep", "nginx=", "nginx= ", "nginx=[1]", "nginx=[]"] {
+        for entry in [
+            "nginx",
+            "=sleep",
+            "nginx=",
+            "nginx= ",
+            "nginx=[1]",
+            "nginx=[]",
+        ] {
             let error = commands(&[entry]).unwrap_err();
             assert!(error.starts_with(&format!("{entry:?} must be")), "{error}");
         }

@@ -50,8 +50,8 @@ impl Route {
         self.targets().next().map(|target| &target.plan.id)
     }
 
-    /// Returns whether there is something to listen for: connections that go somewhere, or datagrams that are to have no
-    /// answer.
+    /// Returns whether there is something to listen for: connections that go somewhere, or datagrams that are to have
+    /// no answer.
     pub fn listens(&self, protocol: Protocol) -> bool {
         let is_silent = |action| protocol == Protocol::Udp && action == Err(Refusal::Drop);
         let mut actions = self.targets().map(|target| target.action);

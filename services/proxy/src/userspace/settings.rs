@@ -11,8 +11,8 @@ use setpoint_host::settings::first_broken;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Maximum number of forwarded connections of TCP; further ones are reset. Each takes two open files, and up to four
-    /// more while bytes are under way.
+    /// Maximum number of forwarded connections of TCP; further ones are reset. Each takes two open files, and up to
+    /// four more while bytes are under way.
     pub connections: usize,
     /// Time for an endpoint to accept a connection. Then another one is tried, four at most.
     #[serde(with = "DurationText")]
