@@ -7,12 +7,13 @@
 //! loopback, 127.0.0.0/8, all of which are this machine's.
 //!
 //! What differs from nftables:
-//! * Endpoints see an address of the machine, not the client's: affinity, policies and source ranges are decided here,
-//!   by the address that the client has here. Clients on this machine that do not choose an address are all 127.0.0.1.
-//! * A socket of user space cannot leave the first packet of a connection without an answer. Of TCP, `Refusal::Drop` is
-//!   the same as `Refusal::Reject`: nothing listens, so that connecting fails, which is what also comes of a packet that
-//!   is dropped, though earlier. A connection whose client is refused where others are not (source ranges, the external
-//!   policy) is reset. Datagrams are dropped without an answer.
+//! * Endpoints see an address of the machine, not the client's: affinity, policies and source ranges are decided
+//!   here, by the address that the client has here. Clients on this machine that do not choose an address are all
+//!   127.0.0.1.
+//! * A socket of user space cannot leave the first packet of a connection without an answer. Of TCP, `Refusal::Drop`
+//!   is the same as `Refusal::Reject`: nothing listens, so that connecting fails, which is what also comes of a
+//!   packet that is dropped, though earlier. A connection whose client is refused where others are not (source
+//!   ranges, the external policy) is reset. Datagrams are dropped without an answer.
 //! * Nothing stays when the process ends. Its parent ([`supervisor`]) keeps the sockets that listen while the process
 //!   is started again: connections wait meanwhile, and those that were open are lost.
 

@@ -3,10 +3,11 @@
 //! ```text
 //! parent: sockets that listen, by name ──socketpair──▶ child: the proxy
 //! ```
-//! The parent opens sockets for its child, keeps them, and starts a child that has ended again, after a wait that grows
-//! while children end soon. The new child asks for the same sockets and gets those that are there: connections that
-//! came meanwhile wait in them. SIGTERM and SIGINT end the child, and then the parent, with the child's exit code; a child
-//! that ends by itself with 0, or with 64 for bad settings, ends the parent too. If the parent dies, the child does.
+//! The parent opens sockets for its child, keeps them, and starts a child that has ended again, after a wait that
+//! grows while children end soon. The new child asks for the same sockets and gets those that are there: connections
+//! that came meanwhile wait in them. SIGTERM and SIGINT end the child, and then the parent, with the child's exit
+//! code; a child that ends by itself with 0, or with 64 for bad settings, ends the parent too. If the parent dies,
+//! the child does.
 
 mod held;
 pub mod link;
