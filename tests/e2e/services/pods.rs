@@ -1,6 +1,8 @@
 //! Services of Pods with networks of their own: what `setpoint up` starts, in a network namespace of the test.
 
 use std::net::SocketAddr;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -28,20 +30,30 @@ const WHAT: &str = "a cluster whose Pods have networks of their own";
 struct Local {
     directory: TempDir,
     ports: [String; 2],
+    /// The user that has the cluster; `None` for the one of the test.
+    user: Option<u32>,
 }
 
 impl Local {
-    fn up() -> Self {
-        let local = Self {
-            directory: TempDir::new().unwrap(),
+    fn new(user: Option<u32>) -> Self {
+        let directory = TempDir::new().unwrap();
+        chown(directory.path(), user, user).unwrap();
+        Self {
+            directory,
             ports: [(); 2].map(|()| free_port().to_string()),
-        };
-        local.start();
+            user,
+        }
+    }
+
+    /// Starts one whose Pods have networks of their own.
+    fn up() -> Self {
+        let local = Self::new(None);
+        local.start(&["--pod-network", "bridge"]);
         local
     }
 
     /// Starts the processes that do not run.
-    fn start(&self) {
+    fn start(&self, more: &[&str]) {
         let [port, etcd] = &self.ports;
         let arguments = [
             "up",
@@ -52,7 +64,7 @@ impl Local {
             "--profile",
             "fast",
         ];
-        let output = self.setpoint(&[&arguments[..], &["--pod-network", "bridge"]].concat());
+        let output = self.setpoint(&[&arguments[..], more].concat());
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{text}");
     }
@@ -60,6 +72,10 @@ impl Local {
     fn setpoint(&self, arguments: &[&str]) -> std::process::Output {
         let mut command = Command::new(program("setpoint").unwrap());
         command.arg("--state").arg(self.directory.path());
+        command.current_dir(self.directory.path());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command.args(arguments).output().unwrap()
     }
 
@@ -170,7 +186,7 @@ fn no_request_is_lost_by_scaling_a_rollout_a_drained_node_or_dead_processes() {
         local.kill(dead);
         load.goes_on();
     }
-    local.start();
+    local.start(&[]);
     kubectl.ok("rollout restart deployment/web");
     rolled_out();
     let (count, failed) = load.end();
@@ -252,4 +268,57 @@ fn pods_find_each_other_and_the_api() {
             "{nobody}: {refused}"
         );
     }
+}
+
+/// The user nobody.
+const NOBODY: u32 = 65_534;
+
+/// Returns whether the user nobody may run the programs under test; says so if not.
+fn nobody_runs_programs() -> bool {
+    let mut version = Command::new(program("setpoint").unwrap());
+    version.arg("--version").uid(NOBODY).gid(NOBODY);
+    let runs = version.output().is_ok_and(|output| output.status.success());
+    if !runs {
+        eprintln!(
+            "SKIPPED: a cluster without root was NOT tested: others may not run its programs"
+        );
+    }
+    runs
+}
+
+#[test]
+fn without_root_services_carry_traffic_through_sockets_and_an_event_names_ports_that_need_a_right()
+{
+    let test = "services::pods::without_root_services_carry_traffic_through_sockets_and_an_event_names_ports_that_need_a_right";
+    if !enter_namespace(test, "a cluster without root", &NETWORK) || !nobody_runs_programs() {
+        return;
+    }
+    let local = Local::new(Some(NOBODY));
+    local.start(&[]);
+    let kubectl = local.kubectl();
+    kubectl.ok("create deployment web --image=web -- busybox nc -ll -p 8080 -e hostname");
+    kubectl.ok("create service nodeport web --tcp=8081:8080 --tcp=80:8080");
+    kubectl.ok("rollout status deployment/web --timeout=60s");
+    let service = kubectl.json("get service web");
+    let ip = service["spec"]["clusterIP"].as_str().unwrap();
+    assert!(ip.starts_with("127."), "{ip}");
+    let ports = [
+        format!("{ip}:8081"),
+        format!("127.0.0.1:{}", service["spec"]["ports"][0]["nodePort"]),
+    ];
+    for at in ports {
+        let at: SocketAddr = at.parse().unwrap();
+        eventually("a Pod answers", || {
+            ask(at).map(drop).map_err(|error| format!("{at}: {error}"))
+        });
+    }
+    eventually("an Event names the port 80", || {
+        let events = kubectl
+            .run("get events --field-selector=reason=FailedToListen")
+            .stdout;
+        events
+            .contains(&format!("{ip}:80"))
+            .then_some(())
+            .ok_or(events)
+    });
 }

@@ -74,7 +74,8 @@ fn unpack(folder: &Path, archive: impl Read) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755 | inherited))?;
     let mut archive = tar::Archive::new(archive);
     archive.set_preserve_permissions(true);
-    archive.set_preserve_ownerships(true);
+    // Without root, all files are this user's, as which all containers run.
+    archive.set_preserve_ownerships(nix::unistd::Uid::effective().is_root());
     archive.unpack(folder)
 }
 
