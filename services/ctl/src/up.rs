@@ -92,9 +92,6 @@ impl Options {
     /// running cluster has stays, unless an option asks for something else.
     fn decide(&self, state_dir: &StateDir, spec: &mut ClusterSpec) -> anyhow::Result<()> {
         let starts = spec.traffic.is_none();
-        if self.fresh {
-            network::release(state_dir)?;
-        }
         let traffic = match (self.proxy, spec.traffic) {
             (None, Some(kept)) => kept,
             (mode, _) => proxy::decide(state_dir, mode.unwrap_or_default())?,
@@ -102,7 +99,7 @@ impl Options {
         spec.traffic = Some(traffic);
         if starts || self.fresh || self.pod_network.is_some() {
             let mode = self.pod_network.unwrap_or_default();
-            spec.network = network::decide(state_dir, mode, traffic)?;
+            spec.network = network::decide(state_dir, mode, traffic, self.fresh)?;
         }
         let asked = spec.network.has_bridge() && spec.carries_traffic();
         let dns = match (self.dns, starts) {
@@ -158,6 +155,9 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
     plan.execute(state_dir).await?;
     if !has_table {
         proxy::forget(state_dir)?;
+    }
+    if !spec.network.has_bridge() {
+        network::bridge::remove(spec.network)?;
     }
     state_dir.write_kubeconfig(spec.gateways[0])?;
     println!("Setpoint is ready after {}.", seconds(begin.elapsed()));

@@ -15,40 +15,42 @@ use crate::pod::act::network_not_ready;
 /// The readiness check of the network.
 pub const CHECK: &str = "network";
 
-/// Makes the network for the range of the node when that is known, and tries again until it succeeds. [`CHECK`] passes
-/// then. Does not return.
+/// Makes the network for the range of the node when that is known or changes, and tries again until it succeeds.
+/// [`CHECK`] passes then. Does not return.
 pub async fn keep<R: Runtime>(
     pods: Arc<Pods<R>>,
     mut range: watch::Receiver<String>,
     check: Check,
 ) {
-    if let Err(why) = pods.runtime.network_ready() {
-        check.fail(why);
+    match pods.runtime.network_ready() {
+        Ok(()) => check.pass(),
+        Err(why) => check.fail(why),
     }
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
-    while pods.runtime.network_ready().is_err() {
-        let known = range.wait_for(|range| !range.is_empty()).await;
+    let mut made = String::new();
+    loop {
+        let known = range.wait_for(|range| *range != made).await;
         // Cloned at once: nobody can tell another range while this one is borrowed.
-        let Ok(range) = known.map(|range| range.clone()) else {
-            break;
+        let Ok(wanted) = known.map(|range| range.clone()) else {
+            return std::future::pending().await;
         };
-        match pods.runtime.set_pod_range(&range).await {
+        match pods.runtime.set_pod_range(&wanted).await {
             Ok(()) => {
-                info!(range, "Pods have a network");
+                info!(range = wanted, "Pods have a network");
+                check.pass();
                 pods.state.send_modify(|state| state.network.clear());
                 pods.all().for_each(|pod| (pods.wake)(&pod.meta().key));
+                made = wanted;
             }
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 let why = format!("{error}: {}", cause.unwrap_or_default());
                 check.fail(why.clone());
-                warn!(%why, range, "the network of Pods cannot be made; trying again");
+                warn!(%why, range = wanted, "the network of Pods cannot be made; trying again");
                 let message = network_not_ready(why);
                 pods.state.send_modify(|state| state.network = message);
                 tokio::time::sleep(backoff.next_delay()).await;
             }
         }
     }
-    check.pass();
-    std::future::pending().await
 }

@@ -1,7 +1,7 @@
 //! The bridge of a local cluster: its addresses, the routes to what no Pod has, and its place in the machine's firewall.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
@@ -70,21 +70,19 @@ pub fn ensure(network: Network, nodes: usize, local: bool) -> anyhow::Result<()>
     firewall(&bridge, "-I", false)
 }
 
-/// Removes the bridge of a network, the routes to it, and its record.
+/// Removes the bridge of a network and the routes to it, if they are there.
 ///
 /// # Errors
 /// If the machine refuses it.
 pub fn remove(network: Network) -> anyhow::Result<()> {
     let bridge = network.bridge();
-    if exists(&bridge) {
+    // Another user's may have the same name.
+    if Uid::effective().is_root() && exists(&bridge) {
         firewall(&bridge, "-D", true)?;
         ip(&format!("link delete {bridge}\n"))?;
         let _ = ip(&format!("route delete unreachable {}\n", network.pods()));
     }
-    match fs::remove_file(network.record()) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Returns whether there is a link in the network of this process, which /sys may not show.

@@ -16,7 +16,7 @@ pub mod bridge;
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -182,16 +182,13 @@ impl Network {
     /// # Errors
     /// If something cannot be removed.
     pub fn forget(state_dir: &StateDir) -> anyhow::Result<()> {
-        match Self::load(state_dir)? {
-            Some(network)
-                if network
-                    .owner()
-                    .is_some_and(|owner| owner == state_dir.state()) =>
-            {
-                bridge::remove(network)
-            }
-            _ => Ok(()),
-        }
+        let known = Self::load(state_dir)?;
+        let is_ours = |network: &Self| {
+            network
+                .owner()
+                .is_some_and(|owner| owner == state_dir.state())
+        };
+        known.filter(is_ours).map_or(Ok(()), Self::clear)
     }
 
     /// Returns the state directory of the cluster that has the number.
@@ -210,8 +207,14 @@ impl Network {
         if Self::load(&other)?.is_some_and(|network| network.number == self.number) {
             return Ok(true);
         }
-        bridge::remove(self)?;
+        self.clear()?;
         Ok(false)
+    }
+
+    /// Removes the bridge and the record.
+    fn clear(self) -> anyhow::Result<()> {
+        bridge::remove(self)?;
+        remove(&self.record())
     }
 
     /// Records that the cluster has the number, and keeps it for later starts.
@@ -230,11 +233,16 @@ fn file(state_dir: &StateDir) -> PathBuf {
 }
 
 /// Returns the network of a cluster that is to start, and claims its number. `traffic` is the way in which Services
-/// carry traffic.
+/// carry traffic; a cluster that starts `fresh` has no objects.
 ///
 /// # Errors
 /// If the mode is [`Mode::Bridge`] and the machine does not allow that, or another cluster has its number.
-pub fn decide(state_dir: &StateDir, mode: Mode, traffic: Traffic) -> anyhow::Result<Network> {
+pub fn decide(
+    state_dir: &StateDir,
+    mode: Mode,
+    traffic: Traffic,
+    fresh: bool,
+) -> anyhow::Result<Network> {
     let obstacle = match mode {
         Mode::Host => None,
         Mode::Auto | Mode::Bridge => bridge::obstacle(),
@@ -252,7 +260,9 @@ pub fn decide(state_dir: &StateDir, mode: Mode, traffic: Traffic) -> anyhow::Res
     let _lock = lock().context("cannot lock the records of clusters")?;
     let network = match Network::load(state_dir)? {
         None => free(state_dir, kind)?,
-        Some(network) => network.again(state_dir, kind)?,
+        Some(network) if !fresh => network.again(state_dir, kind)?,
+        Some(network) if network.is_taken(state_dir)? => free(state_dir, kind)?,
+        Some(network) => Network { kind, ..network },
     };
     network.claim(state_dir)?;
     Ok(network)
@@ -276,13 +286,9 @@ impl Network {
     }
 }
 
-/// Forgets the number of a cluster without objects.
-///
-/// # Errors
-/// If its file cannot be removed.
-pub fn release(state_dir: &StateDir) -> anyhow::Result<()> {
-    let path = file(state_dir);
-    match fs::remove_file(&path) {
+/// Removes a file if it is there.
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }

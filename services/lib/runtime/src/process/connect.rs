@@ -23,12 +23,12 @@ impl Processes {
 
     /// Connects a Pod, unless it is in the network of its node.
     pub(super) async fn connect_to_network(&self, config: &SandboxConfig) -> Result<(), Error> {
-        let network = self.shared.network.as_ref();
-        let Some(network) = network.filter(|_| !config.host_network) else {
-            return Ok(());
-        };
         let folder = self.sandbox_folder(&config.uid);
-        let connected = network.connect(&folder, config).await;
+        let network = self.shared.network.as_ref();
+        let connected = match network.filter(|_| !config.host_network) {
+            Some(network) => network.connect(&folder, config).await,
+            None => network::leave(&folder).await,
+        };
         connected.map_err(|source| state_error(&config.uid, source))
     }
 

@@ -130,15 +130,14 @@ impl Network {
 
     /// Removes what [`Self::connect`] has made, if anything.
     pub async fn disconnect(&self, folder: &Path, config: &SandboxConfig) -> io::Result<()> {
-        let Some(namespace) = of_pod(folder)? else {
+        if of_pod(folder)?.is_none() {
             return Ok(());
-        };
+        }
         let ports = table::remove_ports(&self.prefix, self.node, config);
         if !ports.is_empty() {
             run(&["nft", "-f", "-"], &ports).await?;
         }
-        namespace.remove().await?;
-        fs::remove_file(folder.join(FILE))
+        leave(folder).await
     }
 
     /// Removes the namespaces of Pods that are not known, for example of directories that someone has deleted.
@@ -164,6 +163,18 @@ impl Network {
 /// If its file cannot be read.
 pub fn of_pod(folder: &Path) -> io::Result<Option<Namespace>> {
     folder::read(&folder.join(FILE))
+}
+
+/// Removes the namespace of the Pod with this directory, if it has one. Nothing may run in it.
+///
+/// # Errors
+/// If it cannot be removed.
+pub async fn leave(folder: &Path) -> io::Result<()> {
+    let Some(namespace) = of_pod(folder)? else {
+        return Ok(());
+    };
+    namespace.remove().await?;
+    fs::remove_file(folder.join(FILE))
 }
 
 /// Removes the namespaces of the Pods of a state directory, and its table, if it has them. Nothing may run in them.
