@@ -132,6 +132,8 @@ fn serve(kubectl: &Kubectl, replicas: u32) -> SocketAddr {
         "metadata": {"name": "web"},
         "spec": {
             "replicas": replicas,
+            // All at once, which takes less time.
+            "strategy": {"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
