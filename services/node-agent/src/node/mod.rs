@@ -157,7 +157,8 @@ fn resources(settings: &Settings, machine: &Machine) -> BTreeMap<String, Quantit
     named.collect()
 }
 
-/// Returns the Pod network of a node without a range of its own, derived from a hash of its name. Collisions are possible but unlikely.
+/// Returns the Pod network of a node without a range of its own, derived from a hash of its name. Collisions are
+/// possible but unlikely.
 ///
 /// Processes share the machine's network, where every address in 127/8 is the machine itself, so that a Pod's address
 /// leads to its ports. The first 256 networks are left out; `localhost` is among them.

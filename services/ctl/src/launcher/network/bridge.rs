@@ -1,4 +1,5 @@
-//! The bridge of a local cluster: its addresses, the routes to what no Pod has, and its place in the machine's firewall.
+//! The bridge of a local cluster: its addresses, the routes to what no Pod has, and its place in the machine's
+//! firewall.
 
 use std::fs;
 use std::io::Write as _;
@@ -39,8 +40,8 @@ fn is_installed(program: &str) -> bool {
     directories.any(|directory| directory.join(program).is_file())
 }
 
-/// Makes the bridge with the addresses of the gateways and of `nodes` nodes, unless it is there. With `local`, addresses
-/// of Services are those of the machine, so that sockets can be opened there.
+/// Makes the bridge with the addresses of the gateways and of `nodes` nodes, unless it is there. With `local`,
+/// addresses of Services are those of the machine, so that sockets can be opened there.
 ///
 /// # Errors
 /// If the machine refuses it.

@@ -11,11 +11,11 @@
 //! `/run/setpoint/network-<n>` has the state directory of the cluster with the number n; without root, a directory for
 //! temporary files has it.
 
+mod addresses;
 pub mod bridge;
 
 use std::fs::{self, File};
 use std::io;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,23 +23,19 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Uid;
-use serde::{Deserialize, Serialize};
 use setpoint_host::private;
 use setpoint_model::Cidr;
 
 use super::proxy::Traffic;
 use super::state_dir::StateDir;
 
+pub use addresses::{Kind, Network};
+
 /// The directory of the records of clusters of root, which a restart of the machine empties, as it does links and
 /// tables.
 pub const RECORDS: &str = "/run/setpoint";
 /// The number of clusters that a machine can have.
 const NUMBERS: u8 = 8;
-/// The number of node ports of a cluster.
-const NODE_PORTS: u16 = 2768;
-/// The last node port of the first cluster, as upstream.
-const LAST_NODE_PORT: u16 = 32_767;
-
 /// The network of Pods that are processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
@@ -52,109 +48,7 @@ pub enum Mode {
     Host,
 }
 
-/// The way in which Pods that are processes, and Services, have addresses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Pods share the network of the machine.
-    #[default]
-    Host,
-    /// Pods are connected to a bridge.
-    Bridge,
-    /// Pods share the network of the machine, and Services have addresses of the loopback, too.
-    Loopback,
-}
-
-/// The addresses of a local cluster.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Network {
-    /// The number of the cluster on this machine.
-    number: u8,
-    /// The way in which Pods and Services have addresses.
-    pub kind: Kind,
-}
-
 impl Network {
-    /// Returns whether Pods are connected to a bridge.
-    pub fn has_bridge(self) -> bool {
-        self.kind == Kind::Bridge
-    }
-
-    /// Returns the range of the addresses of Pods.
-    pub fn pods(self) -> String {
-        match self.kind {
-            Kind::Loopback => format!("127.{}.0.0/16", self.loopback_pods()),
-            Kind::Host | Kind::Bridge => {
-                format!("10.{}.0.0/16", 244_u8.saturating_sub(self.number))
-            }
-        }
-    }
-
-    /// Returns the second octet of the addresses of Pods on the loopback.
-    fn loopback_pods(self) -> u8 {
-        128_u8.saturating_add(self.number)
-    }
-
-    /// Returns the range of the addresses of the Pods of the node with this index, if its agent has to know it.
-    pub fn pods_of(self, index: usize) -> Option<String> {
-        let pods = || format!("127.{}.{index}.0/24", self.loopback_pods());
-        (self.kind == Kind::Loopback).then(pods)
-    }
-
-    /// Returns the range of the addresses of nodes and gateways.
-    fn nodes(self) -> String {
-        format!("10.255.{}.0/24", self.number)
-    }
-
-    /// Returns the range of the addresses of Services.
-    pub fn services(self) -> String {
-        format!("{}/16", self.service(0))
-    }
-
-    /// Returns an address of a Service, the one with this number in the range.
-    fn service(self, host: u8) -> Ipv4Addr {
-        let first = match self.kind {
-            Kind::Loopback => 127,
-            Kind::Host | Kind::Bridge => 10,
-        };
-        Ipv4Addr::new(first, 96_u8.saturating_add(self.number), 0, host)
-    }
-
-    /// Returns the range of node ports.
-    pub fn node_ports(self) -> String {
-        let last = LAST_NODE_PORT.saturating_sub(u16::from(self.number) * NODE_PORTS);
-        format!("{}-{last}", last - NODE_PORTS + 1)
-    }
-
-    /// Returns the address of the Service `default/kubernetes`, the first of the range.
-    pub fn api_service(self) -> Ipv4Addr {
-        self.service(1)
-    }
-
-    /// Returns the address of the Service of the cluster's DNS, the tenth of the range as everywhere.
-    pub fn dns_service(self) -> Ipv4Addr {
-        self.service(10)
-    }
-
-    /// Returns the address of the gateways and of the cluster's DNS on the bridge; `None` without one.
-    pub fn gateway(self) -> Option<Ipv4Addr> {
-        self.has_bridge()
-            .then(|| Ipv4Addr::new(10, 255, self.number, 1))
-    }
-
-    /// Returns the address of the node with this index on the bridge; `None` without one.
-    pub fn node(self, index: usize) -> Option<Ipv4Addr> {
-        let host = u8::try_from(index.checked_add(2)?).ok()?;
-        self.has_bridge()
-            .then(|| Ipv4Addr::new(10, 255, self.number, host))
-    }
-
-    /// Returns the name of the bridge.
-    pub fn bridge(self) -> String {
-        format!("setpoint{}", self.number)
-    }
-
     fn record(self) -> PathBuf {
         records().join(format!("network-{}", self.number))
     }

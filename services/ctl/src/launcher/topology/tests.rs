@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::launcher::Joined;
 use crate::launcher::cluster_spec::Profile;
 use crate::launcher::joined::Runtime;
 

@@ -195,3 +195,27 @@ fn load_balancers_have_the_addresses_of_the_settings_until_they_are_deleted() {
     });
     kubectl.ok("delete service web --timeout=30s");
 }
+
+/// The addresses of Services are not those of this machine.
+#[test]
+fn an_event_names_a_port_that_the_proxy_cannot_listen_on() {
+    let mut cluster = Cluster::start(Size {
+        process_nodes: 1,
+        simulated_nodes: 0,
+        ..Size::default()
+    });
+    let flags = ["--backend", "userspace", "--nodes", "node-0"].map(str::to_owned);
+    cluster.service("proxy", 0, &flags);
+    let kubectl = cluster.kubectl();
+    kubectl.ok("create service clusterip web --tcp=80:8080");
+    kubectl
+        .ok("patch service web --type=json -p=[{\"op\":\"remove\",\"path\":\"/spec/selector\"}]");
+    set(&kubectl, &[endpoint("10.1.0.11", true)]);
+    let ip = kubectl.json("get service web")["spec"]["clusterIP"].clone();
+    let at = format!("{}:80", ip.as_str().unwrap());
+    eventually("an Event names the port", || {
+        let events = kubectl.run("get events --field-selector=reason=FailedToListen");
+        let events = events.stdout;
+        events.contains(&at).then_some(()).ok_or(events)
+    });
+}
