@@ -6,8 +6,12 @@ use std::process::Command;
 /// Says that this process is in the namespace.
 const INSIDE: &str = "SETPOINT_TEST_NAMESPACE";
 
+/// Runs a program where the namespaces that `ip netns` has named for others are not seen.
+const WITH_OWN_NAMES: &str = "mkdir -p /run/netns && mount -t tmpfs none /run/netns && exec \"$@\"";
+
 /// Runs a test, whose path is `test`, in a network namespace with a loopback, in which `ip` has set up these lines.
-/// Returns whether this is the process in it. If this machine allows no namespaces, says that `what` was not tested.
+/// `ip netns` knows only what the test has made itself, since other tests run at the same time. Returns whether this is
+/// the process in it. If this machine allows no namespaces, says that `what` was not tested.
 ///
 /// # Panics
 /// If the test fails there.
@@ -20,7 +24,7 @@ pub fn enter_namespace(test: &str, what: &str, lines: &[&str]) -> bool {
         return true;
     }
     let trial = Command::new("unshare")
-        .args(["--net", "nft", "list", "tables"])
+        .args(["--net", "--mount", "nft", "list", "tables"])
         .output();
     if !trial.is_ok_and(|output| output.status.success()) {
         eprintln!("SKIPPED: {what} was NOT tested: that takes root, ip and nft");
@@ -28,7 +32,7 @@ pub fn enter_namespace(test: &str, what: &str, lines: &[&str]) -> bool {
     }
     let program = env::current_exe().unwrap();
     let status = Command::new("unshare")
-        .arg("--net")
+        .args(["--net", "--mount", "sh", "-c", WITH_OWN_NAMES, "sh"])
         .arg(program)
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "yes")
