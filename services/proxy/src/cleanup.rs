@@ -1,4 +1,4 @@
-//! `proxy --cleanup TABLE`: removes what a proxy has left.
+//! `proxy --cleanup TABLE`: removes what a proxy has left: the table, and that of NetworkPolicies beside it.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -18,18 +18,19 @@ pub fn requested(args: impl IntoIterator<Item = OsString>) -> Option<Option<Stri
     first.map(|_| args.next().and_then(|table| table.into_string().ok()))
 }
 
-/// Removes a table.
+/// Removes a table, and the one beside it.
 #[tokio::main(flavor = "current_thread")]
 pub async fn cleanup(table: Option<String>) -> ExitCode {
     let Some(table) = table.filter(|table| is_table_name(table)) else {
         eprintln!("usage: proxy {FLAG} TABLE");
         return ExitCode::from(USAGE);
     };
-    match Nftables::remove(&table, &Settings::default().programs()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+    let programs = Settings::default().programs();
+    for table in [Settings::policy_table(&table), table] {
+        if let Err(error) = Nftables::remove(&table, &programs).await {
             eprintln!("proxy: the table {table} is not removed: {error}");
-            ExitCode::FAILURE
+            return ExitCode::FAILURE;
         }
     }
+    ExitCode::SUCCESS
 }

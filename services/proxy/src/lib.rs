@@ -25,6 +25,7 @@ mod endpoints;
 pub mod health;
 mod ledger;
 mod metrics;
+pub mod network_policy;
 pub mod nftables;
 mod node;
 mod plan;

@@ -5,10 +5,11 @@ use std::net::Ipv4Addr;
 
 use setpoint_controller::View;
 use setpoint_model::volume::{RUNTIME, SIMULATED};
-use setpoint_model::{Cidr, Meta};
+use setpoint_model::{Cidr, Meta, condition};
 use setpoint_proto::core::Node;
 
 use crate::endpoints::Area;
+use crate::network_policy::ENFORCED;
 use crate::{Site, site};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -26,6 +27,8 @@ pub struct NodeView {
     pub pod_ranges: Vec<Cidr>,
     /// Whether its Pods run nothing.
     pub simulated: bool,
+    /// Whether it has the condition by which it is known that NetworkPolicies are enforced there.
+    pub enforces_policies: bool,
 }
 
 impl View for NodeView {
@@ -47,6 +50,7 @@ impl View for NodeView {
                 .collect(),
             simulated: runtime.is_some_and(|runtime| runtime == SIMULATED),
             pod_ranges: ranges.into_iter().collect(),
+            enforces_policies: condition::is_true(&node.status.conditions, ENFORCED),
         }
     }
 

@@ -55,6 +55,9 @@ pub struct Settings {
     /// Give all connections to the Service range the source address of the machine. For networks whose replies would
     /// otherwise go to the client directly.
     pub masquerade_all: bool,
+    /// Enforce NetworkPolicies on the Pods of the nodes, in the table of that name with `-policies`. With the back end
+    /// nftables alone.
+    pub network_policies: bool,
     /// Period of the check that the table is there.
     #[serde(with = "DurationText")]
     pub sync_period: Duration,
@@ -79,6 +82,7 @@ impl Default for Settings {
             node_port_addresses: Vec::new(),
             external_ips: false,
             masquerade_all: false,
+            network_policies: true,
             sync_period: Duration::from_secs(30),
             transaction_timeout: Duration::from_secs(60),
             nft: vec!["nft".to_owned()],
@@ -95,6 +99,11 @@ impl Settings {
             service_range: self.service_ranges.clone(),
             masquerade_all: self.masquerade_all,
         }
+    }
+
+    /// Returns the name of the table of NetworkPolicies beside a table of Services.
+    pub fn policy_table(table: &str) -> String {
+        format!("{table}-policies")
     }
 
     /// Returns the programs.

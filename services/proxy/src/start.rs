@@ -10,10 +10,11 @@ use setpoint_host::Host;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Service;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::health::Servers;
 use crate::metrics::Metrics;
+use crate::network_policy::{self, Enforcer, Table};
 use crate::nftables::Nftables;
 use crate::sync::Syncer;
 use crate::userspace::{Report, Userspace, supervisor};
@@ -23,6 +24,8 @@ use crate::{Backend, BackendName, NodeView, Place, ServiceView, Settings, SliceV
 const COMPONENT: &str = "kube-proxy";
 /// The check that passes while everything is programmed.
 const CHECK: &str = "services";
+/// The check that passes while NetworkPolicies are programmed.
+const POLICIES: &str = "network-policies";
 /// The reason of Events about ports that carry no traffic.
 const FAILED: &str = "FailedToListen";
 
@@ -68,7 +71,9 @@ async fn run<B: Backend>(
     let slices = slices(&replica, &queue, &metrics);
     let nodes = replica.informer::<NodeView>();
     let place = watch::Sender::new(Arc::new(Place::default()));
-    let nodes = follow(nodes, place.clone(), settings.clone());
+    let changed = Arc::new(Notify::new());
+    let nodes = follow(nodes, place.clone(), settings.clone(), Arc::clone(&changed));
+    let policies = policies(&replica, nodes.reader(), &settings, changed);
     let readers = (services.reader(), slices.reader(), nodes.reader());
     let syncer = Syncer {
         backend: backend(readers.0.clone()),
@@ -101,6 +106,7 @@ async fn run<B: Backend>(
     tokio::select! {
         () = program => {}
         () = informers => {}
+        () = policies => {}
     }
     queue.close();
     replica.leave().await;
@@ -134,6 +140,7 @@ fn follow(
     nodes: Informer<NodeView>,
     place: watch::Sender<Arc<Place>>,
     settings: Settings,
+    changed: Arc<Notify>,
 ) -> Informer<NodeView> {
     let reader = nodes.reader();
     nodes.on_event(move |delta| {
@@ -141,8 +148,39 @@ fn follow(
         let is_ours = node.is_some_and(|node| settings.nodes.contains(&node.meta.key.name));
         if is_ours && reader.has_synced() {
             set_place(&reader, &place, &settings);
+            changed.notify_one();
         }
     })
+}
+
+/// Enforces NetworkPolicies until shutdown, if this is set up so.
+fn policies(
+    replica: &Replica,
+    nodes: Reader<NodeView>,
+    settings: &Settings,
+    changed: Arc<Notify>,
+) -> impl Future<Output = ()> + use<> {
+    let is_on = settings.network_policies && settings.backend == BackendName::Nftables;
+    let (caches, informers) = network_policy::caches(replica, nodes, &settings.nodes, &changed);
+    let enforcer = is_on.then(|| Enforcer {
+        caches,
+        changed,
+        table: Table::new(Settings::policy_table(&settings.table)),
+        programs: settings.programs(),
+        client: replica.client.clone(),
+        period: settings.sync_period,
+        check: replica.host.health().check(POLICIES),
+    });
+    let shutdown = replica.host.shutdown();
+    async move {
+        match enforcer {
+            Some(enforcer) => tokio::select! {
+                () = enforcer.run() => {}
+                () = informers.run(shutdown) => {}
+            },
+            None => shutdown.cancelled().await,
+        }
+    }
 }
 
 /// Sets the place from the nodes with the names of the settings.

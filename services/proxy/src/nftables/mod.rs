@@ -99,7 +99,8 @@ impl Nftables {
     }
 }
 
-async fn execute(programs: &Programs, script: String) -> Result<(), Error> {
+/// Makes a transaction.
+pub(crate) async fn execute(programs: &Programs, script: String) -> Result<(), Error> {
     let run = command::run(&programs.nft, &["-f", "-"], script, programs.timeout);
     run.await.map(|_| ())
 }

@@ -62,7 +62,8 @@ impl Namespace {
         }
     }
 
-    fn ip(&self, args: &str) {
+    /// Runs `ip` in it.
+    pub fn ip(&self, args: &str) {
         ip(&format!("-n {} {args}", self.name));
     }
 

@@ -6,6 +6,7 @@ mod contract;
 mod deltas;
 mod health;
 mod machine;
+mod network_policies;
 mod objects;
 mod policies;
 mod scripts;
