@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::Settings;
-use crate::nftables::Nftables;
+use crate::nftables::{Nftables, Socket};
 use crate::settings::is_table_name;
 
 const FLAG: &str = "--cleanup";
@@ -25,12 +25,17 @@ pub async fn cleanup(table: Option<String>) -> ExitCode {
         eprintln!("usage: proxy {FLAG} TABLE");
         return ExitCode::from(USAGE);
     };
-    let programs = Settings::default().programs();
-    for table in [Settings::policy_table(&table), table] {
-        if let Err(error) = Nftables::remove(&table, &programs).await {
+    match remove(&table).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
             eprintln!("proxy: the table {table} is not removed: {error}");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
+}
+
+async fn remove(table: &str) -> anyhow::Result<()> {
+    let (socket, limit) = (Socket::open()?, Settings::default().transaction_timeout);
+    Nftables::remove(&Settings::policy_table(table), &socket, limit).await?;
+    Ok(Nftables::remove(table, &socket, limit).await?)
 }

@@ -33,6 +33,15 @@ impl Protocol {
         }
     }
 
+    /// Returns its number in the header of IP.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+            Self::Sctp => 132,
+        }
+    }
+
     /// Returns its name in lower case.
     pub const fn name(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::Cidr;
 
-use crate::nftables::{Base, Programs};
+use crate::nftables::{Base, Socket, Tools};
 use crate::userspace::Limits;
 
 /// The longest name of a table.
@@ -64,8 +64,6 @@ pub struct Settings {
     /// Time that a transaction may take.
     #[serde(with = "DurationText")]
     pub transaction_timeout: Duration,
-    /// The program nft, and its first arguments.
-    pub nft: Vec<String>,
     /// The program conntrack, and its first arguments. It ends the flows of UDP to endpoints that are gone.
     pub conntrack: Vec<String>,
 }
@@ -85,7 +83,6 @@ impl Default for Settings {
             network_policies: true,
             sync_period: Duration::from_secs(30),
             transaction_timeout: Duration::from_secs(60),
-            nft: vec!["nft".to_owned()],
             conntrack: vec!["conntrack".to_owned()],
         }
     }
@@ -106,10 +103,10 @@ impl Settings {
         format!("{table}-policies")
     }
 
-    /// Returns the programs.
-    pub fn programs(&self) -> Programs {
-        Programs {
-            nft: self.nft.clone(),
+    /// Returns what the back end of nftables uses.
+    pub fn tools(&self, socket: Socket) -> Tools {
+        Tools {
+            socket,
             conntrack: self.conntrack.clone(),
             timeout: self.transaction_timeout,
         }
@@ -126,14 +123,13 @@ pub fn is_table_name(name: &str) -> bool {
 
 impl setpoint_host::Settings for Settings {
     fn validate(&self) -> Result<(), String> {
-        let programs = !self.nft.is_empty() && !self.conntrack.is_empty();
         let times = !self.sync_period.is_zero() && !self.transaction_timeout.is_zero();
         first_broken(&[
             (
                 is_table_name(&self.table),
                 "table must be a letter and up to 63 letters, digits, - and _",
             ),
-            (programs, "nft and conntrack must name a program"),
+            (!self.conntrack.is_empty(), "conntrack must name a program"),
             (
                 times,
                 "sync_period and transaction_timeout must be positive",

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, watch};
 use crate::health::Servers;
 use crate::metrics::Metrics;
 use crate::network_policy::{self, Enforcer, Table};
-use crate::nftables::Nftables;
+use crate::nftables::{Nftables, Socket, Tools};
 use crate::sync::Syncer;
 use crate::userspace::{Report, Userspace, supervisor};
 use crate::{Backend, BackendName, NodeView, Place, ServiceView, Settings, SliceView};
@@ -32,20 +32,23 @@ const FAILED: &str = "FailedToListen";
 /// Runs the proxy until shutdown. What it has programmed in nftables stays.
 ///
 /// # Errors
-/// If the gateway's address is invalid, or the link to the parent is broken.
+/// If the gateway's address is invalid, the kernel has no nftables, or the link to the parent is broken.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let replica = Replica::join(host, &settings.gateway, COMPONENT, Service::RESOURCE);
     let replica = replica.context("the setting gateway.address")?;
     match settings.backend {
         BackendName::Nftables => {
-            let backend = Nftables::new(settings.base(), settings.programs());
-            run(replica, settings, |_| backend).await
+            let socket = Socket::open().context("the kernel has no nftables")?;
+            let tools = settings.tools(socket);
+            let backend = Nftables::new(settings.base(), tools.clone());
+            let policies = settings.network_policies.then_some(tools);
+            run(replica, settings, |_| backend, policies).await
         }
         BackendName::Userspace => {
             let sockets = supervisor::sockets().context("stdin is not the link to the parent")?;
             let (limits, events) = (settings.userspace.clone(), replica.events.clone());
             let backend = |services| Userspace::new(sockets, limits, report(services, events));
-            run(replica, settings, backend).await
+            run(replica, settings, backend, None).await
         }
     }
     Ok(())
@@ -64,6 +67,7 @@ async fn run<B: Backend>(
     replica: Replica,
     settings: Settings,
     backend: impl FnOnce(Reader<ServiceView>) -> B,
+    policies: Option<Tools>,
 ) {
     let check = replica.host.health().check(CHECK);
     let (queue, metrics) = (Queue::new("proxy", Limiter::FastSlow), Metrics::new());
@@ -73,7 +77,7 @@ async fn run<B: Backend>(
     let place = watch::Sender::new(Arc::new(Place::default()));
     let changed = Arc::new(Notify::new());
     let nodes = follow(nodes, place.clone(), settings.clone(), Arc::clone(&changed));
-    let policies = policies(&replica, nodes.reader(), &settings, changed);
+    let policies = enforce(&replica, nodes.reader(), &settings, changed, policies);
     let readers = (services.reader(), slices.reader(), nodes.reader());
     let syncer = Syncer {
         backend: backend(readers.0.clone()),
@@ -102,7 +106,7 @@ async fn run<B: Backend>(
         let stop = || shutdown.clone();
         tokio::join!(services.run(stop()), slices.run(stop()), nodes.run(stop()));
     };
-    // A transaction that has begun is the kernel's to finish: `nft` is one call to it.
+    // A transaction that has begun is the kernel's to finish: it is one call to it.
     tokio::select! {
         () = program => {}
         () = informers => {}
@@ -153,20 +157,20 @@ fn follow(
     })
 }
 
-/// Enforces NetworkPolicies until shutdown, if this is set up so.
-fn policies(
+/// Enforces NetworkPolicies until shutdown, if there are tools for that.
+fn enforce(
     replica: &Replica,
     nodes: Reader<NodeView>,
     settings: &Settings,
     changed: Arc<Notify>,
+    tools: Option<Tools>,
 ) -> impl Future<Output = ()> + use<> {
-    let is_on = settings.network_policies && settings.backend == BackendName::Nftables;
     let (caches, informers) = network_policy::caches(replica, nodes, &settings.nodes, &changed);
-    let enforcer = is_on.then(|| Enforcer {
+    let enforcer = tools.map(|tools| Enforcer {
         caches,
         changed,
         table: Table::new(Settings::policy_table(&settings.table)),
-        programs: settings.programs(),
+        tools,
         client: replica.client.clone(),
         period: settings.sync_period,
         check: replica.host.health().check(POLICIES),

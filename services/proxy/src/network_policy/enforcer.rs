@@ -16,7 +16,7 @@ use tracing::{debug, error, info, warn};
 use super::caches::Caches;
 use super::{Table, plan};
 use crate::NodeView;
-use crate::nftables::{self, Programs};
+use crate::nftables::{self, Tools, Transaction};
 
 /// The condition of nodes on which policies are enforced.
 pub const ENFORCED: &str = "NetworkPoliciesEnforced";
@@ -31,8 +31,8 @@ pub struct Enforcer {
     pub changed: Arc<Notify>,
     /// The table.
     pub table: Table,
-    /// The programs.
-    pub programs: Programs,
+    /// What it is programmed with.
+    pub tools: Tools,
     /// The client of the conditions.
     pub client: Client,
     /// The period of checks.
@@ -66,10 +66,10 @@ impl Enforcer {
     /// Programs what has changed in one transaction.
     async fn sync(&mut self) -> Result<(), nftables::Error> {
         let world = self.caches.world().await;
-        let Some(script) = self.table.change(&plan(&world)) else {
+        let Some(transaction) = self.table.change(&plan(&world)) else {
             return Ok(());
         };
-        nftables::execute(&self.programs, script).await?;
+        self.commit(&transaction).await?;
         info!(
             policies = world.policies.len(),
             "NetworkPolicies are programmed"
@@ -77,12 +77,17 @@ impl Enforcer {
         Ok(())
     }
 
+    async fn commit(&self, transaction: &Transaction) -> Result<(), nftables::Error> {
+        let limit = self.tools.timeout;
+        self.tools.socket.commit(transaction, limit).await
+    }
+
     /// Has the table made again if it is gone.
     async fn probe(&mut self) {
         let Some(probe) = self.table.probe() else {
             return;
         };
-        if let Err(error) = nftables::execute(&self.programs, probe).await {
+        if let Err(error) = self.commit(&probe).await {
             warn!(%error, "the table of NetworkPolicies is gone, and is made again");
             self.table.forget();
         }

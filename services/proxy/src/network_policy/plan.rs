@@ -1,14 +1,17 @@
 //! Plans the rules of the Pods of this machine. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
-use setpoint_model::Cidr;
+use setpoint_model::{Cidr, Selector, hash};
 
-use super::ranges::merged;
-use super::{Direction, NamespaceView, Peer, PodView, PolicyView, Port, Range, Rule};
+use super::block::outermost;
+use super::{Allowed, Direction, NamespaceView, Peer, PodView, PolicyView, Port};
 use crate::Protocol;
+use crate::nftables::base::FRONT;
+use crate::nftables::rule::{Field, Rule, Statement, Verdict};
+use crate::nftables::set::{Key, SetKind};
 
 /// What the plan depends on.
 #[derive(Clone, Debug, Default)]
@@ -25,15 +28,13 @@ pub struct World {
     pub ranges: BTreeSet<Cidr>,
 }
 
-/// The elements of a set.
+/// A set that rules name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Elements {
-    /// Addresses of Pods.
-    Pods(BTreeSet<Ipv4Addr>),
-    /// Addresses of blocks, as ranges that do not touch.
-    Blocks(Vec<Range>),
-    /// Ports of Pods.
-    Ports(BTreeSet<(Ipv4Addr, Protocol, u16)>),
+pub struct Set {
+    /// What its elements are.
+    pub kind: SetKind,
+    /// The elements.
+    pub elements: BTreeSet<Key>,
 }
 
 /// The table of a machine. Without a policy it is empty.
@@ -43,10 +44,10 @@ pub struct Plan {
     pub ranges: BTreeSet<Cidr>,
     /// Those among them that Pods have. All others have no connections.
     pub known: BTreeSet<Ipv4Addr>,
-    /// What Pods that are restricted may do: rules of nftables that return for connections that are allowed.
-    pub rules: BTreeMap<(Direction, Ipv4Addr), Arc<Vec<String>>>,
+    /// What Pods that are restricted may do: rules that return for connections that are allowed.
+    pub rules: BTreeMap<(Direction, Ipv4Addr), Arc<Vec<Rule>>>,
     /// The sets that rules name.
-    pub sets: BTreeMap<String, Elements>,
+    pub sets: BTreeMap<String, Set>,
 }
 
 /// Plans the table of a machine.
@@ -127,6 +128,16 @@ impl Name<'_> {
         };
         format!("{}-{direction}-{}-{kind}", self.policy.meta.uid, self.index)
     }
+
+    /// Returns the name of the set of these blocks. Another set has another name: no set of ranges is changed, since
+    /// how the kernel has a range depends on its neighbours.
+    fn of_blocks(&self, peers: &[Peer]) -> String {
+        let text = format!("{:?}", blocks(peers));
+        self.of(&format!(
+            "blocks-{}",
+            hash::safe(hash::fnv32a(text.as_bytes()))
+        ))
+    }
 }
 
 /// The other ends of the connections that a policy allows.
@@ -138,23 +149,23 @@ struct Others<'a> {
 
 impl Others<'_> {
     /// Adds the sets of a rule that have elements.
-    fn add_sets(&self, rule: &Rule, name: &Name<'_>, sets: &mut BTreeMap<String, Elements>) {
+    fn add_sets(&self, rule: &Allowed, name: &Name<'_>, sets: &mut BTreeMap<String, Set>) {
+        let mut add = |name, kind, elements: BTreeSet<_>| {
+            if !elements.is_empty() {
+                sets.insert(name, Set { kind, elements });
+            }
+        };
         let pods = self.pods(rule.peers.as_deref());
-        if rule.peers.is_some() {
-            let addresses: BTreeSet<_> = pods.iter().filter_map(|pod| pod.ip).collect();
-            if !addresses.is_empty() {
-                sets.insert(name.of("pods"), Elements::Pods(addresses));
-            }
-            let blocks = blocks(rule.peers.as_deref());
-            if !blocks.is_empty() {
-                sets.insert(name.of("blocks"), Elements::Blocks(blocks));
-            }
+        if let Some(peers) = &rule.peers {
+            let addresses = pods.iter().filter_map(|pod| pod.ip);
+            let addresses = addresses.map(Key::Address).collect();
+            add(name.of("pods"), SetKind::Addresses, addresses);
+            let blocks = blocks(peers).into_iter().map(Key::Range).collect();
+            add(name.of_blocks(peers), SetKind::Ranges, blocks);
         }
         if name.direction == Direction::Egress {
-            let ports: BTreeSet<_> = named(&pods, rule.ports.as_deref()).collect();
-            if !ports.is_empty() {
-                sets.insert(name.of("ports"), Elements::Ports(ports));
-            }
+            let ports = named(&pods, rule.ports.as_deref()).collect();
+            add(name.of("ports"), SetKind::Fronts, ports);
         }
     }
 
@@ -176,10 +187,7 @@ impl Others<'_> {
     }
 
     /// Returns the names of the namespaces that are selected.
-    fn namespaces(
-        &self,
-        selector: Option<&setpoint_model::Selector>,
-    ) -> Box<dyn Iterator<Item = &str> + '_> {
+    fn namespaces(&self, selector: Option<&Selector>) -> Box<dyn Iterator<Item = &str> + '_> {
         let Some(selector) = selector.cloned() else {
             return Box::new(std::iter::once(&*self.policy.meta.key.namespace));
         };
@@ -189,33 +197,26 @@ impl Others<'_> {
     }
 }
 
-fn blocks(peers: Option<&[Peer]>) -> Vec<Range> {
-    let ranges = peers
-        .unwrap_or_default()
-        .iter()
-        .flat_map(|peer| match peer {
-            Peer::Block(ranges) => ranges.as_slice(),
-            Peer::Pods { .. } => &[],
-        });
-    merged(ranges.copied().collect())
+fn blocks(peers: &[Peer]) -> Vec<Cidr> {
+    let ranges = peers.iter().flat_map(|peer| match peer {
+        Peer::Block(ranges) => ranges.as_slice(),
+        Peer::Pods { .. } => &[],
+    });
+    outermost(ranges.copied().collect())
 }
 
 /// Returns the ports of Pods that a rule names.
-fn named<'a>(
-    pods: &'a [&PodView],
-    ports: Option<&'a [Port]>,
-) -> impl Iterator<Item = (Ipv4Addr, Protocol, u16)> + 'a {
-    let names = ports
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|port| match port {
-            Port::Named(protocol, name) => Some((*protocol, name)),
-            _ => None,
-        });
+fn named<'a>(pods: &'a [&PodView], ports: Option<&'a [Port]>) -> impl Iterator<Item = Key> + 'a {
+    let ports = ports.unwrap_or_default().iter();
+    let names = ports.filter_map(|port| match port {
+        Port::Named(protocol, name) => Some((*protocol, name)),
+        _ => None,
+    });
     names.flat_map(move |(protocol, name)| {
         pods.iter().flat_map(move |pod| {
             let numbers = pod.numbers(protocol, name);
-            numbers.filter_map(move |number| Some((pod.ip?, protocol, number)))
+            let at = |number| Some(SocketAddrV4::new(pod.ip?, number));
+            numbers.filter_map(move |number| Some(Key::Front(at(number)?, protocol)))
         })
     })
 }
@@ -225,69 +226,67 @@ fn rules_of(
     pod: &PodView,
     direction: Direction,
     policies: &[Arc<PolicyView>],
-    sets: &BTreeMap<String, Elements>,
-) -> Option<Vec<String>> {
+    sets: &BTreeMap<String, Set>,
+) -> Option<Vec<Rule>> {
     let selects = |policy: &&Arc<PolicyView>| {
         policy.meta.key.namespace == pod.meta.key.namespace && policy.pods.matches(&pod.labels)
     };
-    let mut lines = None;
+    let mut all = None;
     for policy in policies.iter().filter(selects) {
-        let Some(rules) = policy.rules(direction) else {
+        let Some(allowed) = policy.rules(direction) else {
             continue;
         };
-        let lines: &mut Vec<_> = lines.get_or_insert_default();
-        for (index, rule) in rules.iter().enumerate() {
+        let all: &mut Vec<_> = all.get_or_insert_default();
+        for (index, rule) in allowed.iter().enumerate() {
             let name = Name {
                 policy,
                 direction,
                 index,
             };
-            lines.extend(lines_of(rule, pod, &name, sets));
+            all.extend(rules(rule, pod, &name, sets));
         }
     }
-    lines
+    all
 }
 
-/// Returns the rules of nftables for connections of a Pod that a rule allows.
-fn lines_of(
-    rule: &Rule,
+/// Returns the rules that return for the connections of a Pod that are allowed.
+fn rules(
+    rule: &Allowed,
     pod: &PodView,
     name: &Name<'_>,
-    sets: &BTreeMap<String, Elements>,
-) -> Vec<String> {
-    let (side, own) = match name.direction {
-        Direction::Ingress => ("saddr", Some(pod)),
-        Direction::Egress => ("daddr", None),
+    sets: &BTreeMap<String, Set>,
+) -> Vec<Rule> {
+    let (side, own): (&'static [Field], _) = match name.direction {
+        Direction::Ingress => (&[Field::Source], Some(pod)),
+        Direction::Egress => (&[Field::Destination], None),
     };
-    let kinds = ["pods", "blocks"].map(|kind| name.of(kind));
-    let peers: Vec<_> = match &rule.peers {
-        None => vec![String::new()],
-        Some(_) => {
-            let sets = kinds.iter().filter(|set| sets.contains_key(*set));
-            sets.map(|set| format!("ip {side} @{set} ")).collect()
+    let peers: Vec<Option<Statement>> = match &rule.peers {
+        None => vec![None],
+        Some(peers) => {
+            let kinds = [name.of("pods"), name.of_blocks(peers)];
+            let sets = kinds.into_iter().filter(|set| sets.contains_key(set));
+            sets.map(|set| Some(Statement::In(side, set))).collect()
         }
     };
-    let ports = ports(rule.ports.as_deref(), own);
+    let ports = match &rule.ports {
+        None => vec![Rule::new()],
+        Some(ports) => conditions(ports, own),
+    };
+    let named = Some(name.of("ports")).filter(|set| sets.contains_key(set));
+    let named = named.map(|set| vec![Statement::In(FRONT, set)]);
     let pairs = peers
         .iter()
         .flat_map(|peer| ports.iter().map(move |port| (peer, port)));
-    let mut lines: Vec<_> = pairs
-        .map(|(peer, port)| format!("{peer}{port}return"))
-        .collect();
-    let named = name.of("ports");
-    if sets.contains_key(&named) {
-        lines.push(format!(
-            "ip daddr . meta l4proto . th dport @{named} return"
-        ));
-    }
-    lines
+    let pairs = pairs.map(|(peer, port)| peer.iter().chain(port).cloned().collect());
+    let end = |mut rule: Rule| {
+        rule.push(Statement::Verdict(Verdict::Return));
+        rule
+    };
+    pairs.chain(named).map(end).collect()
 }
 
-/// Returns the conditions of which one holds for connections to these ports. Names are those of `pod`, if there is one.
-fn ports(ports: Option<&[Port]>, pod: Option<&PodView>) -> Vec<String> {
-    let Some(ports) = ports else {
-        return vec![String::new()];
-    };
+/// Returns conditions of which one holds for connections to these ports. Names are those of `pod`, if there is one.
+fn conditions(ports: &[Port], pod: Option<&PodView>) -> Vec<Rule> {
     let mut whole = BTreeSet::new();
     let mut numbers: BTreeMap<Protocol, Vec<(u16, u16)>> = BTreeMap::new();
     for port in ports {
@@ -303,18 +302,13 @@ fn ports(ports: Option<&[Port]>, pod: Option<&PodView>) -> Vec<String> {
             }
         }
     }
-    numbers.retain(|protocol, ports| !whole.contains(protocol) && !ports.is_empty());
-    let whole = whole
-        .iter()
-        .map(|one| format!("meta l4proto {} ", one.name()));
-    let some = numbers.into_iter().map(|(protocol, ports)| {
-        let ports: Vec<_> = union(ports).into_iter().map(text).collect();
-        format!(
-            "meta l4proto {} th dport {{ {} }} ",
-            protocol.name(),
-            ports.join(", ")
-        )
+    numbers.retain(|protocol, _| !whole.contains(protocol));
+    let some = numbers.into_iter().flat_map(|(protocol, ports)| {
+        let of =
+            move |(first, last)| vec![Statement::Protocol(protocol), Statement::Ports(first, last)];
+        union(ports).into_iter().map(of)
     });
+    let whole = whole.iter().map(|one| vec![Statement::Protocol(*one)]);
     whole.chain(some).collect()
 }
 
@@ -329,11 +323,4 @@ fn union(mut ports: Vec<(u16, u16)>) -> Vec<(u16, u16)> {
         }
     }
     union
-}
-
-fn text((first, last): (u16, u16)) -> String {
-    match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    }
 }

@@ -5,8 +5,7 @@ use setpoint_model::{Cidr, Meta, Selector};
 use setpoint_proto::meta::LabelSelector;
 use setpoint_proto::networking::{IpBlock, NetworkPolicy, NetworkPolicyPeer, NetworkPolicyPort};
 
-use super::Range;
-use super::ranges::without;
+use super::block::without;
 use crate::Protocol;
 
 /// The connections of a Pod that a rule is for.
@@ -29,7 +28,7 @@ pub enum Peer {
         pods: Selector,
     },
     /// Addresses.
-    Block(Vec<Range>),
+    Block(Vec<Cidr>),
 }
 
 /// A port that is connected to.
@@ -45,7 +44,7 @@ pub enum Port {
 
 /// Connections that are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct Allowed {
     /// The other ends; `None` for all.
     pub peers: Option<Vec<Peer>>,
     /// The ports; `None` for all.
@@ -60,14 +59,14 @@ pub struct PolicyView {
     /// The Pods that it restricts.
     pub pods: Selector,
     /// What it allows them to accept; `None` if it does not restrict that.
-    pub ingress: Option<Vec<Rule>>,
+    pub ingress: Option<Vec<Allowed>>,
     /// What it allows them to connect to; `None` if it does not restrict that.
-    pub egress: Option<Vec<Rule>>,
+    pub egress: Option<Vec<Allowed>>,
 }
 
 impl PolicyView {
     /// Returns what it allows in one direction; `None` if it does not restrict that.
-    pub fn rules(&self, direction: Direction) -> Option<&[Rule]> {
+    pub fn rules(&self, direction: Direction) -> Option<&[Allowed]> {
         match direction {
             Direction::Ingress => self.ingress.as_deref(),
             Direction::Egress => self.egress.as_deref(),
@@ -81,8 +80,11 @@ impl View for PolicyView {
     fn of(policy: NetworkPolicy) -> Self {
         let spec = &policy.spec;
         let restricts = |direction: &str| spec.policy_types.iter().any(|one| one == direction);
-        let ingress = spec.ingress.iter().map(|one| rule(&one.from, &one.ports));
-        let egress = spec.egress.iter().map(|one| rule(&one.to, &one.ports));
+        let ingress = spec
+            .ingress
+            .iter()
+            .map(|one| allowed(&one.from, &one.ports));
+        let egress = spec.egress.iter().map(|one| allowed(&one.to, &one.ports));
         Self {
             meta: Meta::identity(&policy.metadata),
             pods: selector(&spec.pod_selector),
@@ -101,8 +103,8 @@ fn selector(selector: &LabelSelector) -> Selector {
     Selector::from_label_selector(selector).unwrap_or_else(|_| Selector::nothing())
 }
 
-fn rule(peers: &[NetworkPolicyPeer], ports: &[NetworkPolicyPort]) -> Rule {
-    Rule {
+fn allowed(peers: &[NetworkPolicyPeer], ports: &[NetworkPolicyPort]) -> Allowed {
+    Allowed {
         peers: (!peers.is_empty()).then(|| peers.iter().map(peer).collect()),
         ports: (!ports.is_empty()).then(|| ports.iter().filter_map(port).collect()),
     }
@@ -122,7 +124,7 @@ fn peer(peer: &NetworkPolicyPeer) -> Peer {
 }
 
 /// Returns the IPv4 addresses of a block; none of one of IPv6.
-fn addresses(block: &IpBlock) -> Vec<Range> {
+fn addresses(block: &IpBlock) -> Vec<Cidr> {
     let except = block.except.iter().filter_map(|one| one.parse().ok());
     let except: Vec<Cidr> = except.collect();
     let block = block.cidr.parse();

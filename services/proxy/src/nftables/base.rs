@@ -12,11 +12,13 @@
 use setpoint_model::Cidr;
 
 use super::blocks::Blocks;
-use super::content::MASQUERADE;
-use super::script::Script;
+use super::rule::{Field, Rule, Statement, Verdict};
+use super::set::{Element, Key, SetKind};
 use super::sites;
+use super::transaction::{Command, Hook, Transaction};
 use crate::Place;
 use crate::ledger::Delta;
+use crate::service::Protocol;
 
 /// The parameters of the table that all Services share.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,126 +34,153 @@ pub struct Base {
 impl Base {
     /// Returns the transaction that replaces the table by one with the Services of a delta from nothing. `blocks` must
     /// be empty.
-    pub fn whole(&self, place: &Place, delta: &Delta, blocks: &mut Blocks) -> String {
-        let mut script = Script::new(&self.table);
-        script.line("add table", "");
-        script.line("delete table", "");
-        script.line("add table", "");
-        for (kind, name, content) in CONTENT {
-            script.line(&format!("add {kind}"), &format!("{name} {{ {content} ; }}"));
+    pub fn whole(&self, place: &Place, delta: &Delta, blocks: &mut Blocks) -> Transaction {
+        let mut transaction = Self::remove(&self.table);
+        transaction.push(Command::AddTable);
+        for (name, kind) in SETS {
+            transaction.push(Command::AddSet(name.to_owned(), kind));
+        }
+        for (name, hook) in HOOKS {
+            transaction.push(Command::AddChain(name.to_owned(), Some(hook)));
         }
         for name in ["services", "refusals", "refuse"] {
-            script.line("add chain", name);
+            transaction.chain(name);
         }
-        for (chain, rule) in RULES {
-            script.rule(chain, rule);
+        for (chain, rule) in rules() {
+            transaction.rule(chain, rule);
         }
         if self.masquerade_all {
-            let mark = format!("meta mark set meta mark | {MASQUERADE}");
-            script.rule("services", &format!("ip daddr @service-range {mark}"));
+            let range = within(&[Field::Destination], "service-range");
+            transaction.rule("services", [range, Statement::Mark]);
         }
-        let sites = sites::script(&mut script, &place.sites);
-        for rule in sites.iter().chain(&LOOKUPS) {
-            script.rule("services", rule);
+        let sites = sites::script(&mut transaction, &place.sites);
+        for rule in sites.into_iter().chain(lookups()) {
+            transaction.rule("services", rule);
         }
-        script.elements("service-range", self.service_range.iter());
-        script.elements("node-addresses", place.addresses.iter());
-        script.delta(delta, blocks);
-        script.text()
+        let ranges = self.service_range.iter().copied().map(Key::Range);
+        transaction.elements("service-range", ranges.map(Element::of).collect());
+        let nodes = place.addresses.iter().copied().map(Key::Range);
+        transaction.elements("node-addresses", nodes.map(Element::of).collect());
+        transaction.delta(delta, blocks);
+        transaction
     }
 
     /// Returns the transaction that makes a delta.
-    pub fn partial(&self, delta: &Delta, blocks: &mut Blocks) -> String {
-        let mut script = Script::new(&self.table);
-        script.delta(delta, blocks);
-        script.text()
+    pub fn partial(&self, delta: &Delta, blocks: &mut Blocks) -> Transaction {
+        let mut transaction = Transaction::new(&self.table);
+        transaction.delta(delta, blocks);
+        transaction
     }
 
     /// Returns a transaction that changes nothing, and fails unless the table is there.
-    pub fn probe(&self) -> String {
-        let mut script = Script::new(&self.table);
-        script.line("add chain", "services");
-        script.text()
+    pub fn probe(&self) -> Transaction {
+        let mut transaction = Transaction::new(&self.table);
+        transaction.chain("services");
+        transaction
     }
 
     /// Returns the transaction that removes the table if it is there.
-    pub fn remove(table: &str) -> String {
-        format!("add table ip {table}\ndelete table ip {table}\n")
+    pub fn remove(table: &str) -> Transaction {
+        let mut transaction = Transaction::new(table);
+        transaction.push(Command::AddTable);
+        transaction.push(Command::DeleteTable);
+        transaction
     }
 }
 
-/// The chains with hooks, the sets and the maps.
-const CONTENT: [(&str, &str, &str); 13] = [
-    (
-        "map",
-        "services",
-        "type ipv4_addr . inet_proto . inet_service : verdict",
-    ),
-    (
-        "map",
-        "node-ports",
-        "type inet_proto . inet_service : verdict",
-    ),
-    (
-        "map",
-        "refusals",
-        "type ipv4_addr . inet_proto . inet_service : verdict",
-    ),
-    (
-        "map",
-        "node-port-refusals",
-        "type inet_proto . inet_service : verdict",
-    ),
-    ("set", "node-addresses", "type ipv4_addr ; flags interval"),
-    ("set", "service-range", "type ipv4_addr ; flags interval"),
-    ("set", "hairpin", "type ipv4_addr . ipv4_addr"),
-    (
-        "chain",
-        "prerouting",
-        "type nat hook prerouting priority -100",
-    ),
-    ("chain", "nat-output", "type nat hook output priority -100"),
-    (
-        "chain",
-        "postrouting",
-        "type nat hook postrouting priority 100",
-    ),
-    ("chain", "input", "type filter hook input priority 0"),
-    ("chain", "forward", "type filter hook forward priority 0"),
-    ("chain", "output", "type filter hook output priority 0"),
+/// The fields by which an address of a Service is found.
+pub const FRONT: &[Field] = &[Field::Destination, Field::Protocol, Field::Port];
+/// The fields by which a node port is found.
+pub const PORT: &[Field] = &[Field::Protocol, Field::Port];
+
+/// The sets and the maps.
+const SETS: [(&str, SetKind); 7] = [
+    ("services", SetKind::FrontVerdicts),
+    ("node-ports", SetKind::PortVerdicts),
+    ("refusals", SetKind::FrontVerdicts),
+    ("node-port-refusals", SetKind::PortVerdicts),
+    ("node-addresses", SetKind::Ranges),
+    ("service-range", SetKind::Ranges),
+    ("hairpin", SetKind::Pairs),
 ];
 
-/// The rules of the chains that do not change.
-const RULES: [(&str, &str); 12] = [
-    ("prerouting", "jump services"),
-    ("nat-output", "jump services"),
-    (
-        "postrouting",
-        "meta mark & 0x4000 == 0x4000 meta mark set meta mark ^ 0x4000 masquerade fully-random",
-    ),
-    (
-        "postrouting",
-        "ct status dnat ip saddr . ip daddr @hairpin masquerade fully-random",
-    ),
-    ("input", "jump refusals"),
-    ("forward", "jump refusals"),
-    ("output", "jump refusals"),
-    (
-        "refusals",
-        "ip daddr . meta l4proto . th dport vmap @refusals",
-    ),
-    (
-        "refusals",
-        "ip daddr @node-addresses meta l4proto . th dport vmap @node-port-refusals",
-    ),
-    // Nothing to an address of the range leaves the machine: those with a Service have become those of endpoints.
-    ("refusals", "ip daddr @service-range goto refuse"),
-    ("refuse", "meta l4proto tcp reject with tcp reset"),
-    ("refuse", "reject"),
+/// The chains with hooks. The numbers are those of the kernel (`NF_INET_…`).
+const HOOKS: [(&str, Hook); 6] = [
+    ("prerouting", hook("nat", ("prerouting", 0), -100)),
+    ("nat-output", hook("nat", ("output", 3), -100)),
+    ("postrouting", hook("nat", ("postrouting", 4), 100)),
+    ("input", hook("filter", ("input", 1), 0)),
+    ("forward", hook("filter", ("forward", 2), 0)),
+    ("output", hook("filter", ("output", 3), 0)),
 ];
 
-/// The rules by which Services are found.
-const LOOKUPS: [&str; 2] = [
-    "ip daddr . meta l4proto . th dport vmap @services",
-    "ip daddr @node-addresses meta l4proto . th dport vmap @node-ports",
-];
+const fn hook(kind: &'static str, hook: (&'static str, u32), priority: i32) -> Hook {
+    Hook {
+        kind,
+        hook,
+        priority,
+    }
+}
+
+/// Returns the rules of the chains that do not change.
+fn rules() -> Vec<(&'static str, Rule)> {
+    let jump = |chain: &str| vec![Statement::Verdict(Verdict::Jump(chain.to_owned()))];
+    let refuse = || Statement::Verdict(Verdict::Goto("refuse".to_owned()));
+    let pair = &[Field::Source, Field::Destination];
+    vec![
+        ("prerouting", jump("services")),
+        ("nat-output", jump("services")),
+        (
+            "postrouting",
+            vec![Statement::Marked, Statement::Unmark, Statement::Masquerade],
+        ),
+        (
+            "postrouting",
+            vec![
+                Statement::Translated,
+                within(pair, "hairpin"),
+                Statement::Masquerade,
+            ],
+        ),
+        ("input", jump("refusals")),
+        ("forward", jump("refusals")),
+        ("output", jump("refusals")),
+        ("refusals", vec![vmap(FRONT, "refusals")]),
+        (
+            "refusals",
+            vec![
+                within(&[Field::Destination], "node-addresses"),
+                vmap(PORT, "node-port-refusals"),
+            ],
+        ),
+        // Nothing to an address of the range leaves the machine: those with a Service have become those of endpoints.
+        (
+            "refusals",
+            vec![within(&[Field::Destination], "service-range"), refuse()],
+        ),
+        (
+            "refuse",
+            vec![Statement::Protocol(Protocol::Tcp), Statement::Reset],
+        ),
+        ("refuse", vec![Statement::Reject]),
+    ]
+}
+
+/// Returns the rules by which Services are found.
+fn lookups() -> [Rule; 2] {
+    [
+        vec![vmap(FRONT, "services")],
+        vec![
+            within(&[Field::Destination], "node-addresses"),
+            vmap(PORT, "node-ports"),
+        ],
+    ]
+}
+
+fn within(fields: &'static [Field], set: &str) -> Statement {
+    Statement::In(fields, set.to_owned())
+}
+
+fn vmap(fields: &'static [Field], map: &str) -> Statement {
+    Statement::Vmap(fields, map.to_owned())
+}

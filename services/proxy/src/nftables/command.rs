@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// The length of a program's message in an error.
 const MESSAGE: usize = 300;
 
-/// A transaction that was not made.
+/// A program that has not done its work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The program does not start.

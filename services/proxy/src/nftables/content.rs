@@ -5,11 +5,11 @@ use std::fmt;
 use std::net::SocketAddrV4;
 
 use super::blocks::Blocks;
+use super::rule::{Draw, Field, Rule, Statement, Verdict};
+use super::set::Value;
 use crate::service::{Protocol, TrafficPolicy};
 use crate::{Chain, PortId, PortPlan};
 
-/// The mark of packets whose source address is to be that of the machine, as in upstream.
-pub const MASQUERADE: &str = "0x4000";
 /// The number of maps of each kind. The time for an element grows with the number of rules that use its map.
 const MAPS: u32 = 64;
 
@@ -42,10 +42,16 @@ impl Map {
     }
 
     /// Returns what it maps to.
-    pub fn value(self) -> String {
-        match self.kind {
-            MapKind::Endpoints(protocol) => format!("ip daddr . {} dport", protocol.name()),
-            MapKind::Choices => "verdict".to_owned(),
+    pub const fn kind(self) -> MapKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for MapKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Endpoints(protocol) => write!(f, "ip daddr . {} dport", protocol.name()),
+            Self::Choices => f.write_str("verdict"),
         }
     }
 }
@@ -65,11 +71,11 @@ impl fmt::Display for Map {
 #[derive(Debug, Default)]
 pub struct Content {
     /// The chains and their rules.
-    pub chains: BTreeMap<String, Vec<String>>,
+    pub chains: BTreeMap<String, Vec<Rule>>,
     /// The sets of clients and their timeouts in seconds.
     pub sets: BTreeMap<String, u32>,
     /// The elements of maps from numbers.
-    pub elements: BTreeMap<(Map, u32), String>,
+    pub elements: BTreeMap<(Map, u32), Value>,
     /// The chains with blocks of numbers.
     pub pools: BTreeSet<String>,
 }
@@ -134,13 +140,11 @@ impl Content {
         };
         let external = chain_of("external", site, &port.id);
         if is_balanced {
-            let ranges: Vec<_> = port.source_ranges.iter().map(ToString::to_string).collect();
-            let rules = vec![
-                format!("ip saddr != {{ {} }} drop", ranges.join(", ")),
-                format!("goto {external}"),
-            ];
+            let allowed = |range| vec![Statement::From(range), goto(&external)];
+            let rules = port.source_ranges.iter().copied().map(allowed);
+            let drop = vec![Statement::Verdict(Verdict::Drop)];
             let chain = chain_of("balancer", site, &port.id);
-            self.chains.insert(chain, rules);
+            self.chains.insert(chain, rules.chain([drop]).collect());
         }
         let rules = external_rules(policy, site, cluster, local);
         self.chains.insert(external, rules);
@@ -168,17 +172,14 @@ impl Content {
         chain: &str,
         endpoints: &[SocketAddrV4],
         number: Number<'_>,
-    ) -> String {
+    ) -> Rule {
         if let [only] = endpoints {
             return one(protocol, *only);
         }
         let map = Map::of(MapKind::Endpoints(protocol), chain);
-        let values = endpoints
-            .iter()
-            .map(|one| format!("{} . {}", one.ip(), one.port()));
+        let values = endpoints.iter().copied().map(Value::Endpoint);
         let draw = self.draw(map, chain, values, number);
-        let protocol = protocol.name();
-        format!("meta l4proto {protocol} dnat ip to {draw} map @{map}")
+        vec![Statement::Protocol(protocol), Statement::ToDrawn(draw, map)]
     }
 
     /// Returns the rules that choose the endpoint that a client had, or one at random.
@@ -189,44 +190,53 @@ impl Content {
         chain: &str,
         endpoints: &[SocketAddrV4],
         number: Number<'_>,
-    ) -> Vec<String> {
+    ) -> Vec<Rule> {
         let (mut rules, mut choices) = (Vec::new(), Vec::new());
         for endpoint in endpoints {
             let of = format!("{}/{}/{}", port.id, endpoint.ip(), endpoint.port());
             let (set, own) = (format!("affinity/{of}/{seconds}"), format!("endpoint/{of}"));
-            rules.push(format!("ip saddr @{set} goto {own}"));
-            choices.push(format!("goto {own}"));
-            let keep = format!("update @{set} {{ ip saddr }}");
+            let known = Statement::In(&[Field::Source], set.clone());
+            rules.push(vec![known, goto(&own)]);
+            choices.push(Value::Verdict(Verdict::Goto(own.clone())));
+            let keep = vec![Statement::Keep(set.clone())];
             self.chains
                 .insert(own, vec![keep, one(port.id.protocol, *endpoint)]);
             self.sets.insert(set, seconds);
         }
         let map = Map::of(MapKind::Choices, chain);
         let draw = self.draw(map, chain, choices.into_iter(), number);
-        rules.push(format!("{draw} vmap @{map}"));
+        rules.push(vec![Statement::Choose(draw, map)]);
         rules
     }
 
-    /// Numbers the values of a chain in a map, and returns the expression that draws one of the numbers.
+    /// Numbers the values of a chain in a map, and returns how one of the numbers is drawn.
     fn draw(
         &mut self,
         map: Map,
         chain: &str,
-        values: impl ExactSizeIterator<Item = String>,
+        values: impl ExactSizeIterator<Item = Value>,
         number: Number<'_>,
-    ) -> String {
+    ) -> Draw {
         let count = values.len();
         let first = number(chain, count);
         let numbered = (first..).zip(values);
         self.elements
             .extend(numbered.map(|(number, value)| ((map, number), value)));
         self.pools.insert(chain.to_owned());
-        format!("numgen random mod {count} offset {first}")
+        let modulus = u32::try_from(count).unwrap_or(u32::MAX);
+        Draw {
+            modulus,
+            offset: first,
+        }
     }
 }
 
-fn one(protocol: Protocol, endpoint: SocketAddrV4) -> String {
-    format!("meta l4proto {} dnat to {endpoint}", protocol.name())
+fn one(protocol: Protocol, endpoint: SocketAddrV4) -> Rule {
+    vec![Statement::Protocol(protocol), Statement::To(endpoint)]
+}
+
+fn goto(chain: &str) -> Statement {
+    Statement::Verdict(Verdict::Goto(chain.to_owned()))
 }
 
 /// Returns the name of a chain of a port, for a site or the whole machine.
@@ -243,15 +253,21 @@ fn external_rules(
     site: Option<u16>,
     cluster: Option<&str>,
     local: Option<&str>,
-) -> Vec<String> {
-    let mark = format!("meta mark set meta mark | {MASQUERADE}");
-    let from = |from: &str| cluster.map(|chain| format!("{from} goto {chain}"));
+) -> Vec<Rule> {
+    let from = |mut rule: Rule| {
+        rule.push(goto(cluster?));
+        Some(rule)
+    };
     if policy == TrafficPolicy::Cluster {
-        return from(&mark).into_iter().collect();
+        return from(vec![Statement::Mark]).into_iter().collect();
     }
     // As if they had gone out to a load balancer and come back, Pods of the node reach all endpoints.
-    let pods = site.and_then(|site| from(&format!("ip saddr @pods-{site}")));
-    let machine = from(&format!("fib saddr type local {mark}"));
-    let others = local.map_or_else(|| "drop".to_owned(), |chain| format!("goto {chain}"));
-    pods.into_iter().chain(machine).chain([others]).collect()
+    let of_node = |site| Statement::In(&[Field::Source], format!("pods-{site}"));
+    let pods = site.and_then(|site| from(vec![of_node(site)]));
+    let machine = from(vec![Statement::FromMachine, Statement::Mark]);
+    let others = local.map_or(Statement::Verdict(Verdict::Drop), goto);
+    pods.into_iter()
+        .chain(machine)
+        .chain([vec![others]])
+        .collect()
 }

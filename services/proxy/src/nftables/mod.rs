@@ -1,17 +1,21 @@
-//! The back end of nftables: one table of this cluster, changed by the transactions of the program `nft`.
+//! The back end of nftables: one table of this cluster, changed by transactions over [`netlink`].
 //!
 //! A transaction has what changes and nothing else; the table is never read. After an error, and when the table is no
 //! longer there, the next transaction replaces it as a whole, which no packet sees: the kernel applies a transaction at
 //! once.
 
-mod base;
+pub(crate) mod base;
 mod blocks;
 mod command;
 mod content;
 mod flows;
+mod netlink;
+pub(crate) mod rule;
 mod script;
+pub(crate) mod set;
 mod sites;
 mod suspects;
+pub(crate) mod transaction;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +24,9 @@ use tracing::{error, warn};
 
 pub use base::Base;
 pub use blocks::Blocks;
-pub use command::Error;
 pub use flows::StaleFlow;
+pub use netlink::{Error, Socket};
+pub use transaction::Transaction;
 
 use suspects::{Suspects, Trial};
 
@@ -29,21 +34,21 @@ use crate::backend::{Backend, Kind};
 use crate::ledger::{Changes, Ledger};
 use crate::{Place, metrics};
 
-/// The programs and their deadline.
+/// What is used to program, and the deadline.
 #[derive(Clone, Debug)]
-pub struct Programs {
-    /// `nft`, with its first arguments.
-    pub nft: Vec<String>,
-    /// `conntrack`, with its first arguments.
+pub struct Tools {
+    /// The socket of the network.
+    pub socket: Socket,
+    /// The program `conntrack`, with its first arguments.
     pub conntrack: Vec<String>,
-    /// The time that each of them has.
+    /// The time that a transaction and each run of the program have.
     pub timeout: Duration,
 }
 
 /// The back end.
 pub struct Nftables {
     base: Base,
-    programs: Programs,
+    tools: Tools,
     ledger: Ledger,
     blocks: Blocks,
     /// The place that is programmed; `None` if the table is to be replaced.
@@ -54,11 +59,11 @@ pub struct Nftables {
 
 impl Nftables {
     /// Returns a back end that has programmed nothing.
-    pub fn new(base: Base, programs: Programs) -> Self {
+    pub fn new(base: Base, tools: Tools) -> Self {
         Self {
-            flows: flows::Flows::new(programs.conntrack.clone(), programs.timeout),
+            flows: flows::Flows::new(tools.conntrack.clone(), tools.timeout),
             base,
-            programs,
+            tools,
             ledger: Ledger::default(),
             blocks: Blocks::default(),
             place: None,
@@ -69,9 +74,9 @@ impl Nftables {
     /// Removes the table with this name, if it is there.
     ///
     /// # Errors
-    /// If `nft` fails.
-    pub async fn remove(table: &str, programs: &Programs) -> Result<(), Error> {
-        execute(programs, Base::remove(table)).await
+    /// If the kernel refuses, or takes longer than `limit`.
+    pub async fn remove(table: &str, socket: &Socket, limit: Duration) -> Result<(), Error> {
+        socket.commit(&Base::remove(table), limit).await
     }
 }
 
@@ -81,7 +86,7 @@ impl Nftables {
     async fn without_refused(&mut self, place: &Place) -> Result<(), Error> {
         let trial = Trial {
             base: &self.base,
-            programs: &self.programs,
+            tools: &self.tools,
             place,
         };
         let refused = self.suspects.refused(&self.ledger, &trial).await?;
@@ -92,17 +97,22 @@ impl Nftables {
         let none = refused.into_iter().map(|(service, _)| (service, None));
         let delta = self.ledger.apply(none.collect());
         self.flows.remember(flows::stale(&delta));
+        let whole = self.whole(place);
+        self.commit(&whole).await
+    }
+
+    fn whole(&mut self, place: &Place) -> Transaction {
         self.blocks = Blocks::default();
         let whole = self.ledger.whole();
-        let script = self.base.whole(place, &whole, &mut self.blocks);
-        execute(&self.programs, script).await
+        self.base.whole(place, &whole, &mut self.blocks)
     }
-}
 
-/// Makes a transaction.
-pub(crate) async fn execute(programs: &Programs, script: String) -> Result<(), Error> {
-    let run = command::run(&programs.nft, &["-f", "-"], script, programs.timeout);
-    run.await.map(|_| ())
+    async fn commit(&self, transaction: &Transaction) -> Result<(), Error> {
+        self.tools
+            .socket
+            .commit(transaction, self.tools.timeout)
+            .await
+    }
 }
 
 impl Backend for Nftables {
@@ -117,20 +127,16 @@ impl Backend for Nftables {
             true => Kind::Partial,
             false => Kind::Full,
         };
-        let script = match kind {
-            Kind::Full => {
-                self.blocks = Blocks::default();
-                let whole = self.ledger.whole();
-                self.base.whole(place, &whole, &mut self.blocks)
-            }
+        let transaction = match kind {
+            Kind::Full => self.whole(place),
             _ => self.base.partial(&delta, &mut self.blocks),
         };
         // Until it is known that it was made, nothing is.
         self.place = None;
         self.flows.remember(stale);
-        match execute(&self.programs, script).await {
+        match self.commit(&transaction).await {
             // Of a transaction with changes alone, the table may be to blame: the next one replaces it.
-            Err(Error::Failed { .. }) if kind == Kind::Full => self.without_refused(place).await?,
+            Err(Error::Refused { .. }) if kind == Kind::Full => self.without_refused(place).await?,
             outcome => outcome?,
         }
         self.suspects.clear();
@@ -143,7 +149,7 @@ impl Backend for Nftables {
         if self.place.is_none() {
             return false;
         }
-        let probe = execute(&self.programs, self.base.probe()).await;
+        let probe = self.commit(&self.base.probe()).await;
         if let Err(error) = &probe {
             warn!(%error, table = self.base.table, "the table is gone, and is made again");
             self.place = None;

@@ -1,57 +1,20 @@
-//! The text of a transaction. Pure.
+//! The commands that make a delta. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 
 use super::blocks::Blocks;
-use super::content::{Content, chain_of, content, programmed};
+use super::content::{Content, Map, chain_of, content, programmed};
+use super::rule::Verdict;
+use super::set::{Element, Key, SetKind};
+use super::transaction::{Command, Transaction};
 use crate::ledger::{Change, Claimed, Delta, Owner};
 use crate::{Chain, Front, Refusal, Way};
 
-/// A transaction that is written.
-pub struct Script<'a> {
-    table: &'a str,
-    text: String,
-}
+/// The map of refused connections, the one of node ports, and the chain that refuses.
+const REFUSALS: [&str; 3] = ["refusals", "node-port-refusals", "refuse"];
 
-impl<'a> Script<'a> {
-    /// Returns an empty transaction for a table.
-    pub const fn new(table: &'a str) -> Self {
-        Self {
-            table,
-            text: String::new(),
-        }
-    }
-
-    /// Returns its text.
-    pub fn text(self) -> String {
-        self.text
-    }
-
-    /// Adds `<command> ip <table> <rest>`.
-    pub fn line(&mut self, command: &str, rest: &str) {
-        let space = if rest.is_empty() { "" } else { " " };
-        let _ = writeln!(self.text, "{command} ip {}{space}{rest}", self.table);
-    }
-
-    /// Adds a rule at the end of a chain.
-    pub fn rule(&mut self, chain: &str, rule: &str) {
-        self.line("add rule", &format!("{chain} {rule}"));
-    }
-
-    /// Adds elements to a set or map.
-    pub fn elements(&mut self, set: &str, elements: impl Iterator<Item = impl ToString>) {
-        self.edit("add element", set, elements);
-    }
-
-    fn edit(&mut self, command: &str, set: &str, elements: impl Iterator<Item = impl ToString>) {
-        let elements: Vec<_> = elements.map(|one| one.to_string()).collect();
-        if !elements.is_empty() {
-            self.line(command, &format!("{set} {{ {} }}", elements.join(", ")));
-        }
-    }
-
+impl Transaction {
     /// Adds a delta, in an order in which nothing refers to what is not there: elements that go, chains that come,
     /// rules, elements that come, chains that go.
     pub fn delta(&mut self, delta: &Delta, blocks: &mut Blocks) {
@@ -61,16 +24,22 @@ impl<'a> Script<'a> {
         let after = content(ports().filter_map(|(_, after)| after.as_deref()), number);
         let gone = before.pools.difference(&after.pools);
         gone.for_each(|pool| blocks.release(pool));
-        self.fronts("delete element", delta, |(before, _)| before.as_ref());
-        self.choices("delete element", &before, &after);
+        for (map, elements) in fronts(delta, |(before, _)| before.as_ref()) {
+            self.delete_elements(map, elements);
+        }
+        for (map, elements) in choices(&before, &after) {
+            self.delete_elements(map.to_string(), elements);
+        }
         self.added(&before, &after);
-        self.rules(&before, &after);
-        self.choices("add element", &after, &before);
-        self.fronts("add element", delta, |(_, after)| after.as_ref());
-        let pair = |ip: &Ipv4Addr| format!("{ip} . {ip}");
-        let (gone, new) = (delta.disappeared.iter(), delta.appeared.iter());
-        self.edit("delete element", "hairpin", gone.map(pair));
-        self.edit("add element", "hairpin", new.map(pair));
+        self.change_rules(&before, &after);
+        for (map, elements) in choices(&after, &before) {
+            self.elements(map.to_string(), elements);
+        }
+        for (map, elements) in fronts(delta, |(_, after)| after.as_ref()) {
+            self.elements(map, elements);
+        }
+        self.delete_elements("hairpin", pairs(&delta.disappeared));
+        self.elements("hairpin", pairs(&delta.appeared));
         self.removed(&before, &after);
     }
 
@@ -78,32 +47,31 @@ impl<'a> Script<'a> {
     fn added(&mut self, before: &Content, after: &Content) {
         let maps: BTreeSet<_> = after.elements.keys().map(|(map, _)| *map).collect();
         for map in maps {
-            let kind = format!("typeof numgen random mod 2 : {}", map.value());
-            self.line("add map", &format!("{map} {{ {kind} ; }}"));
+            self.push(Command::AddSet(map.to_string(), map.into()));
         }
         for (set, seconds) in &after.sets {
             if !before.sets.contains_key(set) {
-                let kind = format!("type ipv4_addr ; flags dynamic, timeout ; timeout {seconds}s");
-                self.line("add set", &format!("{set} {{ {kind} ; }}"));
+                self.push(Command::AddSet(set.clone(), SetKind::Clients(*seconds)));
             }
         }
         for chain in after.chains.keys() {
             if !before.chains.contains_key(chain) {
-                self.line("add chain", chain);
+                self.chain(chain);
             }
         }
     }
 
     /// Replaces the rules of the chains that change.
-    fn rules(&mut self, before: &Content, after: &Content) {
+    fn change_rules(&mut self, before: &Content, after: &Content) {
         for (chain, rules) in &before.chains {
             if after.chains.get(chain) != Some(rules) {
-                self.line("flush chain", chain);
+                self.push(Command::FlushChain(chain.clone()));
             }
         }
         for (chain, rules) in &after.chains {
             if before.chains.get(chain) != Some(rules) {
-                rules.iter().for_each(|rule| self.rule(chain, rule));
+                let rules = rules.iter().cloned();
+                rules.for_each(|rule| self.rule(chain, rule));
             }
         }
     }
@@ -112,74 +80,78 @@ impl<'a> Script<'a> {
     fn removed(&mut self, before: &Content, after: &Content) {
         for chain in before.chains.keys() {
             if !after.chains.contains_key(chain) {
-                self.line("delete chain", chain);
+                self.push(Command::DeleteChain(chain.clone()));
             }
         }
         for set in before.sets.keys() {
             if !after.sets.contains_key(set) {
-                self.line("delete set", set);
+                self.push(Command::DeleteSet(set.clone()));
             }
-        }
-    }
-
-    /// Adds or deletes the numbered elements of one side that the other does not have.
-    fn choices(&mut self, command: &str, side: &Content, other: &Content) {
-        let mut elements: BTreeMap<_, Vec<String>> = BTreeMap::new();
-        for (key @ (map, number), value) in &side.elements {
-            if other.elements.get(key) != Some(value) {
-                let element = format!("{number} : {value}");
-                elements.entry(*map).or_default().push(element);
-            }
-        }
-        for (map, elements) in elements {
-            self.edit(command, &map.to_string(), elements.iter());
-        }
-    }
-
-    fn fronts(
-        &mut self,
-        command: &str,
-        delta: &Delta,
-        side: impl Fn(&Change<Owner>) -> Option<&Owner>,
-    ) {
-        let mut elements: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (front, change) in &delta.fronts {
-            if let Some((map, element)) = side(change).and_then(|owner| entry(*front, owner)) {
-                elements.entry(map).or_default().push(element);
-            }
-        }
-        for (map, elements) in elements {
-            self.edit(command, &map, elements.iter());
         }
     }
 }
 
-/// Returns the element of a map for a front, with the name of the map.
-fn entry((front, protocol): Claimed, (id, action): &Owner) -> Option<(String, String)> {
-    let protocol = protocol.name();
-    let of_address = |at: SocketAddrV4| format!("{} . {protocol} . {}", at.ip(), at.port());
-    let of_port = |port: u16| format!("{protocol} . {port}");
-    let (ways, refusals, key) = match front {
-        Front::Address(at) => ("services".to_owned(), Some("refusals"), of_address(at)),
-        Front::Node(port) => (
-            "node-ports".to_owned(),
-            Some("node-port-refusals"),
-            of_port(port),
-        ),
-        Front::From(site, at) => (format!("services-{site}"), None, of_address(at)),
-        Front::NodeOf(site, port) => (format!("node-ports-{site}"), None, of_port(port)),
-    };
-    match (action, refusals) {
-        (Ok(Way { chain, site }), _) => {
-            let chain = chain_of(chain.name(), *site, id);
-            Some((ways, format!("{key} : goto {chain}")))
+/// Returns the numbered elements of one side that the other does not have.
+fn choices(side: &Content, other: &Content) -> BTreeMap<Map, Vec<Element>> {
+    let mut elements: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (key @ (map, number), value) in &side.elements {
+        if other.elements.get(key) != Some(value) {
+            elements.entry(*map).or_default().push(Element {
+                key: Key::Number(*number),
+                value: Some(value.clone()),
+            });
         }
-        (Err(Refusal::Reject), Some(map)) => Some((map.to_owned(), format!("{key} : goto refuse"))),
-        (Err(Refusal::Drop), Some(map)) => Some((map.to_owned(), format!("{key} : drop"))),
-        // A packet may be dropped, but not rejected, before it is known where it goes. Sites reject with all others.
-        (Err(Refusal::Drop), None) => Some((ways, format!("{key} : drop"))),
-        (Err(Refusal::Reject), None) => None,
     }
+    elements
+}
+
+/// Returns the elements of one side of the fronts that change, by their maps.
+fn fronts(
+    delta: &Delta,
+    side: impl Fn(&Change<Owner>) -> Option<&Owner>,
+) -> BTreeMap<String, Vec<Element>> {
+    let mut elements: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (front, change) in &delta.fronts {
+        if let Some((map, element)) = side(change).and_then(|owner| entry(*front, owner)) {
+            elements.entry(map).or_default().push(element);
+        }
+    }
+    elements
+}
+
+fn pairs(addresses: &BTreeSet<Ipv4Addr>) -> Vec<Element> {
+    let pairs = addresses.iter().copied().map(Key::Pair);
+    pairs.map(Element::of).collect()
+}
+
+/// Returns the element of a map for a front, with the name of the map.
+fn entry((front, protocol): Claimed, (id, action): &Owner) -> Option<(String, Element)> {
+    let [of_addresses, of_nodes, refuse] = REFUSALS;
+    let (ways, refusals, key) = match front {
+        Front::Address(at) => {
+            let key = Key::Front(at, protocol);
+            ("services".to_owned(), Some(of_addresses), key)
+        }
+        Front::Node(port) => {
+            let key = Key::Port(protocol, port);
+            ("node-ports".to_owned(), Some(of_nodes), key)
+        }
+        Front::From(site, at) => (format!("services-{site}"), None, Key::Front(at, protocol)),
+        Front::NodeOf(site, port) => (
+            format!("node-ports-{site}"),
+            None,
+            Key::Port(protocol, port),
+        ),
+    };
+    let (map, verdict) = match (action, refusals) {
+        (Ok(Way { chain, site }), _) => (ways, Verdict::Goto(chain_of(chain.name(), *site, id))),
+        (Err(Refusal::Reject), Some(map)) => (map.to_owned(), Verdict::Goto(refuse.to_owned())),
+        (Err(Refusal::Drop), Some(map)) => (map.to_owned(), Verdict::Drop),
+        // A packet may be dropped, but not rejected, before it is known where it goes. Sites reject with all others.
+        (Err(Refusal::Drop), None) => (ways, Verdict::Drop),
+        (Err(Refusal::Reject), None) => return None,
+    };
+    Some((map, Element::verdict(key, verdict)))
 }
 
 impl Chain {

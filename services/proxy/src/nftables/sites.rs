@@ -12,45 +12,58 @@ use std::collections::BTreeMap;
 
 use setpoint_model::Cidr;
 
-use super::script::Script;
+use super::base::{FRONT, PORT};
+use super::rule::{Field, Rule, Statement, Verdict};
+use super::set::{Element, Key, SetKind};
+use super::transaction::{Command, Transaction};
 use crate::Site;
 
-/// The rules that look for what sites have of their own.
-const LOOKUPS: [&str; 2] = ["ip saddr vmap @clients", "ip daddr vmap @nodes"];
-
 /// Adds maps and chains for sites, and returns the rules that lead to them: none without sites.
-pub fn script(script: &mut Script<'_>, sites: &BTreeMap<u16, Site>) -> &'static [&'static str] {
+pub fn script(transaction: &mut Transaction, sites: &BTreeMap<u16, Site>) -> Vec<Rule> {
     if sites.is_empty() {
-        return &[];
+        return Vec::new();
     }
-    // `nft` 1.0.6 does not find chains that come after such a map in one transaction.
     for site in sites.keys() {
-        script.line("add chain", &format!("clients-{site}"));
-        script.line("add chain", &format!("node-{site}"));
+        transaction.chain(format!("clients-{site}"));
+        transaction.chain(format!("node-{site}"));
     }
-    let map = "type ipv4_addr : verdict ; flags interval";
     for name in ["clients", "nodes"] {
-        script.line("add map", &format!("{name} {{ {map} ; }}"));
+        transaction.push(Command::AddSet(name.to_owned(), SetKind::RangeVerdicts));
     }
-    sites.iter().for_each(|(site, of)| one(script, *site, of));
-    &LOOKUPS
+    for (site, of) in sites {
+        one(transaction, *site, of);
+    }
+    // The rules that look for what sites have of their own.
+    let lookup = |fields, name: &str| vec![Statement::Vmap(fields, name.to_owned())];
+    vec![
+        lookup(&[Field::Source], "clients"),
+        lookup(&[Field::Destination], "nodes"),
+    ]
 }
 
-fn one(script: &mut Script<'_>, site: u16, of: &Site) {
-    let address = "type ipv4_addr . inet_proto . inet_service : verdict";
-    let port = "type inet_proto . inet_service : verdict";
-    script.line("add map", &format!("services-{site} {{ {address} ; }}"));
-    script.line("add map", &format!("node-ports-{site} {{ {port} ; }}"));
-    let pods = "type ipv4_addr ; flags interval";
-    script.line("add set", &format!("pods-{site} {{ {pods} ; }}"));
+fn one(transaction: &mut Transaction, site: u16, of: &Site) {
+    let (services, ports, pods) = (
+        format!("services-{site}"),
+        format!("node-ports-{site}"),
+        format!("pods-{site}"),
+    );
+    for (name, kind) in [
+        (&services, SetKind::FrontVerdicts),
+        (&ports, SetKind::PortVerdicts),
+        (&pods, SetKind::Ranges),
+    ] {
+        transaction.push(Command::AddSet(name.clone(), kind));
+    }
     let (clients, node) = (format!("clients-{site}"), format!("node-{site}"));
-    let lookup = format!("ip daddr . meta l4proto . th dport vmap @services-{site}");
-    script.rule(&clients, &lookup);
-    let lookup = format!("meta l4proto . th dport vmap @node-ports-{site}");
-    script.rule(&node, &lookup);
-    script.elements(&format!("pods-{site}"), of.pods.iter());
-    let to = |range: Cidr, chain: &str| format!("{range} : jump {chain}");
-    script.elements("clients", of.clients().map(|range| to(range, &clients)));
+    transaction.rule(&clients, [Statement::Vmap(FRONT, services)]);
+    transaction.rule(&node, [Statement::Vmap(PORT, ports)]);
+    let ranges = of.pods.iter().copied().map(Key::Range).map(Element::of);
+    transaction.elements(pods, ranges.collect());
+    let to = |range: Cidr, chain: &str| {
+        Element::verdict(Key::Range(range), Verdict::Jump(chain.to_owned()))
+    };
+    let ranges = of.clients().map(|range| to(range, &clients));
+    transaction.elements("clients", ranges.collect());
     let fronts = of.fronts.iter().map(|ip| to(Cidr::host(*ip), &node));
-    script.elements("nodes", fronts);
+    transaction.elements("nodes", fronts.collect());
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use setpoint_model::Key;
 
 use super::blocks::Blocks;
-use super::{Base, Error, Programs, command};
+use super::{Base, Error, Tools};
 use crate::Place;
 use crate::ledger::{Changes, Delta, Ledger};
 
@@ -15,19 +15,17 @@ const MAX: usize = 16;
 /// Trials of transactions, which change nothing.
 pub struct Trial<'a> {
     pub base: &'a Base,
-    pub programs: &'a Programs,
+    pub tools: &'a Tools,
     pub place: &'a Place,
 }
 
 impl Trial<'_> {
     /// Tries a table with these Services and no others.
     async fn with(&self, services: &Delta) -> Result<(), Error> {
-        let script = self
-            .base
-            .whole(self.place, services, &mut Blocks::default());
-        let args = ["--check", "-f", "-"];
-        let run = command::run(&self.programs.nft, &args, script, self.programs.timeout);
-        run.await.map(|_| ())
+        let blocks = &mut Blocks::default();
+        let transaction = self.base.whole(self.place, services, blocks);
+        let (socket, limit) = (&self.tools.socket, self.tools.timeout);
+        socket.check(&transaction, limit).await
     }
 }
 
@@ -65,7 +63,7 @@ impl Suspects {
         while let Some(mut part) = parts.pop() {
             let error = match trial.with(&ledger.part(&part)).await {
                 Ok(()) => continue,
-                Err(error @ Error::Failed { .. }) if found.len() < MAX => error,
+                Err(error @ Error::Refused { .. }) if found.len() < MAX => error,
                 Err(error) => return Err(error),
             };
             // Of one Service, the second half is all of it; of none, nothing is refused.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use std::{io, process};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use setpoint_proxy::nftables::Programs;
+use setpoint_proxy::nftables::{Socket as Netlink, Tools};
 use socket2::{Domain, Socket, Type};
 
 /// The time that a connection may take.
@@ -245,9 +245,9 @@ impl Machine {
         self.machine.ip(&format!("addr add {ip}/32 dev veth0"));
     }
 
-    pub fn programs(&self) -> Programs {
-        Programs {
-            nft: self.machine.command("nft"),
+    pub fn tools(&self) -> Tools {
+        Tools {
+            socket: self.machine.enter(|| Netlink::open().unwrap()),
             conntrack: self.machine.command("conntrack"),
             timeout: Duration::from_secs(20),
         }

@@ -10,6 +10,7 @@ use setpoint_controller::View as _;
 use setpoint_proxy::network_policy::{
     NamespaceView, Plan, PodView, PolicyView, Table, World, plan,
 };
+use setpoint_proxy::nftables::Tools;
 
 use crate::machine::{Machine, Namespace, ask, is_allowed};
 
@@ -75,6 +76,7 @@ fn world(policies: Vec<Arc<PolicyView>>) -> World {
 struct Plane {
     machine: Machine,
     table: Table,
+    tools: Tools,
 }
 
 impl Plane {
@@ -85,25 +87,20 @@ impl Plane {
             for (pod, number) in machine.pods.iter().zip(1..) {
                 pod.serve("second", &format!("10.1.{number}.2:8081"));
             }
-            let table = Table::new("test-policies".to_owned());
-            Self { machine, table }
+            Self {
+                table: Table::new("test-policies".to_owned()),
+                tools: machine.tools(),
+                machine,
+            }
         })
     }
 
-    fn program(&mut self, plan: &Plan) {
-        let Some(script) = self.table.change(plan) else {
-            return;
-        };
-        let file = tempfile(&script);
-        let mut command = self.machine.machine.command("nft");
-        command.extend(["-f".to_owned(), file.to_str().unwrap().to_owned()]);
-        let output = std::process::Command::new(&command[0])
-            .args(&command[1..])
-            .output()
-            .unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{error}\n{script}");
-        std::fs::remove_file(file).unwrap();
+    async fn program(&mut self, plan: &Plan) {
+        if let Some(transaction) = self.table.change(plan) {
+            let (tools, text) = (&self.tools, transaction.to_string());
+            let made = tools.socket.commit(&transaction, tools.timeout).await;
+            made.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        }
     }
 
     fn namespace(&self, name: &str) -> &Namespace {
@@ -155,12 +152,6 @@ impl Plane {
             }
         });
     }
-}
-
-fn tempfile(text: &str) -> std::path::PathBuf {
-    let path = std::env::temp_dir().join(format!("policies-{}.nft", std::process::id()));
-    std::fs::write(&path, text).unwrap();
-    path
 }
 
 /// A name, specs of policies, connections that are allowed, and connections that are not.
@@ -313,43 +304,43 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-#[test]
-fn connections_are_those_that_policies_allow() {
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_are_those_that_policies_allow() {
     let Some(mut plane) = Plane::new() else {
         return;
     };
     // Each table is made by a delta from the one before.
     for (case, specs, allowed, denied) in cases() {
         let policies = specs.into_iter().map(policy).collect();
-        plane.program(&plan(&world(policies)));
+        plane.program(&plan(&world(policies))).await;
         plane.check(case, &allowed.replace("", ""), denied);
     }
-    plane.program(&Plan::default());
+    plane.program(&Plan::default()).await;
     let tables = plane.machine.machine.output("nft list tables");
     assert_eq!(tables, "", "without a policy there is no table");
 }
 
-#[test]
-fn connections_that_stand_go_on_and_pods_come_and_go() {
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_stand_go_on_and_pods_come_and_go() {
     let Some(mut plane) = Plane::new() else {
         return;
     };
     let mut now = world(vec![policy(json!({"ingress": [{"from": [pods("db")]}]}))]);
-    plane.program(&plan(&now));
+    plane.program(&plan(&now)).await;
     let socket = plane.namespace("db").udp("10.1.1.2:8080");
     ask(&socket).unwrap();
     plane.check("db is allowed", "db>web", "guest>web");
-    plane.program(&plan(&world(vec![policy(json!({}))])));
+    plane.program(&plan(&world(vec![policy(json!({}))]))).await;
     ask(&socket).expect("the flow stands");
     plane.check("new ones are not", "", "db>web");
     // The Pod `guest` moves to the namespace `shop`, as another one with its address does, and gets the label.
     now.pods[2] = pod(("db-2", "shop", "db", 3));
-    plane.program(&plan(&now));
+    plane.program(&plan(&now)).await;
     plane.check("the new db is allowed", "db>web guest>web", "client>web");
     now.pods.remove(1);
-    plane.program(&plan(&now));
+    plane.program(&plan(&now)).await;
     plane.check("the old one is not", "guest>web", "db>web");
     plane.table.forget();
-    plane.program(&plan(&now));
+    plane.program(&plan(&now)).await;
     plane.check("the whole table", "guest>web", "db>web");
 }

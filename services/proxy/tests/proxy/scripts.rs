@@ -55,7 +55,7 @@ fn the_first_transaction_replaces_the_table() {
         add element ip t service-range { 10.96.0.0/16 }
         add element ip t node-addresses { 192.0.2.1 }
     "#]]
-    .assert_eq(&script);
+    .assert_eq(&script.to_string());
 }
 
 #[test]
@@ -64,7 +64,9 @@ fn transactions_have_what_changes_and_nothing_else() {
     let (mut text, mut blocks) = (String::new(), Blocks::default());
     let mut program = |scene: Option<&Scene>| {
         let changes = scene.map_or_else(|| web.removal(), |scene| scene.changes(&here()));
-        text += &base().partial(&ledger.apply(changes), &mut blocks);
+        text += &base()
+            .partial(&ledger.apply(changes), &mut blocks)
+            .to_string();
         text.push('\n');
     };
     let one = web.clone().slice(8080, &[ready("10.1.1.2", "here")]);

@@ -2,15 +2,25 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
-use setpoint_proxy::nftables::{Base, Nftables};
+use setpoint_proxy::nftables::{Base, Nftables, Tools};
 use setpoint_proxy::{Backend, Changes, Kind, Place};
 
 use crate::machine::{Machine, ask, is_allowed};
 use crate::objects::{Scene, here, ready};
 
 pub const WEB: &str = "10.96.0.10:80";
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn base() -> Base {
+    Base {
+        table: "setpoint-test".to_owned(),
+        service_range: vec!["10.96.0.0/16".parse().unwrap()],
+        masquerade_all: false,
+    }
+}
 
 /// A machine with its proxy.
 pub struct Plane {
@@ -24,13 +34,8 @@ impl Plane {
     pub fn new(pods: u8) -> Option<Self> {
         is_allowed().then(|| {
             let machine = Machine::new(pods);
-            let base = Base {
-                table: "setpoint-test".to_owned(),
-                service_range: vec!["10.96.0.0/16".parse().unwrap()],
-                masquerade_all: false,
-            };
             Self {
-                backend: Nftables::new(base, machine.programs()),
+                backend: Nftables::new(base(), machine.tools()),
                 machine,
                 place: here(),
             }
@@ -188,26 +193,16 @@ async fn what_is_programmed_outlives_the_proxy_and_a_new_one_replaces_it() {
     plane
         .set(&Scene::new("old", "10.96.0.11").slice(8080, &[pod(1)]))
         .await;
-    let base = Base {
-        table: "setpoint-test".to_owned(),
-        service_range: vec!["10.96.0.0/16".parse().unwrap()],
-        masquerade_all: false,
-    };
-    let former = std::mem::replace(
-        &mut plane.backend,
-        Nftables::new(base, plane.machine.programs()),
-    );
-    drop(former);
+    plane.backend = Nftables::new(base(), plane.machine.tools());
     assert_eq!(plane.machine.pods[1].names(WEB, 3), names(["pod1"]));
     assert_eq!(plane.set(&web(&[2])).await, Kind::Full);
     assert_eq!(plane.machine.pods[1].names(WEB, 3), names(["pod2"]));
     plane.refused("10.96.0.11:80");
-    Nftables::remove("setpoint-test", &plane.machine.programs())
-        .await
-        .unwrap();
-    Nftables::remove("setpoint-test", &plane.machine.programs())
-        .await
-        .unwrap();
+    let socket = plane.machine.tools().socket;
+    for _ in 0..2 {
+        let removed = Nftables::remove("setpoint-test", &socket, LIMIT).await;
+        removed.unwrap();
+    }
     assert_eq!(plane.machine.machine.output("nft list tables"), "");
 }
 
@@ -236,21 +231,66 @@ async fn a_change_whose_transaction_fails_is_programmed_by_the_next_one() {
         .output("nft delete table ip setpoint-test");
     let changes = web(&[2]).changes(&plane.place);
     let error = plane.backend.sync(&plane.place, changes).await.unwrap_err();
-    assert!(error.to_string().starts_with("nsenter failed: "), "{error}");
+    let refused = "the kernel refuses \"delete element ip setpoint-test ";
+    assert!(error.to_string().starts_with(refused), "{error}");
+    assert!(
+        error.to_string().contains("No such file or directory"),
+        "{error}"
+    );
     assert_eq!(plane.program(Changes::new()).await, Kind::Full);
     assert_eq!(plane.machine.machine.names(WEB, 3), names(["pod2"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_ends_a_transaction() {
-    let mut programs = setpoint_proxy::Settings::default().programs();
-    programs.nft = ["sh", "-c", "exec tail -f /dev/null"]
-        .map(str::to_owned)
-        .into();
-    programs.timeout = std::time::Duration::from_millis(50);
-    let error = Nftables::remove("t", &programs).await.unwrap_err();
-    assert_eq!(error.to_string(), "sh has not ended after 50ms");
-    programs.nft = vec!["no-such-program".to_owned()];
-    let error = Nftables::remove("t", &programs).await.unwrap_err();
-    assert_eq!(error.to_string(), "cannot run no-such-program");
+    let Some(mut plane) = Plane::new(1) else {
+        return;
+    };
+    let tools = Tools {
+        timeout: Duration::ZERO,
+        ..plane.machine.tools()
+    };
+    let (socket, mut hasty) = (tools.socket.clone(), Nftables::new(base(), tools));
+    let many = |n: u16| {
+        let ip = format!("10.96.{}.{}", 8 + n / 256, n % 256);
+        Scene::new(&format!("many{n}"), &ip).slice(8080, &[pod(1)])
+    };
+    let all = (0..500).flat_map(|n| many(n).changes(&plane.place));
+    let error = hasty.sync(&plane.place, all.collect()).await.unwrap_err();
+    assert_eq!(error.to_string(), "a transaction has not ended after 0ns");
+    // The kernel makes it all the same, and the next one after it.
+    let tools = Tools {
+        socket,
+        ..plane.machine.tools()
+    };
+    plane.backend = Nftables::new(base(), tools);
+    assert_eq!(plane.set(&web(&[1])).await, Kind::Full);
+    assert_eq!(plane.machine.machine.names(WEB, 2), names(["pod1"]));
+    plane.refused("10.96.8.1:80");
+}
+
+/// A program that hangs holds up one transaction for as long, and no change is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_hangs_is_ended() {
+    let Some(mut plane) = Plane::new(2) else {
+        return;
+    };
+    let tools = Tools {
+        conntrack: ["sh", "-c", "exec tail -f /dev/null"]
+            .map(str::to_owned)
+            .into(),
+        timeout: Duration::from_millis(500),
+        ..plane.machine.tools()
+    };
+    plane.backend = Nftables::new(base(), tools);
+    let udp = |number: u8| {
+        let ports = json!([{"name": "http", "protocol": "UDP", "port": 80}]);
+        let scene = Scene::new("web", "10.96.0.10").spec(json!({"ports": ports}));
+        let http = json!({"name": "http", "protocol": "UDP", "port": 8080});
+        scene.slice_of(&[http], &[pod(number)])
+    };
+    plane.set(&udp(1)).await;
+    assert_eq!(plane.set(&udp(2)).await, Kind::Partial);
+    let socket = plane.machine.machine.udp(WEB);
+    assert!(ask(&socket).unwrap().starts_with("pod2"));
 }

@@ -68,10 +68,10 @@ impl World for Machine {
             service_range: vec!["10.96.0.0/16".parse().unwrap()],
             masquerade_all: false,
         };
-        Nftables::new(base, self.programs())
+        Nftables::new(base, self.tools())
     }
 
-    /// The programs enter the namespace by themselves.
+    /// The socket and the programs are of the namespace.
     fn mover(&self) -> Box<dyn Fn() + Send + Sync> {
         Box::new(|| ())
     }
