@@ -4,6 +4,7 @@ mod app;
 mod cascade;
 mod comparison;
 mod definitions;
+mod dns;
 mod encryption;
 mod failover;
 mod guard;
@@ -17,6 +18,7 @@ mod process;
 mod protection;
 mod rbac;
 mod report;
+mod services;
 mod start;
 mod tracing;
 mod watch;
@@ -97,6 +99,10 @@ enum Part {
     Idle,
     /// Time without writes after a leader was stopped or killed.
     Failover,
+    /// Connections through Services compared with direct ones, and 10 000 Services; takes root.
+    Services,
+    /// Questions to the cluster's DNS, and its memory with 10 000 Services.
+    Dns,
 }
 
 #[tokio::main(worker_threads = 2)]
@@ -143,6 +149,8 @@ impl Part {
             Self::Encryption => encryption::measure(report, options.seconds).await,
             Self::Idle => idle::measure(report, options.idle).await,
             Self::Failover => failover::measure(report).await,
+            Self::Services => services::measure(report, options.seconds).await,
+            Self::Dns => dns::measure(report, options.seconds).await,
         }
     }
 }

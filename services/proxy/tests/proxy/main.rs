@@ -7,6 +7,7 @@ mod deltas;
 mod health;
 mod machine;
 mod network_policies;
+mod netlink;
 mod objects;
 mod policies;
 mod scripts;

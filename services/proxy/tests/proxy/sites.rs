@@ -182,7 +182,9 @@ fn sites_have_maps_of_their_own() {
     let mut ledger = Ledger::default();
     let scene = web(&[1, 2]).spec(local()).spec(external_local());
     let delta = ledger.apply(scene.changes(&two()));
-    let script = base().whole(&two(), &delta, &mut Blocks::default());
+    let script = base()
+        .whole(&two(), &delta, &mut Blocks::default())
+        .to_string();
     let mark = "add rule ip t refuse reject\n";
     let (_, own) = script.split_once(mark).unwrap();
     expect![[r#"

@@ -14,7 +14,7 @@ use crate::objects::{Scene, here, ready};
 pub const WEB: &str = "10.96.0.10:80";
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn base() -> Base {
+pub fn base() -> Base {
     Base {
         table: "setpoint-test".to_owned(),
         service_range: vec!["10.96.0.0/16".parse().unwrap()],
@@ -231,7 +231,7 @@ async fn a_change_whose_transaction_fails_is_programmed_by_the_next_one() {
         .output("nft delete table ip setpoint-test");
     let changes = web(&[2]).changes(&plane.place);
     let error = plane.backend.sync(&plane.place, changes).await.unwrap_err();
-    let refused = "the kernel refuses \"delete element ip setpoint-test ";
+    let refused = "the kernel refuses \"flush chain ip setpoint-test ";
     assert!(error.to_string().starts_with(refused), "{error}");
     assert!(
         error.to_string().contains("No such file or directory"),

@@ -96,16 +96,19 @@ fn shown(kind: MapKind) -> Vec<u8> {
     let field = |header, number| expression(7, [value(0, header), value(1, number)].concat());
     let number = expression(23, [value(0, 1), value(1, 2), value(2, 0)].concat());
     let mut all = [value(0, 1), value(1, 0), nested(3, number)].concat();
-    if let MapKind::Endpoints(protocol) = kind {
-        let header = match protocol {
-            Protocol::Tcp => 8,
-            Protocol::Udp => 6,
-            Protocol::Sctp => 10,
-        };
-        let (address, port) = (field(12, 12), field(header, 2));
-        let both = [nested(0, address), nested(1, port)].concat();
-        all.extend(nested(4, expression(13, both)));
-    }
+    let data = match kind {
+        MapKind::Choices => expression(1, Vec::new()),
+        MapKind::Endpoints(protocol) => {
+            let header = match protocol {
+                Protocol::Tcp => 8,
+                Protocol::Udp => 6,
+                Protocol::Sctp => 10,
+            };
+            let (address, port) = (field(12, 12), field(header, 2));
+            expression(13, [nested(0, address), nested(1, port)].concat())
+        }
+    };
+    all.extend(nested(4, data));
     all.extend(value(6, 0));
     all
 }

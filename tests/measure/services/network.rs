@@ -1,0 +1,129 @@
+//! The networks of the measurement.
+//!
+//! ```text
+//! machine: Service range, 10.1.0.1 ── 10.1.0.2 Pod
+//! ```
+
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd as _;
+use std::process::{Command, Stdio};
+use std::{env, process, thread};
+
+use anyhow::{Context as _, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use super::plane::{Backend, SERVICE_RANGE};
+use crate::report::Report;
+
+/// Says that this process is in a network of its own.
+const INSIDE: &str = "SETPOINT_BENCH_NETWORK";
+/// The address of the Pod.
+pub const POD: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
+
+/// Returns whether this process is in a network of its own.
+pub fn is_inside() -> bool {
+    env::var_os(INSIDE).is_some()
+}
+
+/// Measures in a process with a network of its own, which ends with it.
+pub fn run_inside(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
+    let trial = Command::new("unshare")
+        .args(["--net", "nft", "list", "tables"])
+        .output();
+    if !trial.is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: Services were NOT measured: that takes root, ip and nft");
+        return Ok(());
+    }
+    let output = tempfile::NamedTempFile::new()?;
+    let status = Command::new("unshare")
+        .arg("--net")
+        .arg(env::current_exe()?)
+        .args(["services", &format!("--seconds={seconds}"), "--output"])
+        .arg(output.path())
+        .env(INSIDE, "yes")
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(status.success(), "the measurement fails: {status}");
+    let inner: Report = serde_json::from_slice(&std::fs::read(output.path())?)?;
+    report.figures.extend(inner.figures);
+    Ok(())
+}
+
+/// The network of the Pod. It is removed when it is dropped.
+pub struct Network {
+    /// The name of the namespace; `None` if the Pod is on the loopback.
+    namespace: Option<String>,
+}
+
+impl Network {
+    /// Makes the network for a back end.
+    pub fn new(backend: Backend) -> anyhow::Result<Self> {
+        ip("link set lo up")?;
+        if backend == Backend::Userspace {
+            ip(&format!("route add local {SERVICE_RANGE} dev lo"))?;
+            ip(&format!("route add local {POD} dev lo"))?;
+            return Ok(Self { namespace: None });
+        }
+        let name = format!("bench{}", process::id());
+        ip(&format!("netns add {name}"))?;
+        let network = Self {
+            namespace: Some(name.clone()),
+        };
+        ip(&format!(
+            "link add pod type veth peer name eth0 netns {name}"
+        ))?;
+        ip("addr add 10.1.0.1/24 dev pod")?;
+        ip("link set pod up")?;
+        ip(&format!("-n {name} link set lo up"))?;
+        ip(&format!("-n {name} addr add {POD}/24 dev eth0"))?;
+        ip(&format!("-n {name} link set eth0 up"))?;
+        ip(&format!("-n {name} route add default via 10.1.0.1"))?;
+        // Without a route, packets to a Service are not sent, so that no rule sees them.
+        ip(&format!("route add {SERVICE_RANGE} via {POD}"))?;
+        Ok(network)
+    }
+
+    /// Calls a function in a thread of the Pod's network. Sockets that it opens stay there.
+    pub fn enter<T: Send>(
+        &self,
+        work: impl FnOnce() -> anyhow::Result<T> + Send,
+    ) -> anyhow::Result<T> {
+        let Some(name) = &self.namespace else {
+            return work();
+        };
+        let file = File::open(format!("/run/netns/{name}"))?;
+        let inside = || {
+            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+            work()
+        };
+        thread::scope(|scope| scope.spawn(inside).join().expect("it does not panic"))
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        let undo = match &self.namespace {
+            Some(name) => vec![
+                format!("netns del {name}"),
+                format!("route del {SERVICE_RANGE}"),
+            ],
+            None => vec![format!("route del local {SERVICE_RANGE} dev lo")],
+        };
+        for line in undo {
+            if let Err(error) = ip(&line) {
+                eprintln!("{error:#}");
+            }
+        }
+    }
+}
+
+fn ip(line: &str) -> anyhow::Result<()> {
+    let output = Command::new("ip")
+        .args(line.split(' '))
+        .output()
+        .context("ip")?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "ip {line}: {error}");
+    Ok(())
+}
