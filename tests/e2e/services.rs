@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod load;
+mod local;
 mod pods;
+mod policies;
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

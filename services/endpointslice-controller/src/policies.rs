@@ -1,16 +1,17 @@
-//! NetworkPolicies have no effect yet: an Event of each says so, once for each generation.
+//! NetworkPolicies that restrict Pods on nodes where no policy has an effect: an Event of each says so, once for each
+//! generation.
 //!
-//! Stands here because this is the controller of what Services forward to; it goes when policies are enforced. The name
-//! of an Event is made of the policy and its generation, so that a new leader, which looks at all policies, repeats
-//! none that is still there.
+//! Stands here because this is the controller of what Services forward to, which knows Pods and nodes. The name of an
+//! Event is made of the policy and its generation, so that a new leader, which looks at all policies, repeats none that
+//! is still there.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client, Informer, QueueHandle, Reader, View, events};
-use setpoint_model::Meta;
+use setpoint_model::{Meta, Selector};
 use setpoint_proto::core::{Event, EventSource};
 use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::networking::NetworkPolicy;
@@ -20,16 +21,23 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
+use crate::{NodeView, PodView};
+
 const REASON: &str = "NotEnforced";
-const MESSAGE: &str =
-    "NetworkPolicies are not enforced in this cluster yet: this one restricts no connections";
+/// The number of nodes that an Event names.
+const NAMED: usize = 5;
+/// The period after which policies are looked at again: Pods may have come to other nodes.
+const PERIOD: Duration = Duration::from_secs(30);
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// The longest name of a policy that the name of an Event has; the rest of 253 is for uid and generation.
 const NAME_MAX: usize = 180;
 
-/// A NetworkPolicy: what its Event names.
-pub struct PolicyView(Meta);
+/// A NetworkPolicy: what its Event names, and the Pods that it restricts.
+pub struct PolicyView {
+    meta: Meta,
+    pods: Selector,
+}
 
 impl View for PolicyView {
     type Object = NetworkPolicy;
@@ -38,17 +46,22 @@ impl View for PolicyView {
         let mut meta = Meta::of(&policy.metadata);
         meta.labels.clear();
         meta.annotations.clear();
-        Self(meta)
+        let pods = Selector::from_label_selector(&policy.spec.pod_selector);
+        Self {
+            meta,
+            pods: pods.unwrap_or_else(|_| Selector::nothing()),
+        }
     }
 
     fn meta(&self) -> &Meta {
-        &self.0
+        &self.meta
     }
 }
 
 /// Records the Events of all policies while this process leads. Never returns.
 pub async fn report_forever(
     policies: Informer<PolicyView>,
+    (pods, nodes): (Reader<PodView>, Reader<NodeView>),
     leading: &QueueHandle,
     client: &Client,
     component: &str,
@@ -59,6 +72,8 @@ pub async fn report_forever(
     let informer = policies.on_event(move |_| notify.notify_one());
     let reporter = Reporter {
         policies: informer.reader(),
+        pods,
+        nodes,
         client,
         component,
         instance,
@@ -72,22 +87,32 @@ pub async fn report_forever(
 /// Writes the Events of policies.
 struct Reporter<'a> {
     policies: Reader<PolicyView>,
+    pods: Reader<PodView>,
+    nodes: Reader<NodeView>,
     client: &'a Client,
     component: &'a str,
     instance: &'a str,
 }
 
 impl Reporter<'_> {
-    /// Writes an Event about each policy, and again about each that changes.
+    /// Writes an Event about each policy without an effect, and again about each of those that changes.
     async fn report(&self, changed: &Notify) {
         let mut told = HashMap::new();
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY);
-        self.policies.synced().await;
+        tokio::join!(
+            self.policies.synced(),
+            self.pods.synced(),
+            self.nodes.synced()
+        );
         loop {
             match self.report_new(&mut told).await {
                 Ok(()) => {
                     backoff.reset();
-                    changed.notified().await;
+                    let all = told.len() == self.policies.len();
+                    tokio::select! {
+                        () = changed.notified() => {}
+                        () = sleep(PERIOD), if !all => {}
+                    }
                 }
                 Err(error) => {
                     debug!(%error, "an Event about a NetworkPolicy was not written");
@@ -97,23 +122,27 @@ impl Reporter<'_> {
         }
     }
 
-    /// Writes the Events of the policies whose generation has none yet. One that fails does not hold back the others.
+    /// Writes the Events of the policies without an effect whose generation has none yet. One that fails does not hold
+    /// back the others.
     ///
     /// # Errors
     /// The last one.
     async fn report_new(&self, told: &mut HashMap<String, i64>) -> Result<(), ApiError> {
         let policies = self.policies.list();
         if told.len() > 2 * policies.len() {
-            let kept = |uid: &String| policies.iter().any(|policy| policy.0.uid == *uid);
+            let kept = |uid: &String| policies.iter().any(|policy| policy.meta.uid == *uid);
             told.retain(|uid, _| kept(uid));
         }
         let mut outcome = Ok(());
         for policy in policies {
-            let meta = &policy.0;
+            let meta = &policy.meta;
             if told.get(&meta.uid) == Some(&meta.generation) {
                 continue;
             }
-            match self.client.create(&self.event(meta)).await {
+            let Some(message) = self.message(&policy) else {
+                continue;
+            };
+            match self.client.create(&self.event(meta, message)).await {
                 Err(error) if is_failure(&error) => outcome = Err(error),
                 _ => _ = told.insert(meta.uid.clone(), meta.generation),
             }
@@ -121,7 +150,40 @@ impl Reporter<'_> {
         outcome
     }
 
-    fn event(&self, policy: &Meta) -> Event {
+    /// Returns what to say about a policy; `None` if it has its effect.
+    fn message(&self, policy: &PolicyView) -> Option<String> {
+        let nodes: BTreeMap<_, _> = self
+            .nodes
+            .list()
+            .into_iter()
+            .map(|node| (node.meta.key.name.clone(), node))
+            .collect();
+        if !nodes.values().any(|node| node.enforces_policies) {
+            return Some(
+                "no node enforces NetworkPolicies: this one restricts no connections".to_owned(),
+            );
+        }
+        let mut pods = self.pods.in_namespace(&policy.meta.key.namespace);
+        pods.retain(|pod| policy.pods.matches(&pod.labels));
+        let places = pods
+            .iter()
+            .filter_map(|pod| nodes.get(pod.node.as_deref()?));
+        let without: BTreeSet<_> = places
+            .filter(|node| !node.enforces_policies)
+            .map(|node| &*node.meta.key.name)
+            .collect();
+        let names: Vec<_> = without.iter().take(NAMED).copied().collect();
+        let more = match without.len().checked_sub(NAMED + 1) {
+            Some(more) => format!(" and {} more", more + 1),
+            None => String::new(),
+        };
+        (!names.is_empty()).then(|| {
+            let names = names.join(", ");
+            format!("these nodes enforce no NetworkPolicies, and it restricts no connections of their Pods: {names}{more}")
+        })
+    }
+
+    fn event(&self, policy: &Meta, message: String) -> Event {
         let now = Timestamp::now();
         Event {
             metadata: ObjectMeta {
@@ -131,7 +193,7 @@ impl Reporter<'_> {
             },
             involved_object: events::reference::<NetworkPolicy>(policy),
             reason: REASON.to_owned(),
-            message: MESSAGE.to_owned(),
+            message,
             source: EventSource {
                 component: self.component.to_owned(),
                 ..EventSource::default()

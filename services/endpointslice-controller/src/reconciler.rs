@@ -53,6 +53,7 @@ async fn run(replica: Replica, settings: Settings, addresses: Addresses) -> anyh
     );
     let leading = QueueHandle::default();
     let (of_node, on_node) = (replica.reader(), replica.reader());
+    let (pods, nodes) = (replica.reader(), replica.reader());
     let slices = replica.informer::<Whole<EndpointSlice>>();
     let endpoints = replica.informer::<Whole<Endpoints>>();
     let controller = replica
@@ -67,7 +68,8 @@ async fn run(replica: Replica, settings: Settings, addresses: Addresses) -> anyh
         .queue(&leading);
     let (policies, client) = (replica.informer(), replica.client.clone());
     let instance = replica.host.instance().to_owned();
-    let report = report_forever(policies, &leading, &client, NAME, &instance);
+    let places = (pods, nodes);
+    let report = report_forever(policies, places, &leading, &client, NAME, &instance);
     tokio::select! {
         ended = replica.run(controller, settings) => ended,
         () = report => Ok(()),

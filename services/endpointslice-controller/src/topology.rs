@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use setpoint_controller::View;
 use setpoint_model::Meta;
+use setpoint_model::condition::{self, NETWORK_POLICIES_ENFORCED};
 use setpoint_proto::core::{Node, Service};
 use setpoint_proto::discovery::{Endpoint, EndpointHints, ForNode, ForZone};
 
@@ -17,6 +18,8 @@ pub struct NodeView {
     pub meta: Meta,
     /// Its zone.
     pub zone: Option<Box<str>>,
+    /// Whether NetworkPolicies restrict the connections of its Pods.
+    pub enforces_policies: bool,
 }
 
 impl View for NodeView {
@@ -27,9 +30,11 @@ impl View for NodeView {
         let zone = meta.labels.remove("topology.kubernetes.io/zone");
         meta.labels.clear();
         meta.annotations.clear();
+        let conditions = &node.status.conditions;
         Self {
             meta,
             zone: zone.map(Box::from),
+            enforces_policies: condition::is_true(conditions, NETWORK_POLICIES_ENFORCED),
         }
     }
 

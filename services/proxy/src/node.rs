@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use setpoint_controller::View;
+use setpoint_model::condition::{self, NETWORK_POLICIES_ENFORCED};
 use setpoint_model::volume::{RUNTIME, SIMULATED};
-use setpoint_model::{Cidr, Meta, condition};
+use setpoint_model::{Cidr, Meta};
 use setpoint_proto::core::Node;
 
 use crate::endpoints::Area;
-use crate::network_policy::ENFORCED;
 use crate::{Site, site};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -50,7 +50,10 @@ impl View for NodeView {
                 .collect(),
             simulated: runtime.is_some_and(|runtime| runtime == SIMULATED),
             pod_ranges: ranges.into_iter().collect(),
-            enforces_policies: condition::is_true(&node.status.conditions, ENFORCED),
+            enforces_policies: condition::is_true(
+                &node.status.conditions,
+                NETWORK_POLICIES_ENFORCED,
+            ),
         }
     }
 

@@ -57,6 +57,9 @@ pub fn get<'a, C: Condition>(conditions: &'a [C], kind: &str) -> Option<&'a C> {
     conditions.iter().find(|condition| condition.kind() == kind)
 }
 
+/// The condition of nodes on which NetworkPolicies restrict the connections of Pods.
+pub const NETWORK_POLICIES_ENFORCED: &str = "NetworkPoliciesEnforced";
+
 /// Returns whether there is a condition of this type and it holds.
 pub fn is_true<C: Condition>(conditions: &[C], kind: &str) -> bool {
     get(conditions, kind).is_some_and(|condition| condition.status() == TRUE)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use setpoint_controller::{Backoff, Client};
 use setpoint_host::Check;
-use setpoint_model::condition;
+use setpoint_model::condition::{self, NETWORK_POLICIES_ENFORCED};
 use setpoint_proto::core::{Node, NodeCondition};
 use setpoint_proto::{ApiError, Reason};
 use tokio::sync::Notify;
@@ -18,8 +18,6 @@ use super::{Table, plan};
 use crate::NodeView;
 use crate::nftables::{self, Tools, Transaction};
 
-/// The condition of nodes on which policies are enforced.
-pub const ENFORCED: &str = "NetworkPoliciesEnforced";
 /// The first and the longest wait after a transaction that failed.
 const RETRY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
 
@@ -99,12 +97,12 @@ impl Enforcer {
         for node in nodes.iter().filter(|node| !node.enforces_policies) {
             match self.announce_on(node).await {
                 Err(error) if error.reason != Reason::Conflict => {
-                    warn!(node = node.meta.key.name, %error, "the condition {ENFORCED} is not set");
+                    warn!(node = node.meta.key.name, %error, "its condition {NETWORK_POLICIES_ENFORCED} is not set");
                 }
                 outcome => debug!(
                     node = node.meta.key.name,
                     ?outcome,
-                    "the condition {ENFORCED}"
+                    "its condition {NETWORK_POLICIES_ENFORCED}"
                 ),
             }
         }
@@ -114,7 +112,7 @@ impl Enforcer {
         let mut node: Node = self.client.get(&node.meta.key).await?;
         let now = Timestamp::now();
         let condition = NodeCondition {
-            r#type: ENFORCED.to_owned(),
+            r#type: NETWORK_POLICIES_ENFORCED.to_owned(),
             status: "True".to_owned(),
             reason: "Enforced".to_owned(),
             message: "NetworkPolicies restrict the connections of Pods".to_owned(),

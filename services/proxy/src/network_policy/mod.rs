@@ -20,7 +20,7 @@ mod policy;
 mod table;
 
 pub use caches::{Caches, Informers, caches};
-pub use enforcer::{ENFORCED, Enforcer};
+pub use enforcer::Enforcer;
 pub use plan::{Plan, Set, World, plan};
 pub use pod::{NamespaceView, PodView};
 pub use policy::{Allowed, Direction, Peer, PolicyView, Port};

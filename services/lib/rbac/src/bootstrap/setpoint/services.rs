@@ -34,8 +34,12 @@ pub fn table() -> Table {
         }
 
         "proxy" {
-            "watch"               "core"                  "nodes services";
+            "watch"               "core"                  "namespaces nodes pods services";
             "watch"               "discovery.k8s.io"      "endpointslices";
+            "watch"               "networking.k8s.io"     "networkpolicies";
+            // The condition that NetworkPolicies are enforced.
+            "get"                 "core"                  "nodes";
+            "update"              "core"                  "nodes/status";
             "create patch"        "core"                  "events";
         }
 
