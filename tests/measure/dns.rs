@@ -16,7 +16,7 @@ use crate::process::{cpu, memory};
 use crate::report::Report;
 
 const SERVICES: u32 = 10_000;
-const CALLERS: usize = 32;
+const CALLERS: usize = 8;
 /// The clients, each with one question at a time.
 const CLIENTS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -7,8 +7,9 @@
 use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd as _;
-use std::process::{Command, Stdio};
-use std::{env, process, thread};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
 use anyhow::{Context as _, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -18,6 +19,7 @@ use crate::report::Report;
 
 /// Says that this process is in a network of its own.
 const INSIDE: &str = "SETPOINT_BENCH_NETWORK";
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The address of the Pod.
 pub const POD: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
@@ -50,10 +52,10 @@ pub fn run_inside(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The network of the Pod. It is removed when it is dropped.
+/// The network of the Pod. It ends with this process, or when it is dropped.
 pub struct Network {
-    /// The name of the namespace; `None` if the Pod is on the loopback.
-    namespace: Option<String>,
+    /// A process in the network; `None` if the Pod is on the loopback.
+    holder: Option<Child>,
 }
 
 impl Network {
@@ -63,36 +65,51 @@ impl Network {
         if backend == Backend::Userspace {
             ip(&format!("route add local {SERVICE_RANGE} dev lo"))?;
             ip(&format!("route add local {POD} dev lo"))?;
-            return Ok(Self { namespace: None });
+            return Ok(Self { holder: None });
         }
-        let name = format!("bench{}", process::id());
-        ip(&format!("netns add {name}"))?;
-        let network = Self {
-            namespace: Some(name.clone()),
-        };
+        // It reads from this process until that ends.
+        let mut holder = Command::new("unshare");
+        let holder = holder.args(["--net", "cat"]).stdin(Stdio::piped());
+        let holder = holder.stdout(Stdio::null()).spawn()?;
+        let (name, network) = (holder.id(), Self::of(holder)?);
         ip(&format!(
             "link add pod type veth peer name eth0 netns {name}"
         ))?;
         ip("addr add 10.1.0.1/24 dev pod")?;
         ip("link set pod up")?;
-        ip(&format!("-n {name} link set lo up"))?;
-        ip(&format!("-n {name} addr add {POD}/24 dev eth0"))?;
-        ip(&format!("-n {name} link set eth0 up"))?;
-        ip(&format!("-n {name} route add default via 10.1.0.1"))?;
+        let address = format!("addr add {POD}/24 dev eth0");
+        let lines = ["link set lo up", &address, "link set eth0 up"];
+        let lines = lines.into_iter().chain(["route add default via 10.1.0.1"]);
+        network.enter(|| lines.map(ip).collect::<anyhow::Result<()>>())?;
         // Without a route, packets to a Service are not sent, so that no rule sees them.
         ip(&format!("route add {SERVICE_RANGE} via {POD}"))?;
         Ok(network)
     }
 
-    /// Calls a function in a thread of the Pod's network. Sockets that it opens stay there.
+    /// Waits until a process has its network.
+    fn of(holder: Child) -> anyhow::Result<Self> {
+        let file = |id: &str| fs::read_link(format!("/proc/{id}/ns/net"));
+        let (own, other) = (file("self")?, holder.id().to_string());
+        let end = Instant::now() + PATIENCE;
+        let network = Self {
+            holder: Some(holder),
+        };
+        while file(&other)? == own {
+            ensure!(Instant::now() < end, "unshare makes no network");
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(network)
+    }
+
+    /// Calls a function in a thread of the Pod's network. Sockets that it opens stay there, and so do its programs.
     pub fn enter<T: Send>(
         &self,
         work: impl FnOnce() -> anyhow::Result<T> + Send,
     ) -> anyhow::Result<T> {
-        let Some(name) = &self.namespace else {
+        let Some(holder) = &self.holder else {
             return work();
         };
-        let file = File::open(format!("/run/netns/{name}"))?;
+        let file = File::open(format!("/proc/{}/ns/net", holder.id()))?;
         let inside = || {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
             work()
@@ -103,18 +120,14 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        let undo = match &self.namespace {
-            Some(name) => vec![
-                format!("netns del {name}"),
-                format!("route del {SERVICE_RANGE}"),
-            ],
-            None => vec![format!("route del local {SERVICE_RANGE} dev lo")],
+        let Some(holder) = &mut self.holder else {
+            return;
         };
-        for line in undo {
-            if let Err(error) = ip(&line) {
-                eprintln!("{error:#}");
-            }
+        // The other side and the routes go with the link.
+        if let Err(error) = ip("link del pod") {
+            eprintln!("{error:#}");
         }
+        let _ = (holder.kill(), holder.wait());
     }
 }
 

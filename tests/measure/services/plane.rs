@@ -165,7 +165,7 @@ impl Writer {
         let ports: Vec<_> = ports.iter().map(port).collect();
         let service = json!({"metadata": metadata(name), "spec": {"ports": ports}});
         let service: Service = serde_json::from_value(service)?;
-        let made = self.0.create(&service).await?.object;
+        let made = self.0.create(&service).await?.object()?;
         Ok(made.spec.cluster_ip.parse()?)
     }
 

@@ -16,7 +16,7 @@ use crate::report::Report;
 
 const SERVICES: u32 = 10_000;
 const ENDPOINTS: u32 = 10;
-const CALLERS: usize = 32;
+const CALLERS: usize = 8;
 /// The Services that are added, and the restarts.
 const ADDED: usize = 20;
 const RESTARTS: usize = 3;

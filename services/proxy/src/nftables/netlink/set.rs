@@ -151,31 +151,26 @@ fn ranges(elements: &[Element]) -> Vec<Entry<'_>> {
     let mut joined: Vec<((u32, u32), &Element)> = Vec::new();
     for ((first, last), element) in sorted {
         match joined.last_mut() {
-            Some(((_, end), _)) if element.value.is_none() && first <= end.saturating_add(1) => {
+            Some(((_, end), _)) if element.value.is_none() && first <= *end => {
                 *end = last.max(*end);
             }
             _ => joined.push(((first, last), element)),
         }
     }
-    let mut entries = Vec::new();
-    for (number, ((_, last), element)) in joined.iter().enumerate() {
-        let (first, _) = joined[number].0;
-        entries.push(Entry {
+    let entries = joined.into_iter().flat_map(|((first, last), element)| {
+        let first = Entry {
             key: first.to_be_bytes().into(),
             ..Entry::of(element)
-        });
-        let next = joined
-            .get(number.saturating_add(1))
-            .map(|((first, _), _)| *first);
-        // The next range or the last address ends it, too.
-        let end = last.checked_add(1).filter(|end| Some(*end) != next);
-        entries.extend(end.map(|end| Entry {
+        };
+        // The last address of all needs no end.
+        let end = last.checked_add(1).map(|end| Entry {
             key: end.to_be_bytes().into(),
             value: None,
             ends: true,
-        }));
-    }
-    entries
+        });
+        [first].into_iter().chain(end)
+    });
+    entries.collect()
 }
 
 /// Writes a part of the elements of a set.
