@@ -1,9 +1,9 @@
 //! Transactions over netlink, the kernel's own interface of nftables.
 //!
-//! 2026-11: we chose messages of our own over the program `nft`, which reads all sets of the table before it changes one
-//! element: of 10 000 Services, one more took 40 ms. The crates we looked at wrap a library of C (`nftnl`) or the JSON of
-//! that program (`nftables`), or are under the GPL (`rustables`). Wrong if one without these comes, with concatenated
-//! keys, random numbers and updates of sets.
+//! 2026-11: we chose messages of our own over the program `nft`, which reads all sets of the table before it changes
+//! one element: of 10 000 Services, one more took 40 ms. The crates we looked at wrap a library of C (`nftnl`) or the
+//! JSON of that program (`nftables`), or are under the GPL (`rustables`). Wrong if one without these comes, with
+//! concatenated keys, random numbers and updates of sets.
 
 mod command;
 mod expression;
