@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use setpoint_controller::events::{Recorder, reference};
 use setpoint_controller::queue::Limiter;
 use setpoint_controller::{Informer, Queue, Reader, Replica, View as _};
 use setpoint_host::Host;
@@ -17,8 +16,8 @@ use crate::metrics::Metrics;
 use crate::network_policy::{self, Enforcer, Table};
 use crate::nftables::{Nftables, Socket, Tools};
 use crate::sync::Syncer;
-use crate::userspace::{Report, Userspace, supervisor};
-use crate::{Backend, BackendName, NodeView, Place, ServiceView, Settings, SliceView};
+use crate::userspace::{Userspace, supervisor};
+use crate::{Backend, BackendName, NodeView, Place, ServiceView, Settings, SliceView, report};
 
 /// The component of Events, as in upstream.
 const COMPONENT: &str = "kube-proxy";
@@ -26,8 +25,6 @@ const COMPONENT: &str = "kube-proxy";
 const CHECK: &str = "services";
 /// The check that passes while NetworkPolicies are programmed.
 const POLICIES: &str = "network-policies";
-/// The reason of Events about ports that carry no traffic.
-const FAILED: &str = "FailedToListen";
 
 /// Runs the proxy until shutdown. What it has programmed in nftables stays.
 ///
@@ -47,20 +44,12 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         BackendName::Userspace => {
             let sockets = supervisor::sockets().context("stdin is not the link to the parent")?;
             let (limits, events) = (settings.userspace.clone(), replica.events.clone());
-            let backend = |services| Userspace::new(sockets, limits, report(services, events));
+            let backend =
+                |services| Userspace::new(sockets, limits, report::ports(services, events));
             run(replica, settings, backend, None).await
         }
     }
     Ok(())
-}
-
-/// Returns the recorder of Events about Services whose ports carry no traffic.
-fn report(services: Reader<ServiceView>, events: Recorder) -> Report {
-    Box::new(move |key, message| {
-        if let Some(service) = services.get(key) {
-            events.warning(&reference::<Service>(&service.meta), FAILED, message);
-        }
-    })
 }
 
 async fn run<B: Backend>(
@@ -79,6 +68,8 @@ async fn run<B: Backend>(
     let nodes = follow(nodes, place.clone(), settings.clone(), Arc::clone(&changed));
     let policies = enforce(&replica, nodes.reader(), &settings, changed, policies);
     let readers = (services.reader(), slices.reader(), nodes.reader());
+    let events = replica.events.clone();
+    let checks = report::checks(readers.0.clone(), readers.2.clone(), events);
     let syncer = Syncer {
         backend: backend(readers.0.clone()),
         services: readers.0.clone(),
@@ -90,7 +81,7 @@ async fn run<B: Backend>(
         external_ips: settings.external_ips,
         period: settings.sync_period,
         check,
-        health: Servers::default(),
+        health: Servers::new(checks),
         metrics,
     };
     let synced = watch::Sender::new(false);

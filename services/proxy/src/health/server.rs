@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 
 use super::HealthCheck;
 use super::connection::{State, serve};
+use crate::CheckReport;
 
 /// The largest number of connections of all health checks; further ones are closed.
 const CONNECTIONS: usize = 128;
@@ -36,21 +37,22 @@ pub struct Servers {
     failed: BTreeSet<(Key, SocketAddrV4)>,
     healthy: Arc<AtomicBool>,
     connections: Arc<Semaphore>,
+    report: CheckReport,
 }
 
-impl Default for Servers {
-    fn default() -> Self {
+impl Servers {
+    /// Returns none. Those that cannot be opened are reported once.
+    pub fn new(report: CheckReport) -> Self {
         Self {
             checks: BTreeMap::new(),
             open: BTreeMap::new(),
             failed: BTreeSet::new(),
             healthy: Arc::new(AtomicBool::new(false)),
             connections: Arc::new(Semaphore::new(CONNECTIONS)),
+            report,
         }
     }
-}
 
-impl Servers {
     /// Sets whether everything is programmed.
     pub fn set_healthy(&self, healthy: bool) {
         self.healthy.store(healthy, Ordering::Relaxed);
@@ -101,6 +103,7 @@ impl Servers {
                 }
                 Err(error) if self.failed.insert(place) => {
                     warn!(service = %key, %at, %error, "a health check does not start, and is tried again");
+                    (self.report)(key, *at, &error);
                 }
                 Err(error) => debug!(service = %key, %at, %error, "a health check does not start"),
             }

@@ -14,6 +14,7 @@ use tracing::warn;
 use super::route::Route;
 use super::{Listen, Shared, tcp, udp};
 use crate::Protocol;
+use crate::report::reason;
 
 /// The first and the longest wait until a socket is tried again that could not be opened.
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
@@ -126,20 +127,5 @@ async fn retry(
             Ok(socket) => return Ok(socket),
             Err(again) => error = again,
         }
-    }
-}
-
-/// Returns the reason in words that do not change with the system's library.
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "address already in use".to_owned(),
-        io::ErrorKind::AddrNotAvailable => "the address is not one of this machine".to_owned(),
-        io::ErrorKind::PermissionDenied => {
-            "permission denied; ports below net.ipv4.ip_unprivileged_port_start need root or \
-             CAP_NET_BIND_SERVICE"
-                .to_owned()
-        }
-        io::ErrorKind::Unsupported => "the protocol is not supported in user space".to_owned(),
-        _ => error.to_string(),
     }
 }

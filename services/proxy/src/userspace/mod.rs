@@ -36,7 +36,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use setpoint_model::{Cidr, Key};
+use setpoint_model::Cidr;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
@@ -46,6 +46,7 @@ pub use sockets::Sockets;
 
 use crate::backend::{Backend, Kind};
 use crate::ledger::{Changes, Claimed, Delta, Ledger, Owner};
+use crate::report::Report;
 use crate::{Front as At, Place, PortId, PortPlan, Protocol, Site};
 use balancer::Balancer;
 use front::Front;
@@ -54,9 +55,6 @@ use route::{Route, Target};
 
 /// The largest number of endpoints that are tried for one connection, as in upstream's former proxy of user space.
 const ATTEMPTS: usize = 4;
-
-/// Records that a port of a Service carries no traffic, and why.
-pub type Report = Box<dyn Fn(&Key, String) + Send + Sync>;
 
 /// What all fronts share.
 struct Shared {

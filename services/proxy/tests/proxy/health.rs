@@ -1,9 +1,9 @@
 //! Health checks of Services with the external policy Local.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use serde_json::{Value, json};
 use setpoint_model::Key;
@@ -97,7 +97,7 @@ async fn get(at: SocketAddrV4) -> Option<(String, String, Value)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_health_check_answers_as_kube_proxy_while_its_service_has_one() {
     let (at, key) = (free(), Key::new("default", "web"));
-    let mut servers = Servers::default();
+    let mut servers = Servers::new(Box::new(|_, at, why| panic!("{at}: {why}")));
     let apply = |servers: &mut Servers, count: Option<usize>| {
         let check = count.map(|count| HealthCheck {
             endpoints: [(at, count)].into(),
@@ -127,14 +127,22 @@ async fn a_health_check_answers_as_kube_proxy_while_its_service_has_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_that_is_taken_is_opened_once_it_is_free() {
+async fn a_port_that_is_taken_is_reported_once_and_opened_once_it_is_free() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = taken.local_addr().unwrap().to_string().parse().unwrap();
+    let at: SocketAddrV4 = taken.local_addr().unwrap().to_string().parse().unwrap();
     let check = HealthCheck {
         endpoints: [(at, 1)].into(),
     };
-    let mut servers = Servers::default();
-    servers.apply(BTreeMap::from([(Key::new("default", "web"), Some(check))]));
+    let (sender, reports) = mpsc::channel();
+    let report = move |key: &Key, at, why: &io::Error| {
+        let sent = sender.send((key.clone(), at, why.kind()));
+        sent.unwrap();
+    };
+    let (mut servers, key) = (Servers::new(Box::new(report)), Key::new("default", "web"));
+    servers.apply(BTreeMap::from([(key.clone(), Some(check))]));
+    servers.retry();
+    let expected = (key, at, io::ErrorKind::AddrInUse);
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [expected]);
     drop(taken);
     servers.retry();
     assert_eq!(get(at).await.unwrap().0, "503", "nothing is programmed yet");

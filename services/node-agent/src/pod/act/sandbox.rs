@@ -30,10 +30,17 @@ impl<R: Runtime> Executor<R> {
             if column == Column::Process && account::has_files(&pod.object) {
                 self.events.account_folder(&pod.object);
             }
+            if let Some(message) = self.dns.missing(&pod.object) {
+                self.events
+                    .dns_config(&pod.object, "MissingClusterDNS", message);
+            }
             if column != Column::Process {
                 let config = self.dns.of(&pod.object).await;
                 let exceeded = config.iter().flat_map(cluster_dns::exceeded);
-                exceeded.for_each(|message| self.events.dns_config(&pod.object, message));
+                exceeded.for_each(|message| {
+                    self.events
+                        .dns_config(&pod.object, "DNSConfigForming", message);
+                });
             }
         }
         Ok(())

@@ -66,9 +66,9 @@ impl Events {
         });
     }
 
-    /// Records that a part of the Pod's resolver configuration is left out.
-    pub fn dns_config(&self, pod: &Pod, message: String) {
-        self.warning(pod, None, "DNSConfigForming", || message);
+    /// Records that the Pod's resolver configuration is not all that it asks for.
+    pub fn dns_config(&self, pod: &Pod, reason: &str, message: String) {
+        self.warning(pod, None, reason, || message);
     }
 
     /// Records where the files of the Pod's account are on a node that mounts none.
