@@ -44,4 +44,9 @@ pub trait Backend: Send {
 
     /// Returns whether what was programmed is still there. If not, the next [`Backend::sync`] programs everything anew.
     fn check(&mut self) -> impl Future<Output = bool> + Send;
+
+    /// Ends what ends with the process, in the time that it has. By default that is nothing: what was programmed stays.
+    fn end(&mut self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
 }

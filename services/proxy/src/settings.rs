@@ -122,6 +122,13 @@ pub fn is_table_name(name: &str) -> bool {
 }
 
 impl setpoint_host::Settings for Settings {
+    fn drain(&self) -> Duration {
+        match self.backend {
+            BackendName::Nftables => Duration::ZERO,
+            BackendName::Userspace => self.userspace.grace_period,
+        }
+    }
+
     fn validate(&self) -> Result<(), String> {
         let times = !self.sync_period.is_zero() && !self.transaction_timeout.is_zero();
         first_broken(&[

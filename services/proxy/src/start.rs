@@ -70,7 +70,7 @@ async fn run<B: Backend>(
     let readers = (services.reader(), slices.reader(), nodes.reader());
     let events = replica.events.clone();
     let checks = report::checks(readers.0.clone(), readers.2.clone(), events);
-    let syncer = Syncer {
+    let mut syncer = Syncer {
         backend: backend(readers.0.clone()),
         services: readers.0.clone(),
         slices: readers.1.clone(),
@@ -104,7 +104,7 @@ async fn run<B: Backend>(
         () = policies => {}
     }
     queue.close();
-    replica.leave().await;
+    tokio::join!(syncer.backend.end(), replica.leave());
 }
 
 fn services(replica: &Replica, queue: &Queue<Key>, metrics: &Metrics) -> Informer<ServiceView> {

@@ -78,7 +78,7 @@ impl<B: Backend> Syncer<B> {
     /// Programs all Services, and then those that change, until the queue is closed.
     ///
     /// The caches must be complete: a table that lacks Services would replace one that has them.
-    pub async fn run(mut self) {
+    pub async fn run(&mut self) {
         let mut place = Arc::default();
         let mut changed = Some(self.moved(&mut place).await);
         while let Some(tickets) = changed {

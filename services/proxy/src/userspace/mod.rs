@@ -14,8 +14,10 @@
 //!   is the same as `Refusal::Reject`: nothing listens, so that connecting fails, which is what also comes of a
 //!   packet that is dropped, though earlier. A connection whose client is refused where others are not (source
 //!   ranges, the external policy) is reset. Datagrams are dropped without an answer.
-//! * Nothing stays when the process ends. Its parent ([`supervisor`]) keeps the sockets that listen while the process
-//!   is started again: connections wait meanwhile, and those that were open are lost.
+//! * Nothing stays when the process ends. When it is stopped, it listens nowhere any more, and open connections have
+//!   the time of the setting `userspace.grace_period` to end.
+//! * When it dies instead, its parent ([`supervisor`]) keeps the sockets that listen while the process is started
+//!   again: connections wait meanwhile, and those that were open are lost.
 
 mod balancer;
 mod front;
@@ -32,12 +34,14 @@ mod udp;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
+use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
 use setpoint_model::Cidr;
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tracing::warn;
 
 pub use listen::Listen;
@@ -265,5 +269,22 @@ impl Backend for Userspace {
     /// Returns `true`: sockets that could not be opened are tried again by themselves.
     async fn check(&mut self) -> bool {
         true
+    }
+
+    /// Closes all fronts, and with them flows of UDP, and waits until the open connections have ended, for the time of
+    /// the setting. Those that are left end with the process.
+    async fn end(&mut self) {
+        for front in mem::take(&mut self.open).into_values() {
+            front.close().await;
+        }
+        let (limits, permits) = (&self.shared.limits, &self.shared.permits);
+        let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
+        if timeout(limits.grace_period, permits.acquire_many(all))
+            .await
+            .is_err()
+        {
+            let open = limits.connections - permits.available_permits();
+            warn!(open, "connections have not ended in time, and are cut");
+        }
     }
 }

@@ -23,6 +23,9 @@ pub struct Limits {
     /// Time after which an idle flow of UDP ends.
     #[serde(with = "DurationText")]
     pub flow_timeout: Duration,
+    /// Time that open connections of TCP have to end when the process is stopped; new ones are refused meanwhile.
+    #[serde(with = "DurationText")]
+    pub grace_period: Duration,
     /// Maximum number of clients whose endpoint is remembered, for each port of a Service with session affinity.
     pub affinity_clients: usize,
 }
@@ -34,6 +37,7 @@ impl Default for Limits {
             connect_timeout: Duration::from_secs(1),
             flows: 1024,
             flow_timeout: Duration::from_secs(30),
+            grace_period: Duration::from_secs(5),
             affinity_clients: 10_000,
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use setpoint_proxy::{Backend as _, Changes, Kind, Place};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 use crate::machine::{Machine, ask};
 use crate::objects::{Scene, endpoint, ready};
@@ -55,6 +56,12 @@ impl<W: World> Plane<W> {
 
     pub fn set(&mut self, scene: &Scene) -> Kind {
         self.program(scene.changes(&self.place))
+    }
+
+    /// Ends the back end, as an orderly stop does.
+    pub fn end(&mut self) -> JoinHandle<()> {
+        let mut backend = self.backend.take().unwrap();
+        self.runtime.spawn(async move { backend.end().await })
     }
 
     /// Replaces the back end, as a restart does.

@@ -4,6 +4,7 @@
 
 mod contract;
 mod deltas;
+mod ending;
 mod health;
 mod machine;
 mod netlink;

@@ -15,7 +15,7 @@ use crate::world::{Loopback, Source, World as _};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn plane(pods: u8, limits: Limits) -> Plane<Loopback> {
+pub fn plane(pods: u8, limits: Limits) -> Plane<Loopback> {
     let mut world = Loopback::new(pods).unwrap();
     world.limits = limits;
     Plane::of(world)
@@ -23,7 +23,7 @@ fn plane(pods: u8, limits: Limits) -> Plane<Loopback> {
 
 impl Plane<Loopback> {
     /// Starts a server of `web` that answers all it has read when the client has ended, and returns its Service.
-    fn echo(&self, number: u8) -> Scene {
+    pub fn echo(&self, number: u8) -> Scene {
         let ip = self.world.pod(number);
         let listener = self
             .world
@@ -53,13 +53,13 @@ impl Plane<Loopback> {
         scene.spec(json!({"ports": ports})).slice(port, &endpoints)
     }
 
-    fn open(&self) -> io::Result<TcpStream> {
+    pub fn open(&self) -> io::Result<TcpStream> {
         self.world.network.open(Ipv4Addr::UNSPECIFIED, &self.at())
     }
 }
 
 /// Sends a word, and returns its echo.
-fn echo(stream: &mut TcpStream, word: &str) -> io::Result<String> {
+pub fn echo(stream: &mut TcpStream, word: &str) -> io::Result<String> {
     stream.write_all(word.as_bytes())?;
     let mut echo = vec![0; word.len()];
     stream.read_exact(&mut echo)?;
