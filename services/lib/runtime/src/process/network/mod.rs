@@ -107,8 +107,9 @@ impl Network {
         let (bridge, node, ip) = (&self.bridge, self.node, config.ip);
         // A kernel that shows packets of bridges to rules of IP passes one that goes back to its Pod on at the bridge.
         let outside = format!(
-            "link add {link} type veth peer name eth0 netns {}\nlink set {link} master {bridge} up\n\
+            "link add {link} type veth peer name eth0 address {} netns {}\nlink set {link} master {bridge} up\n\
              link set {link} type bridge_slave hairpin on\n",
+            hardware_address(ip),
             namespace.name()
         );
         run(&["ip", "-batch", "-"], &outside).await?;
@@ -207,6 +208,13 @@ fn link(uid: &str) -> String {
     let [first, second] = [first, second].map(fnv32a);
     let hash = (u64::from(first) << 32) | u64::from(second);
     format!("sp{:013x}", hash & 0xf_ffff_ffff_ffff)
+}
+
+/// Returns the hardware address of the Pod with an address, the same for each that has it: what the machine remembers
+/// of one that has gone is true of the next one, which would otherwise not be reached until that is forgotten.
+fn hardware_address(ip: Ipv4Addr) -> String {
+    let [a, b, c, d] = ip.octets();
+    format!("0a:58:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
 /// Returns the kernel parameters of a Pod's network: its own, after those that runtimes of containers set.

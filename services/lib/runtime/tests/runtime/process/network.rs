@@ -1,5 +1,7 @@
 //! Pods with networks of their own, with real namespaces.
 
+mod reuse;
+
 use std::io::Read as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
@@ -38,7 +40,11 @@ impl Bridge {
         let number = u8::try_from(std::process::id() % 256).unwrap();
         let name = format!("sptest{}", std::process::id());
         let bridge = Self { name, number };
-        ip(&format!("link add {} type bridge", bridge.name));
+        // As that of a cluster, whose address stays when a Pod comes or goes.
+        ip(&format!(
+            "link add {} address 02:73:70:00:00:00 type bridge",
+            bridge.name
+        ));
         ip(&format!(
             "address add {}/32 dev {}",
             bridge.node(),
