@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, HOST, LOCATION};
+use http::request::Parts;
+use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http1;
@@ -29,9 +31,16 @@ pub(super) async fn exchange(
     path: &str,
 ) -> Result<Response, ApiError> {
     let source = request.parts.uri.clone();
-    let own = request.parts.headers.get(HOST).cloned();
+    let own = host(&request.parts);
     let streams = request.streams.clone();
     let mut outgoing = outgoing(request, body, path)?;
+    if let Some(host) = own
+        .clone()
+        .or_else(|| HeaderValue::try_from(&backend.host).ok())
+    {
+        // HTTP/1.1 requires one.
+        outgoing.headers_mut().insert(HOST, host);
+    }
     let client = outgoing.extensions_mut().remove::<OnUpgrade>();
     let handshake = http1::handshake(TokioIo::new(backend.connection)).await;
     let broken = |error: hyper::Error| unreachable(&error.to_string());
@@ -79,6 +88,13 @@ pub(super) async fn exchange(
     let body = Body::from_stream(body.into_data_stream());
     let body = links::rewrite(headers, body, place);
     Ok(Response::from_parts(head, body))
+}
+
+/// Returns the host that a client has asked, which HTTP/2 has in the URI.
+fn host(parts: &Parts) -> Option<HeaderValue> {
+    let authority = parts.uri.authority().map(Authority::as_str);
+    let authority = || HeaderValue::try_from(authority?).ok();
+    parts.headers.get(HOST).cloned().or_else(authority)
 }
 
 /// Returns the request for the backend.

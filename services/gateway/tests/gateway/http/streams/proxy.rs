@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::any;
 use futures::FutureExt as _;
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, LOCATION, UPGRADE};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, HOST, LOCATION, UPGRADE};
 use http::{HeaderMap, Method, Request, StatusCode};
 use parking_lot::Mutex;
 use serde_json::json;
@@ -55,6 +55,31 @@ async fn a_request_is_passed_on_with_its_method_path_query_and_headers() {
         let sandbox = reply.headers.get_all(CONTENT_SECURITY_POLICY).iter();
         let sandbox: Vec<_> = sandbox.collect();
         assert_eq!(sandbox, ["sandbox"], "DG14");
+    }
+}
+
+/// Servers of HTTP/1.1 refuse a request without a host. HTTP/2 has that in the URI.
+#[tokio::test]
+async fn a_request_of_any_version_is_passed_on_with_a_host() {
+    let plane = Plane::start().await;
+    for (origin, header) in [
+        ("https://gateway.example:6443", None),
+        ("", Some("gateway.example:6443")),
+        ("", None),
+    ] {
+        let mut request = Request::get(format!("{origin}{POD}/proxy/a"));
+        if let Some(host) = header {
+            request = request.header(HOST, host);
+        }
+        let reply = plane.api.send(request, "").await;
+        assert_eq!(reply.code, 200, "{reply:?}");
+        let sent = String::from_utf8(reply.body.to_vec()).unwrap();
+        let hosts = sent.lines().filter_map(|line| line.strip_prefix("host: "));
+        let hosts: Vec<_> = hosts.collect();
+        match (origin, header) {
+            ("", None) => assert!(hosts.len() == 1 && hosts[0].contains(':'), "{hosts:?}"),
+            _ => assert_eq!(hosts, ["gateway.example:6443"]),
+        }
     }
 }
 
