@@ -65,11 +65,6 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
         .with_credentials(host.credentials().cloned());
-    let server = ServerInfo {
-        instance: host.instance().to_owned(),
-        port: host.address().port(),
-        address: server_info::endpoint_address(host.advertised()).await,
-    };
     let authorizers = settings.authorization();
     let authorizers = authorizers.map_err(anyhow::Error::msg)?;
     if let (Some(own), Some(file)) = (host.credentials(), settings.client_ca_file()) {
@@ -86,6 +81,11 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let pod_security = settings.pod_security();
     let pod_security = pod_security.map_err(anyhow::Error::msg)?;
     let ranges = settings.service_ranges().map_err(anyhow::Error::msg)?;
+    let server = ServerInfo {
+        instance: host.instance().to_owned(),
+        port: host.address().port(),
+        address: server_info::endpoint_address(host.advertised(), ranges.first()).await,
+    };
     let loopback = settings.endpoint_loopback_range();
     if let Some(range) = loopback.map_err(anyhow::Error::msg)? {
         setpoint_model::ip::allow_loopback_endpoints(range);

@@ -12,6 +12,8 @@ use setpoint_proto::core::Node;
 use crate::endpoints::Area;
 use crate::{Site, site};
 
+/// The name in the settings that stands for all nodes of the cluster.
+pub(crate) const ALL: &str = "*";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// A Node.
@@ -62,6 +64,20 @@ impl View for NodeView {
     }
 }
 
+/// Returns whether the setting `nodes` names a node.
+pub(crate) fn is_among(node: &String, names: &[String]) -> bool {
+    are_all(names) || names.contains(node)
+}
+
+/// Returns whether the setting `nodes` stands for all nodes.
+pub(crate) fn are_all(names: &[String]) -> bool {
+    names == [ALL]
+}
+
+fn name_of(node: &NodeView) -> Box<str> {
+    node.meta.key.name.as_str().into()
+}
+
 /// The place of this proxy in the cluster: the nodes whose traffic passes through it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
@@ -76,14 +92,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns the place of a proxy of the nodes with these names. Node ports accept connections at the addresses of
+    /// Returns the place of a proxy of the nodes with these names, or of all if that is `*`. Node ports accept connections at the addresses of
     /// the nodes if `addresses` is empty.
     pub fn of<'a>(
         names: &[String],
         addresses: &[Cidr],
         nodes: impl IntoIterator<Item = &'a NodeView>,
     ) -> Self {
-        let ours = |node: &&NodeView| names.contains(&node.meta.key.name);
+        let ours = |node: &&NodeView| is_among(&node.meta.key.name, names);
         let ours: Vec<_> = nodes.into_iter().filter(ours).collect();
         let zones: BTreeSet<_> = ours.iter().map(|node| &node.zone).collect();
         let own = ours.iter().flat_map(|node| &node.addresses);
@@ -93,7 +109,10 @@ impl Place {
         };
         Self {
             sites: site::sites(names, &ours, &addresses),
-            nodes: names.iter().map(|name| name.as_str().into()).collect(),
+            nodes: match are_all(names) {
+                true => ours.iter().map(|node| name_of(node)).collect(),
+                false => names.iter().map(|name| name.as_str().into()).collect(),
+            },
             zone: match zones.first() {
                 Some(zone) if zones.len() == 1 => (*zone).clone(),
                 _ => Box::default(),

@@ -9,7 +9,8 @@ use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::Cidr;
 
-use crate::nftables::{Base, Socket, Tools};
+use crate::nftables::{Answered, Base, Socket, Tools};
+use crate::node;
 use crate::userspace::Limits;
 
 /// The longest name of a table.
@@ -39,7 +40,7 @@ pub struct Settings {
     pub userspace: Limits,
     /// Name of the table of nftables, which no other cluster of the machine may have.
     pub table: String,
-    /// Names of the nodes whose traffic passes through the network of this process.
+    /// Names of the nodes whose traffic passes through the network of this process; * for all of the cluster.
     ///
     /// Their endpoints are the local ones, and node ports accept connections at their InternalIPs.
     pub nodes: Vec<String>,
@@ -58,7 +59,12 @@ pub struct Settings {
     /// Enforce NetworkPolicies on the Pods of the nodes, in the table of that name with `-policies`. With the back end
     /// nftables alone.
     pub network_policies: bool,
-    /// Period of the check that the table is there.
+    /// Answer for all addresses of service_ranges on the networks of this process, by a route in its network namespace,
+    /// so that the ranges can be parts of these networks. For a network namespace that nothing else uses, and nftables.
+    ///
+    /// The process ends when the namespace has lost its networks.
+    pub answer_service_ranges: bool,
+    /// Period of the check that the table and the route are there.
     #[serde(with = "DurationText")]
     pub sync_period: Duration,
     /// Time that a transaction may take.
@@ -66,6 +72,8 @@ pub struct Settings {
     pub transaction_timeout: Duration,
     /// The program conntrack, and its first arguments. It ends the flows of UDP to endpoints that are gone.
     pub conntrack: Vec<String>,
+    /// The program ip, and its first arguments. It makes the route of answer_service_ranges.
+    pub ip: Vec<String>,
 }
 
 impl Default for Settings {
@@ -81,9 +89,11 @@ impl Default for Settings {
             external_ips: false,
             masquerade_all: false,
             network_policies: true,
+            answer_service_ranges: false,
             sync_period: Duration::from_secs(30),
             transaction_timeout: Duration::from_secs(60),
             conntrack: vec!["conntrack".to_owned()],
+            ip: vec!["ip".to_owned()],
         }
     }
 }
@@ -111,6 +121,18 @@ impl Settings {
             timeout: self.transaction_timeout,
         }
     }
+
+    /// Returns the ranges that the process answers for.
+    pub fn answered(&self) -> Answered {
+        Answered {
+            ip: self.ip.clone(),
+            ranges: match self.answer_service_ranges {
+                true => self.service_ranges.clone(),
+                false => Vec::new(),
+            },
+            timeout: self.transaction_timeout,
+        }
+    }
 }
 
 /// Returns whether `nft` takes a name as that of a table.
@@ -130,13 +152,14 @@ impl setpoint_host::Settings for Settings {
     }
 
     fn validate(&self) -> Result<(), String> {
+        let programs = !self.conntrack.is_empty() && !self.ip.is_empty();
         let times = !self.sync_period.is_zero() && !self.transaction_timeout.is_zero();
         first_broken(&[
             (
                 is_table_name(&self.table),
                 "table must be a letter and up to 63 letters, digits, - and _",
             ),
-            (!self.conntrack.is_empty(), "conntrack must name a program"),
+            (programs, "conntrack and ip must name a program"),
             (
                 times,
                 "sync_period and transaction_timeout must be positive",
@@ -149,6 +172,17 @@ impl setpoint_host::Settings for Settings {
             self.backend != BackendName::Userspace || are_single,
             "with the back end userspace, node_port_addresses must be addresses, not ranges",
         )])?;
+        let is_all = self.nodes.iter().any(|name| name == node::ALL);
+        first_broken(&[
+            (
+                self.backend != BackendName::Userspace || !self.answer_service_ranges,
+                "answer_service_ranges needs the back end nftables",
+            ),
+            (
+                !is_all || self.nodes.len() == 1,
+                "nodes must be names, or * alone",
+            ),
+        ])?;
         self.gateway.validate().map_err(|error| error.to_string())
     }
 }

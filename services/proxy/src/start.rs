@@ -1,8 +1,9 @@
 //! Wires the proxy together and runs it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use setpoint_controller::queue::Limiter;
 use setpoint_controller::{Informer, Queue, Reader, Replica, View as _};
 use setpoint_host::Host;
@@ -10,11 +11,13 @@ use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Service;
 use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 
 use crate::health::Servers;
 use crate::metrics::Metrics;
 use crate::network_policy::{self, Enforcer, Table};
-use crate::nftables::{Nftables, Socket, Tools};
+use crate::nftables::{Nftables, Socket, Tools, is_cut_off};
+use crate::node::{are_all, is_among};
 use crate::sync::Syncer;
 use crate::userspace::{Userspace, supervisor};
 use crate::{Backend, BackendName, NodeView, Place, ServiceView, Settings, SliceView, report};
@@ -29,7 +32,8 @@ const POLICIES: &str = "network-policies";
 /// Runs the proxy until shutdown. What it has programmed in nftables stays.
 ///
 /// # Errors
-/// If the gateway's address is invalid, the kernel has no nftables, or the link to the parent is broken.
+/// If the gateway's address is invalid, the kernel has no nftables, the link to the parent is broken, or the network
+/// namespace has lost its networks.
 pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let replica = Replica::join(host, &settings.gateway, COMPONENT, Service::RESOURCE);
     let replica = replica.context("the setting gateway.address")?;
@@ -38,18 +42,31 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             let socket = Socket::open().context("the kernel has no nftables")?;
             let tools = settings.tools(socket);
             let backend = Nftables::new(settings.base(), tools.clone());
+            let backend = backend.answering(settings.answered());
             let policies = settings.network_policies.then_some(tools);
-            run(replica, settings, |_| backend, policies).await
+            let lost = cut_off(settings.answer_service_ranges, settings.sync_period);
+            tokio::select! {
+                () = run(replica, settings, |_| backend, policies) => {}
+                () = lost => bail!("the network namespace has lost its networks"),
+            }
         }
         BackendName::Userspace => {
             let sockets = supervisor::sockets().context("stdin is not the link to the parent")?;
             let (limits, events) = (settings.userspace.clone(), replica.events.clone());
             let backend =
                 |services| Userspace::new(sockets, limits, report::ports(services, events));
-            run(replica, settings, backend, None).await
+            run(replica, settings, backend, None).await;
         }
     }
     Ok(())
+}
+
+/// Waits until the network namespace has no network any more, if that can happen: whatever held it has ended, and a new
+/// process joins the namespace of its successor.
+async fn cut_off(can_be: bool, period: Duration) {
+    while !can_be || !is_cut_off() {
+        sleep(period).await;
+    }
 }
 
 async fn run<B: Backend>(
@@ -140,7 +157,7 @@ fn follow(
     let reader = nodes.reader();
     nodes.on_event(move |delta| {
         let node = delta.new.as_ref().or(delta.old.as_ref());
-        let is_ours = node.is_some_and(|node| settings.nodes.contains(&node.meta.key.name));
+        let is_ours = node.is_some_and(|node| is_among(&node.meta.key.name, &settings.nodes));
         if is_ours && reader.has_synced() {
             set_place(&reader, &place, &settings);
             changed.notify_one();
@@ -180,10 +197,13 @@ fn enforce(
 
 /// Sets the place from the nodes with the names of the settings.
 fn set_place(nodes: &Reader<NodeView>, place: &watch::Sender<Arc<Place>>, settings: &Settings) {
-    let ours = settings.nodes.iter();
-    let ours: Vec<_> = ours
-        .filter_map(|name| nodes.get(&Key::new("", name)))
-        .collect();
+    let named = settings.nodes.iter();
+    let ours: Vec<_> = match are_all(&settings.nodes) {
+        true => nodes.list(),
+        false => named
+            .filter_map(|name| nodes.get(&Key::new("", name)))
+            .collect(),
+    };
     let ours = ours.iter().map(AsRef::as_ref);
     let new = Arc::new(Place::of(
         &settings.nodes,

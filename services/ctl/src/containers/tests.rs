@@ -8,6 +8,7 @@ use setpoint_tls::authority::Present;
 use setpoint_tls::{Credentials, Files};
 
 use super::volumes::Volumes;
+use crate::launcher::proxy::PROXY;
 use crate::launcher::topology::SERVICES;
 
 struct Fixture {
@@ -19,7 +20,10 @@ impl Fixture {
     /// Makes the folders that are volumes of the engine.
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        for volume in SERVICES.into_iter().chain(["etcd", "prometheus", "front"]) {
+        for volume in SERVICES
+            .into_iter()
+            .chain([PROXY, "etcd", "prometheus", "front"])
+        {
             fs::create_dir(root.path().join(volume)).unwrap();
         }
         let volumes = Volumes {
@@ -50,7 +54,7 @@ impl Fixture {
 fn each_service_has_credentials_that_its_group_can_read_and_nothing_else() {
     let fixture = Fixture::new();
     assert!(fixture.volumes.missing().unwrap().is_some());
-    assert_eq!(fixture.volumes.ensure().unwrap().len(), 10);
+    assert_eq!(fixture.volumes.ensure().unwrap().len(), 11);
     assert_eq!(fixture.volumes.missing().unwrap(), None);
     assert_eq!(fixture.volumes.ensure().unwrap(), [""; 0]);
     let gateway = Present::read(&fixture.files("gateway").certificate_file).unwrap();

@@ -21,6 +21,7 @@ use setpoint_tls::Files;
 use setpoint_tls::authority::write_certificates;
 
 use super::nodes::Nodes;
+use crate::launcher::proxy::PROXY;
 use crate::launcher::topology::SERVICES;
 use crate::launcher::{
     Authorities, Identity, Issuer, Kubeconfig, LOOPBACK, PROCESS_LIFETIME, Pki, Wanted,
@@ -134,7 +135,8 @@ impl Volumes {
     ) -> impl Iterator<Item = (Wanted, &'a Issuer)> {
         let services = SERVICES
             .into_iter()
-            .filter(|service| *service != "node-agent");
+            .filter(|service| *service != "node-agent")
+            .chain([PROXY]);
         let services =
             services.map(|service| (service, &authorities.cluster, self.service(service)));
         let client_of_etcd = Identity::service("gateway");

@@ -1,15 +1,14 @@
 //! The caches that the plan is made of.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use setpoint_controller::{Informer, Reader, Replica, View};
-use setpoint_model::Key;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{NamespaceView, PodView, PolicyView, World};
 use crate::NodeView;
+use crate::node::is_among;
 
 /// The caches of the objects that the plan depends on.
 pub struct Caches {
@@ -17,8 +16,8 @@ pub struct Caches {
     pods: Reader<PodView>,
     namespaces: Reader<NamespaceView>,
     nodes: Reader<NodeView>,
-    /// The names of the nodes of this machine.
-    ours: BTreeSet<Box<str>>,
+    /// The names of the nodes of this machine, as the setting has them.
+    ours: Vec<String>,
 }
 
 /// The informers that fill the caches, but for that of Nodes.
@@ -48,7 +47,7 @@ pub fn caches(
         pods: pods.reader(),
         namespaces: namespaces.reader(),
         nodes,
-        ours: ours.iter().map(|name| name.as_str().into()).collect(),
+        ours: ours.to_vec(),
     };
     let informers = Informers {
         policies,
@@ -99,7 +98,7 @@ impl Caches {
             policies,
             pods: self.pods.list(),
             namespaces: self.namespaces.list(),
-            nodes: self.ours.clone(),
+            nodes: nodes.iter().map(|node| node.meta.key.name.as_str().into()).collect(),
             ranges: nodes
                 .iter()
                 .flat_map(|node| &node.pod_ranges)

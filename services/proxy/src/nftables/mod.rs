@@ -4,6 +4,7 @@
 //! longer there, the next transaction replaces it as a whole, which no packet sees: the kernel applies a transaction at
 //! once.
 
+mod answered;
 pub(crate) mod base;
 mod blocks;
 mod command;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use tracing::{error, warn};
 
+pub use answered::{Answered, is_cut_off};
 pub use base::Base;
 pub use blocks::Blocks;
 pub use flows::StaleFlow;
@@ -45,6 +47,17 @@ pub struct Tools {
     pub timeout: Duration,
 }
 
+/// Why Services are not programmed.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// A transaction was not made.
+    #[error(transparent)]
+    Transaction(#[from] Error),
+    /// There is no route for the addresses of Services.
+    #[error("no route for the ranges of Services: {0}")]
+    Route(#[from] command::Error),
+}
+
 /// The back end.
 pub struct Nftables {
     base: Base,
@@ -55,6 +68,7 @@ pub struct Nftables {
     place: Option<Arc<Place>>,
     flows: flows::Flows,
     suspects: Suspects,
+    answered: Answered,
 }
 
 impl Nftables {
@@ -68,7 +82,14 @@ impl Nftables {
             blocks: Blocks::default(),
             place: None,
             suspects: Suspects::default(),
+            answered: Answered::default(),
         }
+    }
+
+    /// Answers for ranges, once the table is there.
+    #[must_use]
+    pub fn answering(self, answered: Answered) -> Self {
+        Self { answered, ..self }
     }
 
     /// Removes the table with this name, if it is there.
@@ -116,9 +137,9 @@ impl Nftables {
 }
 
 impl Backend for Nftables {
-    type Error = Error;
+    type Error = SyncError;
 
-    async fn sync(&mut self, place: &Arc<Place>, changes: Changes) -> Result<Kind, Error> {
+    async fn sync(&mut self, place: &Arc<Place>, changes: Changes) -> Result<Kind, SyncError> {
         self.suspects.note(&changes);
         let delta = self.ledger.apply(changes);
         let stale = flows::stale(&delta);
@@ -140,6 +161,9 @@ impl Backend for Nftables {
             outcome => outcome?,
         }
         self.suspects.clear();
+        if kind == Kind::Full {
+            self.answered.answer().await?;
+        }
         self.place = Some(Arc::clone(place));
         self.flows.delete().await;
         Ok(kind)
@@ -149,9 +173,12 @@ impl Backend for Nftables {
         if self.place.is_none() {
             return false;
         }
-        let probe = self.commit(&self.base.probe()).await;
+        let probe = match self.commit(&self.base.probe()).await {
+            Ok(()) => self.answered.answer().await.map_err(SyncError::from),
+            Err(gone) => Err(gone.into()),
+        };
         if let Err(error) = &probe {
-            warn!(%error, table = self.base.table, "the table is gone, and is made again");
+            warn!(%error, table = self.base.table, "the table or its route is gone, and is made again");
             self.place = None;
         }
         probe.is_ok()
