@@ -10,6 +10,10 @@ packed_images() {
         binary "$service" "$service"
         image "setpoint/$service" "$service" 'USER 65532:65532' "ENTRYPOINT [\"/$service\"]"
     done
+    # With the C library of the packages, which is no older than that of this machine if that is Debian.
+    program proxy usr/sbin/nft usr/sbin/conntrack bin/ip usr/bin/ip
+    binary proxy proxy
+    image setpoint/proxy proxy 'ENV PATH=/usr/sbin:/usr/bin:/bin' 'USER 65532:65532' 'ENTRYPOINT ["/proxy"]'
 }
 
 # Makes the stand-ins for images without a Debian package: Jaeger, and the pause image.
@@ -46,5 +50,8 @@ binary() { # NAME BINARY
     cp "$file" "$out/$1"
     # Most of a debug build is debug information, which is not needed in a container.
     ! has strip || strip --strip-debug "$out/$1"
-    for library in $(ldd "$file" | grep -o '/[^ ]*'); do install_file "$library" "$out$library"; done
+    for library in $(ldd "$file" | grep -o '/[^ ]*'); do
+        # Libraries of packages, which are of another version, are not mixed with those of this machine.
+        [ -n "$(find "$out" -name "${library##*/}" -print -quit)" ] || install_file "$library" "$out$library"
+    done
 }

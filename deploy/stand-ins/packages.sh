@@ -4,7 +4,7 @@
 suite=trixie
 
 packages() {
-    local wanted=(etcd-server etcd-client haproxy nginx busybox-static)
+    local wanted=(etcd-server etcd-client haproxy nginx busybox-static nftables conntrack iproute2)
     [ $extras = no ] || wanted+=(prometheus)
     has apt-get || fail "the stand-ins are made from Debian packages, but apt-get was not found"
     if ! fetch docker-compose "${wanted[@]}"; then

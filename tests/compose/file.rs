@@ -13,17 +13,27 @@ fn text(path: &str) -> String {
 #[test]
 fn nothing_runs_with_more_rights_than_it_needs_and_nothing_has_a_fixed_name() {
     let text = text("compose.yaml");
-    for word in ["privileged", "container_name", "network_mode"] {
+    for word in ["privileged", "container_name"] {
         assert!(
             !text.contains(&format!("{word}:")),
             "{word} in compose.yaml"
         );
     }
-    let added = text.lines().filter(|line| line.contains("cap_add:"));
-    let added: Vec<_> = added.map(str::trim).collect();
-    assert!(
-        matches!(added[..], [one] if one.starts_with("cap_add: [CHOWN, DAC_OVERRIDE] ")),
-        "{added:?}"
+    let lines = lines_of_services(&text);
+    let of = |key: &str| {
+        let with = lines.iter().filter(|(_, line)| line.starts_with(key));
+        let plain = with.map(|(service, line)| (*service, line.split(" #").next().unwrap_or(line)));
+        plain.collect::<Vec<_>>()
+    };
+    let added = [
+        ("certs", "cap_add: [CHOWN, DAC_OVERRIDE]"),
+        ("proxy", "cap_add: [NET_ADMIN]"),
+    ];
+    assert_eq!(of("cap_add:"), added);
+    // Its rights are those in a network namespace with Pods and gateways alone.
+    assert_eq!(
+        of("network_mode:"),
+        [("proxy", "network_mode: service:services")]
     );
 }
 
@@ -116,7 +126,9 @@ fn networks() -> Vec<(String, String)> {
         if found.last().is_none_or(|(last, _)| last != service) {
             found.push((service.to_owned(), "[control]".to_owned()));
         }
-        if let (Some(networks), Some(last)) = (line.strip_prefix("networks: "), found.last_mut()) {
+        let networks = line.strip_prefix("networks: ");
+        let networks = networks.or_else(|| line.strip_prefix("network_mode: "));
+        if let (Some(networks), Some(last)) = (networks, found.last_mut()) {
             networks.clone_into(&mut last.1);
         }
     }
@@ -134,9 +146,11 @@ fn pods_reach_gateways_and_the_dns_alone_and_only_gateways_reach_etcd() {
     assert_eq!(named("store"), ["etcd", "gateway"]);
     assert_eq!(
         named("pods"),
-        ["gateway", "dns", "pods"],
-        "the last serves no port"
+        ["gateway", "dns", "services", "pods"],
+        "the last two serve no port, but the proxy is with `services`"
     );
+    let with_services = networks.iter().filter(|(_, all)| all.contains("service:"));
+    assert_eq!(with_services.count(), 1, "the proxy");
     assert!(named("control").contains(&"node-agent"), "{networks:?}");
     assert!(
         !text("compose.yaml").contains("FALLBACK"),

@@ -7,6 +7,8 @@ use std::process::{Command, Output};
 use setpoint_tests::{Kubectl, free_port};
 use tempfile::TempDir;
 
+use crate::engine::{docker, free_prefix, ids, try_docker};
+
 /// The directory of compose.yaml.
 pub fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -18,6 +20,7 @@ pub struct Project {
     compose: &'static [&'static str],
     name: String,
     ports: [(&'static str, u16); 2],
+    prefix: String,
     folder: TempDir,
     haunted: RefCell<Vec<String>>,
 }
@@ -45,6 +48,7 @@ impl Project {
             compose,
             name: format!("setpoint-test-{}", std::process::id()),
             ports: ["SETPOINT_PORT", "SETPOINT_JAEGER_PORT"].map(|name| (name, free_port())),
+            prefix: free_prefix(),
             folder: TempDir::new().expect("a temporary folder"),
             haunted: RefCell::default(),
         })
@@ -53,6 +57,11 @@ impl Project {
     /// Returns the name of the project, which is also that of the cluster.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the first two bytes of the addresses of its Pods and Services.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// Returns a kubectl with the kubeconfig that the project writes.
@@ -125,6 +134,7 @@ impl Project {
             .args(arguments.split_whitespace())
             .envs(self.ports.map(|(name, port)| (name, port.to_string())))
             .env("SETPOINT_STATE", self.folder.path())
+            .env("SETPOINT_NETWORK", &self.prefix)
             .current_dir(root())
             .output()
             .expect("it ran before")
@@ -137,11 +147,19 @@ impl Project {
         ids(&["ps", "-q", "-f", &project, "-f", &service])
     }
 
-    /// Returns `name id` of the containers of Pods, without their sandboxes.
+    /// Returns the names of the containers that forward ports of this machine.
+    pub fn forwarders(&self) -> Vec<String> {
+        let cluster = format!("label=setpoint.dev/cluster={}", self.name);
+        let ports = ["-f", &cluster, "-f", "label=setpoint.dev/port"];
+        ids(&[&["ps", "-a", "--format", "{{.Names}}"], &ports[..]].concat())
+    }
+
+    /// Returns `name id` of the containers of Pods, without their sandboxes and what forwards ports.
     pub fn pod_containers(&self) -> Vec<String> {
         let cluster = format!("label=setpoint.dev/cluster={}", self.name);
         let mut containers = ids(&["ps", "-f", &cluster, "--format", "{{.Names}} {{.ID}}"]);
         containers.retain(|container| !container.starts_with("k8s_POD_"));
+        containers.retain(|container| !container.starts_with("k8s_port_"));
         containers.sort();
         containers
     }
@@ -192,39 +210,10 @@ fn images() {
     said("deploy/offline", &output);
 }
 
-/// Runs docker.
-///
-/// # Panics
-/// When it fails.
-pub fn docker(arguments: &[&str]) -> String {
-    try_docker(arguments).unwrap_or_else(|why| panic!("docker {arguments:?}: {why}"))
-}
-
-/// Runs docker.
-///
-/// # Errors
-/// Its output, if it fails.
-pub fn try_docker(arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("docker")
-        .args(arguments)
-        .output()
-        .expect("it ran before");
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    match output.status.success() {
-        true => Ok(stdout),
-        false => Err(stdout + &stderr),
-    }
-}
-
 /// Whether no container is attached to this network.
 fn is_empty(network: &str) -> bool {
     let attached = docker(&["network", "inspect", "-f", "{{len .Containers}}", network]);
     attached.trim() == "0"
-}
-
-fn ids(arguments: &[&str]) -> Vec<String> {
-    docker(arguments).lines().map(str::to_owned).collect()
 }
 
 fn said(what: &str, output: &Output) -> String {

@@ -6,7 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use serde_json::Value;
 use setpoint_tests::{Address, Kubectl, REFUSED, eventually, http};
 
-use crate::project::{Project, docker, root, try_docker};
+use crate::engine::{docker, try_docker};
+use crate::project::{Project, root};
+use crate::traffic::services_carry_traffic;
 
 /// Number of consecutive calls that must succeed after a gateway was killed; many times the number of gateways.
 const CALLS: usize = 20;
@@ -33,6 +35,7 @@ fn tell(project: &Project) {
     the_port_speaks_tls_and_the_kubeconfig_is_private(project);
     pods_are_containers(project, &kubectl);
     names_resolve_in_the_network_of_pods(project);
+    services_carry_traffic(project, &kubectl);
     the_cascade_is_a_trace(project);
     replicas_come_and_go_while_pods_run(project, &kubectl);
     kubectl_continues_when_a_gateway_is_killed(project, &kubectl);
@@ -120,9 +123,10 @@ fn names_resolve_in_the_network_of_pods(project: &Project) {
     let network = format!("{}_pods", project.name());
     let name = "kube-dns.kube-system.svc.cluster.local";
     let client = ["run", "--rm", "--network", &network, "busybox:1.36"];
+    let service = format!("{}.0.10", project.prefix());
     eventually("the name of a Service resolves", || {
         let found = try_docker(&[&client[..], &["nslookup", name, "dns"]].concat())?;
-        let is_it = found.contains("10.96.0.10");
+        let is_it = found.contains(&service);
         is_it.then_some(()).ok_or(found)
     });
 }

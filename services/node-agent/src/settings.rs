@@ -367,6 +367,10 @@ impl Settings {
             ),
             (self.workers > 0, "workers: there must be at least one"),
             (
+                self.docker.published_address.is_empty() || self.runtime == Kind::Docker,
+                "docker.published-address: needs the docker runtime",
+            ),
+            (
                 !self.heartbeat.is_zero(),
                 "heartbeat: must be longer than zero",
             ),
@@ -389,6 +393,7 @@ impl setpoint_host::Settings for Settings {
 
     fn validate(&self) -> Result<(), String> {
         self.gateway.validate().map_err(|error| error.to_string())?;
+        self.docker.published()?;
         self.check()
     }
 

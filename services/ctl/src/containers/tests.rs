@@ -29,7 +29,7 @@ impl Fixture {
         let volumes = Volumes {
             root: root.path().to_owned(),
             server: "https://127.0.0.1:7443".to_owned(),
-            names: vec!["example.com".to_owned()],
+            names: ["example.com", "10.112.0.1"].map(str::to_owned).into(),
             owner_of: None,
         };
         Self { root, volumes }
@@ -65,6 +65,7 @@ fn each_service_has_credentials_that_its_group_can_read_and_nothing_else() {
         "localhost",
         "kubernetes.default.svc",
         "example.com",
+        "10.112.0.1",
     ] {
         assert!(gateway.leaf.hosts.iter().any(|host| host == name), "{name}");
     }

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::docker::{disk, helper};
+use crate::docker::{disk, forward, helper};
 use crate::process::{confine, exec_shim, shim};
 
 /// Runs the subcommand in `args`: `shim <folder>`, `confine <folder>`, `confine <folder> <tty|plain> <command>…`,
-/// `exec <folder> <agent> <tty|plain> <command>…`, `pause`, `dial <ip> <port>`, `publish <folder> <version>`,
-/// `overwrite <file>`, or `measure <folder>…`. Returns `None` if there is none.
+/// `exec <folder> <agent> <tty|plain> <command>…`, `pause`, `dial <ip> <port>`, `forward <tcp|udp> <port> <ip>:<port>`,
+/// `publish <folder> <version>`, `overwrite <file>`, or `measure <folder>…`. Returns `None` if there is none.
 ///
 /// It must be called before any thread exists: a shim stays one small process without an async runtime.
 pub fn run(args: &[OsString]) -> Option<ExitCode> {
@@ -25,6 +25,11 @@ pub fn run(args: &[OsString]) -> Option<ExitCode> {
             Some(exec_shim::main(folder, agent, tty, command))
         }
         [name, ip, port] if name == "dial" => Some(helper::dial(ip.to_str()?, port.to_str()?)),
+        [name, protocol, port, target] if name == "forward" => Some(forward::main(
+            protocol.to_str()?,
+            port.to_str()?,
+            target.to_str()?,
+        )),
         [name, folder, version] if name == "publish" => {
             Some(helper::publish(folder.to_str()?, version.to_str()?))
         }

@@ -7,6 +7,7 @@ pub mod image_gc;
 mod machine;
 mod object;
 mod pods;
+pub mod published;
 pub mod reclaim;
 pub mod reservation;
 mod settings;

@@ -1,6 +1,6 @@
 //! The container engine of the agent, or the fallback to processes.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use setpoint_runtime::Kind;
 use setpoint_runtime::docker::{Engine, Fallback};
 use tracing::{info, warn};
@@ -17,6 +17,9 @@ pub async fn connect(settings: &mut Settings) -> anyhow::Result<(Option<Engine>,
         return Ok((None, String::new()));
     }
     match Engine::connect(&settings.docker).await {
+        Ok(engine) if !settings.docker.published_address.is_empty() && !engine.contained => {
+            bail!("docker.published_address needs an agent in a container of the engine")
+        }
         Ok(engine) => {
             info!(cluster = engine.cluster, address = %engine.address, "connected to the container engine");
             if let (true, Some(name)) = (settings.node_name.is_empty(), &engine.node_name) {

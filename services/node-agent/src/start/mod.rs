@@ -6,6 +6,7 @@ mod controller;
 pub mod engine;
 mod network;
 mod nodes;
+mod published;
 mod registration;
 mod relief;
 
@@ -79,7 +80,13 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
         let tasks = process.gateway.tasks().clone();
         let report = move |health| tasks.report("engine", "", health);
         let runtime = Docker::open(engine, &process.settings.docker, name, wake, report).await?;
-        return process.run(runtime).await;
+        let gateway = process.gateway.clone();
+        let (settings, name) = (process.settings.clone(), name.clone());
+        let published = published::keep(runtime.clone(), settings, gateway, name);
+        return tokio::select! {
+            ended = process.run(runtime) => ended,
+            () = published => Ok(()),
+        };
     }
     match process.settings.runtime {
         Kind::Process | Kind::Docker => {

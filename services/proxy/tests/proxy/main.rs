@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod answered;
 mod contract;
 mod deltas;
 mod ending;

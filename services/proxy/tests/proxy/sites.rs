@@ -16,7 +16,7 @@ use crate::policies::text;
 use crate::scripts::base;
 
 /// Returns the node `node-<number>` with Pods in 10.1.<number>.0/24, at an address and in a zone.
-fn node(number: u8, at: &str, zone: &str) -> NodeView {
+pub fn node(number: u8, at: &str, zone: &str) -> NodeView {
     let name = format!("node-{number}");
     let labels = json!({"topology.kubernetes.io/zone": zone});
     let node = json!({

@@ -75,7 +75,7 @@ fn request_of(container: &ContainerInspectResponse) -> Option<&str> {
     labels.get(REQUEST).map(String::as_str)
 }
 
-fn is_conflict(error: &Error) -> bool {
+pub(super) fn is_conflict(error: &Error) -> bool {
     matches!(
         error,
         Error::DockerResponseServerError {

@@ -27,10 +27,12 @@ const DEFAULT_NAME: &str = "setpoint";
 /// Name of the Pod network within a Compose project.
 const PODS_NETWORK: &str = "pods";
 /// Labels that Compose sets on its networks.
-const COMPOSE_PROJECT: &str = "com.docker.compose.project";
+pub(super) const COMPOSE_PROJECT: &str = "com.docker.compose.project";
 const COMPOSE_NETWORK: &str = "com.docker.compose.network";
+/// Label with the number of a container among those of its service.
+pub(super) const COMPOSE_NUMBER: &str = "com.docker.compose.container-number";
 /// Label that Compose sets on the containers of a service.
-const COMPOSE_SERVICE: &str = "com.docker.compose.service";
+pub(super) const COMPOSE_SERVICE: &str = "com.docker.compose.service";
 
 /// A connected engine.
 #[derive(Clone, Debug)]
@@ -47,6 +49,10 @@ pub struct Engine {
     /// The program that reaches Pods from within their pause containers, if the agent runs in a container that does not
     /// reach their network: its own binary.
     pub(super) helper: Option<PathBuf>,
+    /// The image of the agent's own container, if it runs in one.
+    pub(super) own_image: Option<String>,
+    /// The project and the service of Compose that it is of, and its number.
+    pub(super) own_number: Option<(String, String, String)>,
     /// Whether the agent runs in a container of the engine, so that their paths differ.
     pub contained: bool,
     /// A path on the file system of its images, as far as the agent sees it.
@@ -109,6 +115,11 @@ impl Engine {
             network,
             address,
             contained: own_placement.found,
+            own_image: own_placement.image,
+            own_number: own_placement
+                .service
+                .zip(own_placement.number.clone())
+                .map(|(service, number)| (own_placement.project, service, number)),
             node_name: own_placement.number.map(|number| format!("node-{number}")),
             // In a container of the engine, the file system of the agent is on that of the images.
             root: info
@@ -182,6 +193,8 @@ pub async fn client(settings: &Settings) -> Result<Docker, ConnectError> {
 #[derive(Default)]
 struct OwnContainer {
     found: bool,
+    image: Option<String>,
+    service: Option<String>,
     project: String,
     number: Option<String>,
     pods: Option<(String, Ipv4Addr)>,
@@ -201,7 +214,9 @@ async fn own_placement(client: &Docker) -> OwnContainer {
     let project = labels.remove(COMPOSE_PROJECT).unwrap_or_default();
     OwnContainer {
         found: true,
-        number: labels.remove("com.docker.compose.container-number"),
+        image: container.image.clone(),
+        service: labels.remove(COMPOSE_SERVICE),
+        number: labels.remove(COMPOSE_NUMBER),
         pods: pods_network(client, &project).await,
         networks: networks(&container),
         project,

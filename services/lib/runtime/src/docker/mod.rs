@@ -4,6 +4,7 @@
 //! k8s_POD_<pod>_<namespace>_<uid>_<attempt>           the pause container: holds the Pod's address, namespaces and volumes
 //! k8s_<container>_<pod>_<namespace>_<uid>_<attempt>   shares them
 //! k8s_files_<uid>                                     never runs: the agent fills the volumes through it
+//! k8s_port_<cluster>_<tcp|udp>_<port>                 forwards a port of the engine's machine to Services
 //! ```
 //! Labels identify the Pod. The state in memory is a copy of the engine's, updated by its events. A restarted agent
 //! lists the containers and starts nothing twice, because container names are unique.
@@ -15,6 +16,7 @@ mod creation;
 pub(super) mod disk;
 mod engine;
 mod exec;
+pub(super) mod forward;
 pub(super) mod helper;
 mod hosts;
 mod identity;
@@ -25,6 +27,7 @@ mod image_volume;
 mod images;
 mod lifecycle;
 mod pod_cgroup;
+mod published;
 mod refresh;
 mod resize;
 mod resolv_conf;
@@ -65,7 +68,8 @@ use super::{
 };
 
 pub use self::engine::{ConnectError, Engine};
-pub use self::settings::{Fallback, Settings};
+pub use self::published::{Forward, Forwarder};
+pub use self::settings::{Fallback, Published, Settings};
 pub use self::sweep::{own_cluster, sweep};
 
 /// The docker runtime. Cheap to clone.

@@ -1,5 +1,6 @@
 //! Settings of the docker runtime.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -27,9 +28,40 @@ pub struct Settings {
     pub host_paths: Vec<String>,
     /// Maximum size of the image of a volume, as a quantity.
     pub image_volume_max_size: String,
+    /// Address of the engine's machine at which node ports and load balancers accept connections, by a container for each
+    /// port; empty for none. For an agent in a container of the engine.
+    pub published_address: String,
+    /// Address in the network of Pods at which the proxy has node ports and load balancers, for published_address.
+    pub proxy_address: String,
+}
+
+/// The addresses of published ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The address of the engine's machine.
+    pub at: IpAddr,
+    /// The address of the proxy in the network of Pods.
+    pub to: Ipv4Addr,
 }
 
 impl Settings {
+    /// Returns the addresses of published ports; `None` if none are published.
+    ///
+    /// # Errors
+    /// If one of the addresses is missing or is none.
+    pub fn published(&self) -> Result<Option<Published>, String> {
+        if self.published_address.is_empty() {
+            return Ok(None);
+        }
+        let at = self.published_address.parse();
+        let at = at.map_err(|_| "docker.published-address: must be an IP address")?;
+        let to = self.proxy_address.parse();
+        let to = to.map_err(
+            |_| "docker.published-address: needs an IPv4 address in docker.proxy-address",
+        )?;
+        Ok(Some(Published { at, to }))
+    }
+
     /// Returns the maximum size of the image of a volume; zero if it is no quantity.
     pub fn image_volume_max_bytes(&self) -> i64 {
         Amount::parse(&self.image_volume_max_size).map_or(0, Amount::value)
@@ -56,6 +88,8 @@ impl Default for Settings {
             cluster: String::new(),
             host_paths: Vec::new(),
             image_volume_max_size: "10Gi".to_owned(),
+            published_address: String::new(),
+            proxy_address: String::new(),
         }
     }
 }
