@@ -7,8 +7,8 @@ use std::{env, fs};
 
 use heck::ToUpperCamelCase as _;
 use prost_build::Config;
-use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::prost_types::field_descriptor_proto::Label;
+use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
 use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, Kind, MessageDescriptor,
 };
@@ -45,6 +45,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let commented = compiler.include_source_info(true);
     let commented = commented.encode_file_descriptor_set();
     fs::write(out.join("commented_descriptors.bin"), commented)?;
+    fs::write(
+        out.join("comments.txt"),
+        comments(compiler.file_descriptor_set()),
+    )?;
     fs::write(out.join("kinds.rs"), kinds(&pool)?)?;
 
     let mut files = compiler.file_descriptor_set();
@@ -56,6 +60,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .bytes(["."])
         .extern_path(".google.protobuf.Any", "crate::any::Any")
         .extern_path(".setpoint.v1.WatchEvent", "crate::watch::WatchEvent")
+        // They are texts for users of the API, and would be in the metadata of each crate that uses the messages.
+        .disable_comments([".k8s"])
         .include_file("messages.rs")
         .service_generator(tonic_prost_build::configure().service_generator());
     for message in pool
@@ -79,6 +85,46 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     config.compile_fds(files)?;
     openapi(&out)
+}
+
+/// Returns the comments of Kubernetes' messages and of their fields: lines of a name, a tab and the text, in the order
+/// of the names.
+fn comments(files: FileDescriptorSet) -> String {
+    let files = files.file.into_iter();
+    let mut lines: Vec<_> = files
+        .filter(|file| file.name().starts_with("k8s/"))
+        .flat_map(comments_of)
+        .collect();
+    lines.sort_unstable();
+    lines.concat()
+}
+
+fn comments_of(file: FileDescriptorProto) -> Vec<String> {
+    let locations = file.source_code_info.clone().unwrap_or_default().location;
+    let lines = locations.iter().filter_map(|location| {
+        let words = location.leading_comments.as_deref()?.split_whitespace();
+        let (name, text) = (
+            name_at(&file, &location.path)?,
+            words.collect::<Vec<_>>().join(" "),
+        );
+        Some(format!("{}.{name}\t{text}\n", file.package()))
+    });
+    lines.collect()
+}
+
+/// Returns the name of the message or field at a path of `SourceCodeInfo`: 4 is the field of a file with its messages,
+/// and 2 that of a message with its fields.
+fn name_at(file: &FileDescriptorProto, path: &[i32]) -> Option<String> {
+    let message = |index: i32| file.message_type.get(usize::try_from(index).ok()?);
+    match *path {
+        [4, index] => Some(message(index)?.name().to_owned()),
+        [4, index, 2, field] => {
+            let message = message(index)?;
+            let field = message.field.get(usize::try_from(field).ok()?)?;
+            Some(format!("{}.{}", message.name(), field.name()))
+        }
+        _ => None,
+    }
 }
 
 /// Compiles the messages of OpenAPI documents, which are no API objects and have no descriptors at run time.

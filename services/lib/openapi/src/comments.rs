@@ -1,47 +1,50 @@
 //! The comments of the `.proto` files, which `kubectl explain` prints.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::cmp::Ordering;
 
-use prost::Message as _;
-use prost_reflect::prost_types::{FileDescriptorProto, FileDescriptorSet};
-use prost_reflect::{FieldDescriptor, FileDescriptor, MessageDescriptor};
-use setpoint_proto::COMMENTED_DESCRIPTORS;
-
-/// Comments by file and path of the element.
-type Comments = HashMap<(String, Vec<i32>), String>;
-
-static COMMENTS: LazyLock<Comments> = LazyLock::new(|| {
-    let files = FileDescriptorSet::decode(COMMENTED_DESCRIPTORS);
-    let files = files.expect("the build has encoded the descriptors").file;
-    files.into_iter().flat_map(of_file).collect()
-});
-
-fn of_file(file: FileDescriptorProto) -> impl Iterator<Item = ((String, Vec<i32>), String)> {
-    let locations = file.source_code_info.unwrap_or_default().location;
-    let name = file.name.unwrap_or_default();
-    locations.into_iter().filter_map(move |location| {
-        let words: Vec<_> = location
-            .leading_comments
-            .as_deref()?
-            .split_whitespace()
-            .collect();
-        Some(((name.clone(), location.path), words.join(" ")))
-    })
-}
+use prost_reflect::{FieldDescriptor, MessageDescriptor};
+use setpoint_proto::COMMENTS;
 
 /// Returns the comment of a message.
 pub fn of_message(message: &MessageDescriptor) -> Option<&'static str> {
-    of(&message.parent_file(), message.path())
+    of(message.full_name())
 }
 
 /// Returns the comment of a field.
 pub fn of_field(field: &FieldDescriptor) -> Option<&'static str> {
-    of(&field.parent_message().parent_file(), field.path())
+    of(field.full_name())
 }
 
-fn of(file: &FileDescriptor, path: &[i32]) -> Option<&'static str> {
-    COMMENTS
-        .get(&(file.name().to_owned(), path.to_vec()))
-        .map(String::as_str)
+/// Returns the comment of a message or field by its full name. Its line is found by bisection of the sorted text:
+/// tables of the comments would stay in memory.
+fn of(name: &str) -> Option<&'static str> {
+    let mut lines = COMMENTS;
+    while !lines.is_empty() {
+        let middle = lines.floor_char_boundary(lines.len() / 2);
+        let start = lines[..middle].rfind('\n').map_or(0, |end| end + 1);
+        let (line, after) = lines[start..].split_once('\n')?;
+        let (known, text) = line.split_once('\t')?;
+        match name.cmp(known) {
+            Ordering::Less => lines = &lines[..start],
+            Ordering::Greater => lines = after,
+            Ordering::Equal => return Some(text),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_comment_is_found_by_its_name() {
+        for line in COMMENTS.lines() {
+            let (name, text) = line.split_once('\t').unwrap();
+            assert_eq!(of(name), Some(text), "{name}");
+        }
+        for name in ["", "a", "k8s.core.v1.Pod.spe", "k8s.core.v1.Pods", "~"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
 }
