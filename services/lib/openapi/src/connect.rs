@@ -6,7 +6,7 @@ use setpoint_codec::rest::subresource_kind;
 use setpoint_codec::rules;
 
 use super::parameters::parameter;
-use super::schema;
+use super::{comments, schema};
 
 const UPGRADING: &[&str] = &["get", "post"];
 const ALL: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
@@ -53,24 +53,8 @@ fn parameters(options: &Kind) -> Vec<Value> {
             "ports" => "integer",
             _ => "string",
         };
-        parameter(&(name, of, described(name)))
+        let text = comments::of_field(&field.descriptor).unwrap_or_default();
+        parameter(&(name, of, text))
     });
     parameters.collect()
-}
-
-/// Returns the description of an option.
-fn described(name: &str) -> &'static str {
-    match name {
-        "stdin" => "Whether the client sends the standard input.",
-        "stdout" => "Whether the client receives the standard output.",
-        "stderr" => "Whether the client receives the standard error stream.",
-        "tty" => "Whether the process has a terminal.",
-        "container" => "The container; the Pod's only one by default.",
-        "command" => {
-            "The command and its arguments, one in each parameter. It is not run in a shell."
-        }
-        "ports" => "The ports to forward.",
-        "path" => "The path of the request at its target.",
-        _ => "An option of the subresource.",
-    }
 }

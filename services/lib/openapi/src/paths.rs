@@ -235,7 +235,7 @@ fn operation(action: &str, kind: &'static Kind, place: &Place, id: String) -> Va
         operation["parameters"] = query.iter().map(parameter).collect();
     }
     if let Some(body) = body(action, kind, place) {
-        operation["requestBody"] = json!({ "content": body });
+        operation["requestBody"] = json!({ "content": body, "description": sent(action) });
     }
     operation
 }
@@ -280,6 +280,17 @@ fn body(action: &str, kind: &'static Kind, place: &Place) -> Option<Value> {
             Some(content(types, &options))
         }
         _ => None,
+    }
+}
+
+/// Returns what the body of a request is.
+fn sent(action: &str) -> &'static str {
+    match action {
+        "patch" => "The changes, in the form that the media type names.",
+        "delete" | "deletecollection" => {
+            "How objects are deleted, in place of the parameters of the query."
+        }
+        _ => "The whole object.",
     }
 }
 

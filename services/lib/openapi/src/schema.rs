@@ -43,6 +43,11 @@ pub(super) fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
 
+/// Returns a reference to the schema of a message, with a description, which must not be beside `$ref`.
+pub(super) fn described(message: &str, description: &str) -> Value {
+    json!({ "allOf": [reference(&name(message))], "description": description })
+}
+
 /// Returns the name of a kind's schema, as in Kubernetes' own documents.
 pub(super) fn kind_name(kind: &Kind) -> String {
     match kind.is_custom() {
@@ -94,7 +99,8 @@ fn add_message(schemas: &mut Schemas, message: &MessageDescriptor) {
     if schemas.contains_key(&name) {
         return;
     }
-    if let Some(scalar) = scalar(message.full_name()) {
+    if let Some(mut scalar) = scalar(message.full_name()) {
+        describe(&mut scalar, comments::of_message(message));
         schemas.insert(name, scalar);
         return;
     }
@@ -128,9 +134,7 @@ fn object(message: &MessageDescriptor, rules: &'static Message) -> Value {
     });
     let mut properties: Map<String, Value> = fields.collect();
     let mut schema = json!({ "type": "object" });
-    if let Some(text) = comments::of_message(message) {
-        schema["description"] = text.into();
-    }
+    describe(&mut schema, comments::of_message(message));
     let required = required(message, rules);
     if !required.is_empty() {
         schema["required"] = required.into();
@@ -146,6 +150,12 @@ fn object(message: &MessageDescriptor, rules: &'static Message) -> Value {
         schema["x-kubernetes-map-type"] = "atomic".into();
     }
     schema
+}
+
+fn describe(schema: &mut Value, text: Option<&str>) {
+    if let Some(text) = text {
+        schema["description"] = text.into();
+    }
 }
 
 fn required(message: &MessageDescriptor, rules: &'static Message) -> Vec<&'static str> {
@@ -175,17 +185,22 @@ pub(super) fn type_properties() -> Map<String, Value> {
     ])
 }
 
-const API_VERSION: &str = "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
-const KIND: &str = "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+/// The texts begin with the words that upstream's conformance tests look for.
+const API_VERSION: &str = "APIVersion defines the schema that the object is written in: `v1` for the core group, otherwise the group, a slash and the version.";
+const KIND: &str = "Kind is the name of the object's type, in CamelCase. Cannot be changed.";
 
 /// Returns the schema of a kind's list.
 pub(super) fn list(kind: &Kind, definition: &Definition, description: &str) -> Value {
     let mut properties = type_properties();
     let items = reference(&kind_name(kind));
     let listed = format!("List of {}.", kind.plural);
+    let metadata = described(
+        LIST_META,
+        "The version of the state that is shown, and the token of the next page.",
+    );
     let listed = json!({ "type": "array", "items": items, "description": listed });
     properties.insert("items".into(), listed);
-    properties.insert("metadata".into(), reference(&name(LIST_META)));
+    properties.insert("metadata".into(), metadata);
     json!({
         "type": "object",
         "description": description,
@@ -208,18 +223,11 @@ fn scalar(message: &str) -> Option<Value> {
             "oneOf": [{ "type": "integer" }, { "type": "string" }],
         }),
         "k8s.meta.v1.FieldsV1" | "k8s.meta.v1.RawExtension" => json!({ "type": "object" }),
-        "k8s.apiextensions.v1.JSON" => {
-            json!({ "description": "Any value." })
-        }
-        "k8s.apiextensions.v1.JSONSchemaPropsOrArray" => {
-            json!({ "description": "A schema, or a list of schemas." })
-        }
-        "k8s.apiextensions.v1.JSONSchemaPropsOrBool" => {
-            json!({ "description": "A schema, or a boolean." })
-        }
-        "k8s.apiextensions.v1.JSONSchemaPropsOrStringArray" => {
-            json!({ "description": "A schema, or a list of strings." })
-        }
+        // Values of several types have none.
+        "k8s.apiextensions.v1.JSON"
+        | "k8s.apiextensions.v1.JSONSchemaPropsOrArray"
+        | "k8s.apiextensions.v1.JSONSchemaPropsOrBool"
+        | "k8s.apiextensions.v1.JSONSchemaPropsOrStringArray" => json!({}),
         "k8s.meta.v1.Verbs"
         | "k8s.authentication.v1.AttestationValue"
         | "k8s.authentication.v1.ExtraValue"
@@ -243,9 +251,7 @@ fn property(field: &Field, values: Option<&[&str]>) -> Value {
         _ if element.get("$ref").is_some() => json!({ "allOf": [element] }),
         _ => element,
     };
-    if let Some(text) = comments::of_field(&field.descriptor) {
-        property["description"] = text.into();
-    }
+    describe(&mut property, comments::of_field(&field.descriptor));
     if field.value {
         property["default"] = json!({});
     }

@@ -82,7 +82,11 @@ fn convert_operation(operation: &mut Value) {
     if let Some(mut body) = operation.remove("requestBody") {
         let (types, schema) = content(take(&mut body["content"]));
         operation.insert("consumes".into(), types);
-        let body = json!({ "in": "body", "name": "body", "required": true, "schema": schema });
+        let text = body["description"].take();
+        let mut body = json!({ "in": "body", "name": "body", "required": true, "schema": schema });
+        if text.is_string() {
+            body["description"] = text;
+        }
         let parameters = operation.entry("parameters").or_insert_with(|| json!([]));
         if let Some(parameters) = parameters.as_array_mut() {
             parameters.push(body);

@@ -18,6 +18,7 @@ mod custom_conversion;
 mod custom_lifecycle;
 mod custom_openapi;
 mod custom_table;
+mod descriptions;
 mod discovery;
 mod encryption;
 mod form;

@@ -11,6 +11,7 @@ mod cases;
 mod certificates;
 mod containers;
 mod definitions;
+mod described;
 mod devices;
 mod disruption;
 mod endpoints;

@@ -19,8 +19,10 @@ pub(super) enum Form {
 
 const KIND: &str = "x-kubernetes-group-version-kind";
 const SELECTABLE: &str = "x-kubernetes-selectable-fields";
-const METADATA: &str = "Standard object's metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
-const LIST_METADATA: &str = "Standard list metadata. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+/// The texts begin with the words that upstream's conformance tests look for.
+const METADATA: &str = "Standard object's metadata. Name, labels, annotations and others.";
+const LIST_METADATA: &str =
+    "Standard list metadata. The version of the state, and the token of the next page.";
 
 /// Adds the schemas of a kind and of its list.
 pub(super) fn add_kind(
@@ -110,8 +112,8 @@ fn add_alternatives(schema: &mut Map<String, Value>) {
 
 /// Adds the fields that every object has to the schema of an embedded one.
 fn embed(schema: &mut Map<String, Value>) {
-    let api_version = "apiVersion defines the versioned schema of this representation of an object. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources";
-    let kind = "kind is a string value representing the type of this object. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds";
+    let api_version = "apiVersion defines the schema that the embedded object is written in.";
+    let kind = "kind is the name of the embedded object's type, in CamelCase.";
     let property = |text: &str| json!({ "type": "string", "description": text });
     let properties = node::properties(schema);
     properties.insert("apiVersion".into(), property(api_version));
@@ -128,13 +130,7 @@ fn embed(schema: &mut Map<String, Value>) {
 }
 
 fn metadata() -> Value {
-    described(schema::OBJECT_META, METADATA)
-}
-
-/// Returns a reference with a description, which must not be beside `$ref`.
-fn described(message: &str, description: &str) -> Value {
-    let reference = schema::reference(&schema::name(message));
-    json!({ "allOf": [reference], "description": description })
+    schema::described(schema::OBJECT_META, METADATA)
 }
 
 fn list(kind: &Kind, definition: &Definition) -> Value {
@@ -143,10 +139,7 @@ fn list(kind: &Kind, definition: &Definition) -> Value {
     } = kind;
     let description = format!("{} is a list of {name}", definition.list_kind);
     let mut list = schema::list(kind, definition, &description);
-    let items = format!(
-        "List of {plural}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
-    );
-    list["properties"]["items"]["description"] = items.into();
-    list["properties"]["metadata"] = described(schema::LIST_META, LIST_METADATA);
+    list["properties"]["items"]["description"] = format!("List of {plural}.").into();
+    list["properties"]["metadata"] = schema::described(schema::LIST_META, LIST_METADATA);
     list
 }
