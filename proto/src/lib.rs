@@ -83,8 +83,8 @@ pub mod options {
 /// The compiled `.proto` files with their options, as an encoded `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
-/// The comments of Kubernetes' messages and fields, which OpenAPI documents have as descriptions: lines of a full name, a
-/// tab and the text, in the order of the names. It is read where it stands, so that it takes no memory of its own.
+/// The comments of Kubernetes' messages and fields, which OpenAPI documents have as descriptions: lines of a full name,
+/// a tab and the text, in the order of the names. It is read where it stands, so that it takes no memory of its own.
 pub const COMMENTS: &str = include_str!(concat!(env!("OUT_DIR"), "/comments.txt"));
 
 /// [`DESCRIPTORS`] with the comments of the files, for server reflection. Decoded, they are several times as large.

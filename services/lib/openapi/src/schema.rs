@@ -193,7 +193,10 @@ const KIND: &str = "Kind is the name of the object's type, in CamelCase. Cannot 
 pub(super) fn list(kind: &Kind, definition: &Definition, description: &str) -> Value {
     let mut properties = type_properties();
     let items = reference(&kind_name(kind));
-    let listed = format!("List of {}.", kind.plural);
+    let listed = format!(
+        "List of {}: all that were asked for, or a page.",
+        kind.plural
+    );
     let metadata = described(
         LIST_META,
         "The version of the state that is shown, and the token of the next page.",

@@ -200,7 +200,8 @@ async fn schemas_have_enums_and_operations_have_descriptions() {
         let modes = &claim["accessModes"]["items"]["enum"];
         assert!(modes.as_array().unwrap().contains(&json!("ReadWriteOnce")));
         let list = &schemas["io.k8s.api.core.v1.ServiceList"]["properties"]["items"];
-        assert_eq!(list["description"], "List of services.");
+        let text = "List of services: all that were asked for, or a page.";
+        assert_eq!(list["description"], text);
     }
     let strategy = &v2["definitions"]["io.k8s.api.apps.v1.DeploymentStrategy"]["properties"];
     assert_eq!(

@@ -134,12 +134,8 @@ fn metadata() -> Value {
 }
 
 fn list(kind: &Kind, definition: &Definition) -> Value {
-    let Kind {
-        kind: name, plural, ..
-    } = kind;
-    let description = format!("{} is a list of {name}", definition.list_kind);
+    let description = format!("{} is a list of {}", definition.list_kind, kind.kind);
     let mut list = schema::list(kind, definition, &description);
-    list["properties"]["items"]["description"] = format!("List of {plural}.").into();
     list["properties"]["metadata"] = schema::described(schema::LIST_META, LIST_METADATA);
     list
 }

@@ -18,7 +18,8 @@ fn fields_that_are_stated_as_immutable_are() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Returns whether a change of the field has no effect, or is refused for being one: an update to the same value is not.
+/// Returns whether a change of the field has no effect, or is refused for being one: an update to the same value is
+/// not.
 fn is_immutable(path: &Path) -> bool {
     objects::examples(path.kind).iter().any(|example| {
         let [before, after] = paths::values(path.field()).map(|value| path.put(example, value));

@@ -1,5 +1,5 @@
-//! What the descriptions of fields state (defaults, bounds, required and immutable fields) is what the gateway does with
-//! objects. The descriptions are the comments of the `.proto` files, which `kubectl explain` prints.
+//! What the descriptions of fields state (defaults, bounds, required and immutable fields) is what the gateway does
+//! with objects. The descriptions are the comments of the `.proto` files, which `kubectl explain` prints.
 
 mod bounds;
 mod changes;
@@ -22,7 +22,7 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 /// The number of fields below which a check has lost its statements.
-const FEWEST: usize = 40;
+const FEWEST: usize = 30;
 
 /// Returns the stated fields for which no path in any stored kind passes the check, with the last reason.
 ///

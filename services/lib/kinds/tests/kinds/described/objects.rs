@@ -13,8 +13,8 @@ use setpoint_proto::ApiError;
 /// Errors as their fields and messages.
 pub type Errors = BTreeSet<(String, String)>;
 
-/// Returns objects of the kind that have what the validation of some fields presupposes: that of the kind's own options,
-/// and those of `examples.json`.
+/// Returns objects of the kind that have what the validation of some fields presupposes: that of the kind's own
+/// options, and those of `examples.json`.
 pub fn examples(kind: &Kind) -> Vec<Value> {
     static OTHERS: LazyLock<Vec<Value>> =
         LazyLock::new(|| serde_json::from_str(include_str!("examples.json")).unwrap());
