@@ -14,11 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use paths::Path;
 
 /// Messages with statements whose objects are not stored: what they state is tested where they are answered.
-const ELSEWHERE: [&str; 3] = [
-    // The gateway's tests of the subresources `scale` and `token`, and of deletions.
+const ELSEWHERE: [&str; 2] = [
+    // The gateway's tests of the subresources `scale` and `token`.
     "k8s.autoscaling.v1.ScaleSpec",
     "k8s.authentication.v1.TokenRequestSpec",
-    "k8s.meta.v1.DeleteOptions",
 ];
 
 /// The number of fields below which a check has lost its statements.
