@@ -98,7 +98,10 @@ impl Caches {
             policies,
             pods: self.pods.list(),
             namespaces: self.namespaces.list(),
-            nodes: nodes.iter().map(|node| node.meta.key.name.as_str().into()).collect(),
+            nodes: nodes
+                .iter()
+                .map(|node| node.meta.key.name.as_str().into())
+                .collect(),
             ranges: nodes
                 .iter()
                 .flat_map(|node| &node.pod_ranges)
