@@ -38,7 +38,7 @@ async fn both_versions_of_openapi_have_the_same_descriptions() {
     let v3 = definitions_of_v3(&api).await;
     for ((name, field), text) in fields(&v3) {
         assert_eq!(
-            text, v2[name]["properties"][field]["description"],
+            *text, v2[name]["properties"][field]["description"],
             "{name}.{field}"
         );
     }
