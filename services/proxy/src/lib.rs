@@ -13,8 +13,8 @@
 //!
 //! The back end of nftables ([`nftables`]) has one table. Of a connection from outside of the nodes and of an endpoint
 //! to itself, the source address becomes that of the machine. Endpoints on the loopback are reached from this machine
-//! alone. In a network namespace of its own it can answer for all addresses of Services ([`nftables::Answered`]), so that
-//! they are part of a network whose other machines need no route.
+//! alone. In a network namespace of its own it can answer for all addresses of Services ([`nftables::Answered`]), so
+//! that they are part of a network whose other machines need no route.
 //!
 //! The back end of user space ([`userspace`]) forwards connections through sockets of the process, for machines without
 //! root or nftables.

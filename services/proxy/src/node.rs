@@ -92,8 +92,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Returns the place of a proxy of the nodes with these names, or of all if that is `*`. Node ports accept connections at the addresses of
-    /// the nodes if `addresses` is empty.
+    /// Returns the place of a proxy of the nodes with these names, or of all if that is `*`. Node ports accept
+    /// connections at the addresses of the nodes if `addresses` is empty.
     pub fn of<'a>(
         names: &[String],
         addresses: &[Cidr],

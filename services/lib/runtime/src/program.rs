@@ -8,7 +8,8 @@ use crate::docker::{disk, forward, helper};
 use crate::process::{confine, exec_shim, shim};
 
 /// Runs the subcommand in `args`: `shim <folder>`, `confine <folder>`, `confine <folder> <tty|plain> <command>…`,
-/// `exec <folder> <agent> <tty|plain> <command>…`, `pause`, `dial <ip> <port>`, `forward <tcp|udp> <port> <ip>:<port>`,
+/// `exec <folder> <agent> <tty|plain> <command>…`, `pause`, `dial <ip> <port>`,
+/// `forward <tcp|udp> <port> <ip>:<port>`,
 /// `publish <folder> <version>`, `overwrite <file>`, or `measure <folder>…`. Returns `None` if there is none.
 ///
 /// It must be called before any thread exists: a shim stays one small process without an async runtime.

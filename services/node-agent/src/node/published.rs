@@ -1,7 +1,7 @@
 //! Publishes node ports and load balancers at an address of the engine's machine, by a container for each port.
 //!
-//! The first agent of the engine that runs does this for the Services of all nodes, and another one soon after it has ended.
-//! An agent that has lost the gateways goes on with the Services that it knew.
+//! The first agent of the engine that runs does this for the Services of all nodes, and another one soon after it has
+//! ended. An agent that has lost the gateways goes on with the Services that it knew.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{sleep, timeout};
 
-/// The largest number of connections, or of clients of UDP. Further connections wait, and further clients are not heard.
+/// The largest number of connections, or of clients of UDP. Further connections wait; further clients are not heard.
 const MAX: usize = 1024;
 /// The time to connect to the target.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -28,8 +28,8 @@ pub struct Settings {
     pub host_paths: Vec<String>,
     /// Maximum size of the image of a volume, as a quantity.
     pub image_volume_max_size: String,
-    /// Address of the engine's machine at which node ports and load balancers accept connections, by a container for each
-    /// port; empty for none. For an agent in a container of the engine.
+    /// Address of the engine's machine at which node ports and load balancers accept connections, by a container for
+    /// each port; empty for none. For an agent in a container of the engine.
     pub published_address: String,
     /// Address in the network of Pods at which the proxy has node ports and load balancers, for published_address.
     pub proxy_address: String,
