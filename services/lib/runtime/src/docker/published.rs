@@ -1,7 +1,8 @@
 //! Ports of the engine's machine, each of which a container forwards to an address in the network of Pods.
 //!
 //! The engine itself is what agents agree by: the first agent that runs does it, and a port has one container of one
-//! name, which a sweep of the cluster removes. If two take themselves for the first for a moment, nothing is made twice.
+//! name, which a sweep of the cluster removes. If two take themselves for the first one for a moment, nothing is made
+//! twice.
 
 use std::collections::HashMap;
 use std::fmt;
