@@ -1,6 +1,7 @@
 //! Container runtimes: the trait that each implements, modelled on the CRI.
 
 mod archive;
+mod bind;
 mod config;
 mod container;
 #[cfg(feature = "contract")]
@@ -11,11 +12,14 @@ pub mod docker;
 mod error;
 mod host_path;
 mod hosts;
+mod image_pulls;
+mod image_records;
 mod kind;
 mod layout;
 pub mod log;
 pub mod process;
 pub mod program;
+mod resolv_conf;
 mod sandbox;
 pub mod simulated;
 mod space;
@@ -24,6 +28,7 @@ mod sub_path;
 mod table;
 mod termination;
 mod usage;
+mod volumes;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;

@@ -1,109 +1,24 @@
-//! Pulls images, with exponential backoff after failures.
+//! The images of the engine, and their pulls.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
-use std::time::{self, Duration};
+use std::time::Duration;
 
 use bollard::errors::Error as BollardError;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures::TryStreamExt as _;
-use parking_lot::Mutex;
-use setpoint_model::Key;
-use setpoint_task::catch_panic;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
-use tracing::info;
+use tokio::time::timeout;
 
-use super::image_gc::{Record, Records};
 use super::{engine_error, is_not_found};
-use crate::{Error, ImageOrigin, Pull, Pulled, Wake};
+use crate::Error;
+use crate::image_pulls::{ImageService, unavailable};
 
 /// A pull without progress for this long is aborted.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// Backoff after the first failed pull; doubled by each later one.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
-/// Maximum backoff.
-const MAX_BACKOFF: Duration = Duration::from_secs(300);
-/// More concurrent pulls would only share the same bandwidth.
-const MAX_CONCURRENT_PULLS: usize = 4;
 
-/// The image pulls of this agent.
-pub struct Images {
-    client: bollard::Docker,
-    wake: Wake,
-    slots: Semaphore,
-    pulls: Mutex<HashMap<ContainerKey, Attempts>>,
-    records: Mutex<Records>,
-}
-
-/// Uid of a Pod and name of a container.
-type ContainerKey = (String, String);
-
-/// The pulls of one image for one container.
-#[derive(Default)]
-struct Attempts {
-    in_progress: bool,
-    pulled: Option<Pulled>,
-    failure: Option<Failure>,
-}
-
-struct Failure {
-    message: String,
-    reported: bool,
-    backoff: Duration,
-    until: Instant,
-}
-
-impl Images {
-    pub fn new(client: bollard::Docker, wake: Wake) -> Self {
-        Self {
-            client,
-            wake,
-            slots: Semaphore::new(MAX_CONCURRENT_PULLS),
-            pulls: Mutex::default(),
-            records: Mutex::default(),
-        }
-    }
-
-    /// Ensures that the image is present and returns its origin. If it has to be pulled, starts a pull in the
-    /// background and wakes the Pod when that ends.
-    ///
-    /// # Errors
-    /// [`Error::Image`] while the image is not available.
-    pub async fn ensure(
-        self: &Arc<Self>,
-        pod: &Key,
-        container_key: ContainerKey,
-        image: &str,
-        pull: Pull,
-    ) -> Result<ImageOrigin, Error> {
-        let present = !self.is_in_progress(&container_key) && self.is_present(image).await?;
-        if present && pull != Pull::Always {
-            self.records.lock().used(image, time::Instant::now());
-            let attempts = self.pulls.lock().remove(&container_key);
-            let pulled = attempts.and_then(|attempts| attempts.pulled);
-            return Ok(pulled.map_or(ImageOrigin::Present, ImageOrigin::Pulled));
-        }
-        if pull == Pull::Never {
-            let message =
-                format!("Container image {image:?} is not present with pull policy of Never");
-            return Err(unavailable(image, "ErrImageNeverPull", message, false));
-        }
-        self.fetch(pod, container_key, image)
-    }
-
-    /// Returns whether a pull is in progress. The engine lists an image shortly before its pull ends.
-    fn is_in_progress(&self, container_key: &ContainerKey) -> bool {
-        let pulls = self.pulls.lock();
-        pulls
-            .get(container_key)
-            .is_some_and(|attempts| attempts.in_progress)
-    }
-
-    async fn is_present(&self, image: &str) -> Result<bool, Error> {
-        match self.client.inspect_image(image).await {
-            Ok(_) => Ok(true),
-            Err(error) if is_not_found(&error) => Ok(false),
+impl ImageService for bollard::Docker {
+    async fn size(&self, image: &str) -> Result<Option<i64>, Error> {
+        match self.inspect_image(image).await {
+            Ok(image) => Ok(Some(image.size.unwrap_or_default())),
+            Err(error) if is_not_found(&error) => Ok(None),
             Err(BollardError::DockerResponseServerError {
                 status_code: 400,
                 message,
@@ -115,96 +30,13 @@ impl Images {
         }
     }
 
-    /// Returns the records of the images that this agent has pulled, after those in use were used now.
-    pub fn records(&self, in_use: &HashSet<String>, now: time::Instant) -> HashMap<String, Record> {
-        let mut records = self.records.lock();
-        in_use.iter().for_each(|image| records.used(image, now));
-        records.all().clone()
-    }
-
-    /// Forgets the pulls for the containers of a Pod.
-    pub fn forget(&self, uid: &str) {
-        self.pulls.lock().retain(|(owner, _), _| owner != uid);
-    }
-
-    /// Returns the result of a finished pull; otherwise starts one unless a pull is in progress or backs off.
-    fn fetch(
-        self: &Arc<Self>,
-        pod: &Key,
-        container_key: ContainerKey,
-        image: &str,
-    ) -> Result<ImageOrigin, Error> {
-        let mut pulls = self.pulls.lock();
-        let attempts = pulls.entry(container_key.clone()).or_default();
-        if let Some(pulled) = attempts.pulled {
-            pulls.remove(&container_key);
-            return Ok(ImageOrigin::Pulled(pulled));
-        }
-        let backs_off = attempts
-            .failure
-            .as_ref()
-            .is_some_and(|failure| failure.until > Instant::now());
-        let begins = !attempts.in_progress && !backs_off;
-        if begins {
-            attempts.in_progress = true;
-            let (this, pod, image) = (Arc::clone(self), pod.clone(), image.to_owned());
-            tokio::spawn(async move {
-                let pulled =
-                    catch_panic("image-pull", this.pull(&pod, &container_key, &image)).await;
-                if let Err(panicked) = pulled {
-                    this.ended(&container_key, Err(panicked.to_string()));
-                }
-                (this.wake)(&pod);
-            });
-        }
-        Err(attempts.waiting_error(image, begins))
-    }
-
-    async fn pull(&self, pod: &Key, container_key: &ContainerKey, image: &str) {
-        info!(%pod, image, "pulling the image");
-        let asked = Instant::now();
-        let Ok(slot) = self.slots.acquire().await else {
-            return;
-        };
-        let began = Instant::now();
-        let outcome = self.download(image).await;
-        drop(slot);
-        if outcome.is_ok() {
-            self.records.lock().pulled(image, time::Instant::now());
-        }
-        let (took, waited) = (began.elapsed(), asked.elapsed());
-        let bytes = self.size(image).await;
-        let pulled = Pulled {
-            took,
-            waited,
-            bytes,
-        };
-        self.ended(container_key, outcome.map(|()| pulled));
-    }
-
-    /// Records the result of a pull.
-    fn ended(&self, container_key: &ContainerKey, outcome: Result<Pulled, String>) {
-        if let Some(attempts) = self.pulls.lock().get_mut(container_key) {
-            attempts.in_progress = false;
-            match outcome {
-                Ok(pulled) => attempts.pulled = Some(pulled),
-                Err(message) => attempts.failed(message),
-            }
-        }
-    }
-
-    async fn size(&self, image: &str) -> i64 {
-        let found = self.client.inspect_image(image).await.ok();
-        found.and_then(|image| image.size).unwrap_or_default()
-    }
-
-    async fn download(&self, image: &str) -> Result<(), String> {
+    async fn pull(&self, image: &str) -> Result<(), String> {
         let (name, tag) = reference(image);
         let options = CreateImageOptionsBuilder::default()
             .from_image(name)
             .tag(tag)
             .build();
-        let mut progress = self.client.create_image(Some(options), None, None);
+        let mut progress = self.create_image(Some(options), None, None);
         loop {
             match timeout(STALL_TIMEOUT, progress.try_next()).await {
                 Ok(Ok(Some(_))) => {}
@@ -216,43 +48,6 @@ impl Images {
                 Err(_) => return Err(format!("no progress for {} s", STALL_TIMEOUT.as_secs())),
             }
         }
-    }
-}
-
-impl Attempts {
-    fn failed(&mut self, message: String) {
-        let before = self.failure.as_ref().map(|failure| failure.backoff);
-        let backoff = before.map_or(INITIAL_BACKOFF, |backoff| (backoff * 2).min(MAX_BACKOFF));
-        self.failure = Some(Failure {
-            message,
-            reported: false,
-            backoff,
-            until: Instant::now() + backoff,
-        });
-    }
-
-    /// Returns the waiting reason: a failure is reported once as `ErrImagePull`, then as `ImagePullBackOff`.
-    fn waiting_error(&mut self, image: &str, begins: bool) -> Error {
-        let Some(failure) = &mut self.failure else {
-            return unavailable(image, "ContainerCreating", String::new(), begins);
-        };
-        if std::mem::replace(&mut failure.reported, true) {
-            let message = format!(
-                "Back-off pulling image {image:?}: ErrImagePull: {}",
-                failure.message
-            );
-            return unavailable(image, "ImagePullBackOff", message, begins);
-        }
-        unavailable(image, "ErrImagePull", failure.message.clone(), begins)
-    }
-}
-
-fn unavailable(image: &str, reason: &'static str, message: String, pulling: bool) -> Error {
-    Error::Image {
-        image: image.to_owned(),
-        reason,
-        message,
-        pulling,
     }
 }
 
@@ -278,30 +73,5 @@ mod tests {
         assert_eq!(reference("nginx:1.25"), ("nginx", "1.25"));
         assert_eq!(reference("here:5000/nginx"), ("here:5000/nginx", "latest"));
         assert_eq!(reference("nginx@sha256:ab"), ("nginx", "sha256:ab"));
-    }
-
-    fn reason(attempts: &mut Attempts) -> &'static str {
-        match attempts.waiting_error("nginx", false) {
-            Error::Image { reason, .. } => reason,
-            _ => "",
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_failed_pull_is_reported_once_and_doubles_its_backoff() {
-        let mut attempts = Attempts::default();
-        assert_eq!(reason(&mut attempts), "ContainerCreating");
-        let mut backs_off = Vec::new();
-        for _ in 0..7 {
-            attempts.failed("no such host".into());
-            let backoff = attempts
-                .failure
-                .as_ref()
-                .map(|failure| failure.until - Instant::now());
-            backs_off.push(backoff.unwrap_or_default().as_secs());
-            assert_eq!(reason(&mut attempts), "ErrImagePull");
-            assert_eq!(reason(&mut attempts), "ImagePullBackOff");
-        }
-        assert_eq!(backs_off, [10, 20, 40, 80, 160, 300, 300]);
     }
 }

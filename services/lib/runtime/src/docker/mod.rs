@@ -57,8 +57,8 @@ use tokio::sync::OnceCell;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
-use self::image::Images;
 use self::image_volume::ImageVolumes;
+use super::image_pulls::Images;
 use super::streams::dial;
 use super::table::Table;
 use super::{
@@ -84,7 +84,7 @@ struct Shared {
     node: String,
     pause_image: String,
     wake: Wake,
-    images: Arc<Images>,
+    images: Arc<Images<bollard::Docker>>,
     image_volumes: ImageVolumes,
     table: Mutex<Table>,
     /// The newest pause containers, by Pod uid.

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::private;
 use setpoint_proto::core::ResourceRequirements;
 
-use super::mounts::Bind;
 use super::process_handle::Process;
+use crate::bind::Bind;
 use crate::{ContainerConfig, Exit};
 
 /// Size reserved for the record of an end: that of its message, which JSON may write as six bytes for each, and of the

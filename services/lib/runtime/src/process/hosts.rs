@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use super::Processes;
-use super::mounts::Bind;
+use crate::bind::Bind;
 use crate::hosts::{PATH, overwrite};
 use crate::{ContainerConfig, SandboxConfig};
 

@@ -30,7 +30,6 @@ mod surroundings;
 mod sweep;
 mod terminal;
 mod usage;
-mod volumes;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, TryLockError};
@@ -55,11 +54,11 @@ use tracing::warn;
 
 use self::connect::dial_within;
 use self::folder::Folder;
-use self::mounts::Bind;
 use self::process_handle::ProcessHandle;
-use self::volumes::Volumes;
+use super::bind::Bind;
 use super::streams::dial;
 use super::table::Table;
+use super::volumes::{Volumes, remove_dir};
 use super::{
     Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, Hosts, ImageOrigin,
     Inputs, Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams,
@@ -462,11 +461,4 @@ fn boot_id() -> String {
 fn state_error(what: impl ToString, source: io::Error) -> Error {
     let what = what.to_string();
     Error::State { what, source }
-}
-
-fn remove_dir(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }

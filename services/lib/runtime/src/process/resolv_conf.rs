@@ -1,19 +1,13 @@
 //! The file /etc/resolv.conf of Pods whose containers have mounts of their own.
 
-use std::fs;
-use std::io;
-use std::net::IpAddr;
 use std::path::Path;
 
-use super::mounts::Bind;
 use super::{Processes, state_error};
+use crate::bind::Bind;
 use crate::hosts::overwrite;
-use crate::{ContainerConfig, Dns, Error};
+use crate::resolv_conf::{PATH, node_file};
+use crate::{ContainerConfig, Error};
 
-/// Path of the file in containers.
-const PATH: &str = "/etc/resolv.conf";
-/// The file with the name servers that systemd-resolved asks, of a machine whose own file names the loopback.
-const RESOLVED: &str = "/run/systemd/resolve/resolv.conf";
 /// Name of the file in the directory of its Pod.
 const NAME: &str = "resolv.conf";
 
@@ -44,17 +38,5 @@ impl Processes {
             read_only: false,
             volume: NAME.to_owned(),
         }))
-    }
-}
-
-/// Returns the text of the machine's file; for Pods with networks of their own, that of systemd-resolved if the machine
-/// asks name servers at its loopback, which these Pods do not reach.
-fn node_file(own_network: bool) -> io::Result<String> {
-    let text = fs::read_to_string(PATH)?;
-    let servers = Dns::parse(&text).nameservers;
-    let is_loopback = |text: &String| text.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
-    match own_network && !servers.is_empty() && servers.iter().all(is_loopback) {
-        true => Ok(fs::read_to_string(RESOLVED).unwrap_or(text)),
-        false => Ok(text),
     }
 }

@@ -10,7 +10,7 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::Pid;
 
 use super::process_handle::{container_of, processes};
-use super::volumes::Volumes;
+use crate::volumes::Volumes;
 use crate::{ContainerId, ContainerSpace, DiskUsage, Reading, Space};
 
 /// Sums up the usage of all processes of each container, those that left its process group or session included. The CPU

@@ -15,9 +15,8 @@ use jiff::Timestamp;
 use setpoint_host::private;
 use setpoint_model::hash::fnv32a;
 
-use super::mounts::Bind;
-use super::remove_dir;
 use crate::archive::{self, Ownership, RO_MASK, RW_MASK};
+use crate::bind::Bind;
 use crate::{ContainerConfig, MAX_FILE, Volume, VolumeKind, layout, sub_path};
 
 /// The machine's file system in memory.
@@ -151,6 +150,17 @@ impl Volumes {
             }
         }
         Ok(())
+    }
+}
+
+/// Removes a directory with all that is in it; does nothing if there is none.
+///
+/// # Errors
+/// If something in it cannot be removed.
+pub fn remove_dir(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

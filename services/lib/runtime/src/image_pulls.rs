@@ -1,0 +1,264 @@
+//! Pulls images, with exponential backoff after failures.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{self, Duration};
+
+use parking_lot::Mutex;
+use setpoint_model::Key;
+use setpoint_task::catch_panic;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tracing::info;
+
+use crate::image_records::{Record, Records};
+use crate::{Error, ImageOrigin, Pull, Pulled, Wake};
+
+/// Backoff after the first failed pull; doubled by each later one.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
+/// Maximum backoff.
+const MAX_BACKOFF: Duration = Duration::from_secs(300);
+/// More concurrent pulls would only share the same bandwidth.
+const MAX_CONCURRENT_PULLS: usize = 4;
+
+/// The images of a container engine.
+pub trait ImageService: Send + Sync + 'static {
+    /// Returns the size of an image in bytes; `None` if it is not present.
+    ///
+    /// # Errors
+    /// [`Error::Image`] if its name is invalid, and those of the engine.
+    fn size(&self, image: &str) -> impl Future<Output = Result<Option<i64>, Error>> + Send;
+
+    /// Pulls an image.
+    ///
+    /// # Errors
+    /// With the engine's message.
+    fn pull(&self, image: &str) -> impl Future<Output = Result<(), String>> + Send;
+}
+
+/// The image pulls of this agent.
+pub struct Images<S> {
+    service: S,
+    wake: Wake,
+    slots: Semaphore,
+    pulls: Mutex<HashMap<ContainerKey, Attempts>>,
+    records: Mutex<Records>,
+}
+
+/// Uid of a Pod and name of a container.
+type ContainerKey = (String, String);
+
+/// The pulls of one image for one container.
+#[derive(Default)]
+struct Attempts {
+    in_progress: bool,
+    pulled: Option<Pulled>,
+    failure: Option<Failure>,
+}
+
+struct Failure {
+    message: String,
+    reported: bool,
+    backoff: Duration,
+    until: Instant,
+}
+
+impl<S: ImageService> Images<S> {
+    pub fn new(service: S, wake: Wake) -> Self {
+        Self {
+            service,
+            wake,
+            slots: Semaphore::new(MAX_CONCURRENT_PULLS),
+            pulls: Mutex::default(),
+            records: Mutex::default(),
+        }
+    }
+
+    /// Ensures that the image is present and returns its origin. If it has to be pulled, starts a pull in the
+    /// background and wakes the Pod when that ends.
+    ///
+    /// # Errors
+    /// [`Error::Image`] while the image is not available.
+    pub async fn ensure(
+        self: &Arc<Self>,
+        pod: &Key,
+        container_key: ContainerKey,
+        image: &str,
+        pull: Pull,
+    ) -> Result<ImageOrigin, Error> {
+        let present =
+            !self.is_in_progress(&container_key) && self.service.size(image).await?.is_some();
+        if present && pull != Pull::Always {
+            self.records.lock().used(image, time::Instant::now());
+            let attempts = self.pulls.lock().remove(&container_key);
+            let pulled = attempts.and_then(|attempts| attempts.pulled);
+            return Ok(pulled.map_or(ImageOrigin::Present, ImageOrigin::Pulled));
+        }
+        if pull == Pull::Never {
+            let message =
+                format!("Container image {image:?} is not present with pull policy of Never");
+            return Err(unavailable(image, "ErrImageNeverPull", message, false));
+        }
+        self.fetch(pod, container_key, image)
+    }
+
+    /// Returns whether a pull is in progress. The engine lists an image shortly before its pull ends.
+    fn is_in_progress(&self, container_key: &ContainerKey) -> bool {
+        let pulls = self.pulls.lock();
+        pulls
+            .get(container_key)
+            .is_some_and(|attempts| attempts.in_progress)
+    }
+
+    /// Returns the records of the images that this agent has pulled, after those in use were used now.
+    pub fn records(&self, in_use: &HashSet<String>, now: time::Instant) -> HashMap<String, Record> {
+        let mut records = self.records.lock();
+        in_use.iter().for_each(|image| records.used(image, now));
+        records.all().clone()
+    }
+
+    /// Forgets the pulls for the containers of a Pod.
+    pub fn forget(&self, uid: &str) {
+        self.pulls.lock().retain(|(owner, _), _| owner != uid);
+    }
+
+    /// Returns the result of a finished pull; otherwise starts one unless a pull is in progress or backs off.
+    fn fetch(
+        self: &Arc<Self>,
+        pod: &Key,
+        container_key: ContainerKey,
+        image: &str,
+    ) -> Result<ImageOrigin, Error> {
+        let mut pulls = self.pulls.lock();
+        let attempts = pulls.entry(container_key.clone()).or_default();
+        if let Some(pulled) = attempts.pulled {
+            pulls.remove(&container_key);
+            return Ok(ImageOrigin::Pulled(pulled));
+        }
+        let backs_off = attempts
+            .failure
+            .as_ref()
+            .is_some_and(|failure| failure.until > Instant::now());
+        let begins = !attempts.in_progress && !backs_off;
+        if begins {
+            attempts.in_progress = true;
+            let (this, pod, image) = (Arc::clone(self), pod.clone(), image.to_owned());
+            tokio::spawn(async move {
+                let pulled =
+                    catch_panic("image-pull", this.pull(&pod, &container_key, &image)).await;
+                if let Err(panicked) = pulled {
+                    this.ended(&container_key, Err(panicked.to_string()));
+                }
+                (this.wake)(&pod);
+            });
+        }
+        Err(attempts.waiting_error(image, begins))
+    }
+
+    async fn pull(&self, pod: &Key, container_key: &ContainerKey, image: &str) {
+        info!(%pod, image, "pulling the image");
+        let asked = Instant::now();
+        let Ok(slot) = self.slots.acquire().await else {
+            return;
+        };
+        let began = Instant::now();
+        let outcome = self.service.pull(image).await;
+        drop(slot);
+        if outcome.is_ok() {
+            self.records.lock().pulled(image, time::Instant::now());
+        }
+        let (took, waited) = (began.elapsed(), asked.elapsed());
+        let bytes = self
+            .service
+            .size(image)
+            .await
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let pulled = Pulled {
+            took,
+            waited,
+            bytes,
+        };
+        self.ended(container_key, outcome.map(|()| pulled));
+    }
+
+    /// Records the result of a pull.
+    fn ended(&self, container_key: &ContainerKey, outcome: Result<Pulled, String>) {
+        if let Some(attempts) = self.pulls.lock().get_mut(container_key) {
+            attempts.in_progress = false;
+            match outcome {
+                Ok(pulled) => attempts.pulled = Some(pulled),
+                Err(message) => attempts.failed(message),
+            }
+        }
+    }
+}
+
+impl Attempts {
+    fn failed(&mut self, message: String) {
+        let before = self.failure.as_ref().map(|failure| failure.backoff);
+        let backoff = before.map_or(INITIAL_BACKOFF, |backoff| (backoff * 2).min(MAX_BACKOFF));
+        self.failure = Some(Failure {
+            message,
+            reported: false,
+            backoff,
+            until: Instant::now() + backoff,
+        });
+    }
+
+    /// Returns the waiting reason: a failure is reported once as `ErrImagePull`, then as `ImagePullBackOff`.
+    fn waiting_error(&mut self, image: &str, begins: bool) -> Error {
+        let Some(failure) = &mut self.failure else {
+            return unavailable(image, "ContainerCreating", String::new(), begins);
+        };
+        if std::mem::replace(&mut failure.reported, true) {
+            let message = format!(
+                "Back-off pulling image {image:?}: ErrImagePull: {}",
+                failure.message
+            );
+            return unavailable(image, "ImagePullBackOff", message, begins);
+        }
+        unavailable(image, "ErrImagePull", failure.message.clone(), begins)
+    }
+}
+
+/// Returns the error for an image that is not available, with the reason that the kubelet gives.
+pub fn unavailable(image: &str, reason: &'static str, message: String, pulling: bool) -> Error {
+    Error::Image {
+        image: image.to_owned(),
+        reason,
+        message,
+        pulling,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(attempts: &mut Attempts) -> &'static str {
+        match attempts.waiting_error("nginx", false) {
+            Error::Image { reason, .. } => reason,
+            _ => "",
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_pull_is_reported_once_and_doubles_its_backoff() {
+        let mut attempts = Attempts::default();
+        assert_eq!(reason(&mut attempts), "ContainerCreating");
+        let mut backs_off = Vec::new();
+        for _ in 0..7 {
+            attempts.failed("no such host".into());
+            let backoff = attempts
+                .failure
+                .as_ref()
+                .map(|failure| failure.until - Instant::now());
+            backs_off.push(backoff.unwrap_or_default().as_secs());
+            assert_eq!(reason(&mut attempts), "ErrImagePull");
+            assert_eq!(reason(&mut attempts), "ImagePullBackOff");
+        }
+        assert_eq!(backs_off, [10, 20, 40, 80, 160, 300, 300]);
+    }
+}
