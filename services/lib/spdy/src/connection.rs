@@ -1,4 +1,4 @@
-//! The server's end of a connection.
+//! Both ends of a connection. Only the client's opens streams.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,6 +16,8 @@ use super::headers::Headers;
 const MOST_STREAMS: usize = 1024;
 /// The frames of all streams that wait to be written.
 const OUTGOING: usize = 16;
+/// The streams that [`connect`] opens at most.
+pub const MOST_OPENED: usize = OUTGOING;
 /// The frames of one stream that wait to be read, of at most 32 KiB each.
 const INCOMING: usize = 4;
 /// The time in which a stream has to be read, for the others wait for it.
@@ -23,14 +25,14 @@ const STALL: Duration = Duration::from_secs(600);
 /// The time in which the client has to close a connection that has ended.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A stream that the client has opened.
+/// A stream, at either end.
 pub struct Stream {
     /// The number of the stream, which is unique in its connection.
     pub id: u32,
     headers: Headers,
-    /// The bytes that the client sends, until it ends the stream.
+    /// The bytes that the other end sends, until it ends the stream.
     pub data: mpsc::Receiver<Bytes>,
-    /// The direction to the client.
+    /// The direction to the other end.
     pub writer: Writer,
 }
 
@@ -41,11 +43,11 @@ impl Stream {
     }
 }
 
-/// The client is gone.
+/// The other end is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
-/// The server's direction of a stream.
+/// This end's direction of a stream.
 #[derive(Clone)]
 pub struct Writer {
     id: u32,
@@ -56,7 +58,7 @@ impl Writer {
     /// Sends data.
     ///
     /// # Errors
-    /// If the client is gone.
+    /// If the other end is gone.
     pub async fn write(&self, data: Bytes) -> Result<(), Gone> {
         self.send(Frame::Data {
             id: self.id,
@@ -73,7 +75,7 @@ impl Writer {
             is_last: true,
             data: Bytes::new(),
         };
-        // A client that is gone needs no end.
+        // An end that is gone needs no end.
         let _ = self.send(end).await;
     }
 
@@ -124,8 +126,40 @@ where
         incoming: sender,
         open: HashMap::new(),
         newest: 0,
+        pings: 1,
     };
     (incoming, run(reader, writer, outgoing))
+}
+
+/// Opens streams with these headers on a connection to a server. Returns them, and the future that reads and writes the
+/// connection; to drop it ends the connection.
+///
+/// # Errors
+/// If there are more than [`MOST_OPENED`] streams.
+pub fn connect<Io, const N: usize>(
+    connection: Io,
+    streams: Vec<[(&str, &str); N]>,
+) -> io::Result<(Vec<Stream>, impl Future<Output = ()> + Send + use<Io, N>)>
+where
+    Io: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let (reader, writer) = split(connection);
+    // A server opens no streams.
+    let (incoming, _) = mpsc::channel(1);
+    let (frames, outgoing) = mpsc::channel(OUTGOING);
+    let mut reader = Reader {
+        frames: FrameReader::new(reader),
+        outgoing: frames,
+        incoming,
+        open: HashMap::new(),
+        newest: u32::MAX,
+        pings: 0,
+    };
+    let numbers = (1..).step_by(2);
+    let opened = streams.into_iter().zip(numbers);
+    let opened = opened.map(|(headers, id)| reader.open(id, &headers));
+    let opened = opened.collect::<io::Result<_>>()?;
+    Ok((opened, run(reader, writer, outgoing)))
 }
 
 async fn run<Io>(
@@ -172,13 +206,40 @@ struct Reader<R> {
     frames: FrameReader<R>,
     outgoing: mpsc::Sender<Frame>,
     incoming: mpsc::Sender<Stream>,
-    /// The streams that the client has not ended.
+    /// The streams that the other end has not ended.
     open: HashMap<u32, mpsc::Sender<Bytes>>,
+    /// The number of the newest stream that the other end has opened; the largest if it may not open any.
     newest: u32,
+    /// What is left of the numbers of the other end's pings by two.
+    pings: u32,
 }
 
 impl<R: AsyncRead + Unpin> Reader<R> {
-    /// Reads frames until the client ends the connection.
+    /// Opens a stream.
+    fn open(&mut self, id: u32, headers: &[(&str, &str)]) -> io::Result<Stream> {
+        let headers = headers.iter();
+        let headers = headers.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let headers = Headers(headers.collect());
+        let frame = Frame::SynStream {
+            id,
+            is_last: false,
+            headers: headers.clone(),
+        };
+        let sent = self.outgoing.try_send(frame);
+        sent.map_err(|_| io::Error::other("too many streams"))?;
+        let (sender, data) = mpsc::channel(INCOMING);
+        self.open.insert(id, sender);
+        let frames = self.outgoing.clone();
+        let writer = Writer { id, frames };
+        Ok(Stream {
+            id,
+            headers,
+            data,
+            writer,
+        })
+    }
+
+    /// Reads frames until the other end ends the connection.
     async fn run(&mut self) -> io::Result<()> {
         while let Some(frame) = self.frames.next().await? {
             match frame {
@@ -191,8 +252,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 Frame::Reset { id, .. } => {
                     self.open.remove(&id);
                 }
-                // The client's pings have odd numbers.
-                Frame::Ping(id) if id % 2 == 1 => self.send(Frame::Ping(id)).await,
+                // Those of a client have odd numbers. Others are answers.
+                Frame::Ping(id) if id % 2 == self.pings => self.send(Frame::Ping(id)).await,
                 Frame::GoAway { .. } => return Ok(()),
                 _ => {}
             }

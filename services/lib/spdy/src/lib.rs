@@ -1,4 +1,5 @@
-//! The part of SPDY/3.1 that Kubernetes' clients use: one connection with streams in both directions.
+//! The part of SPDY/3.1 that Kubernetes uses: one connection with streams in both directions. Servers [`accept`] it
+//! from kubectl; clients [`connect`] to the streaming server of a container runtime.
 //!
 //! ```text
 //!            ┌ reader: frames ─▶ new streams (`Incoming`), and their data (`Stream::data`)
@@ -15,4 +16,4 @@ mod headers;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Gone, Incoming, Stream, Writer, accept};
+pub use connection::{Gone, Incoming, MOST_OPENED, Stream, Writer, accept, connect};

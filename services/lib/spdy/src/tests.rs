@@ -6,7 +6,7 @@ use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex, split};
 
-use super::connection::accept;
+use super::connection::{accept, connect};
 use super::dictionary::DICTIONARY;
 use super::frame::{Frame, FrameReader, FrameWriter};
 use super::headers::{Decoder, Encoder, Headers};
@@ -295,4 +295,45 @@ async fn what_is_no_spdy_ends_the_connection() {
     drop(incoming);
     near.read_to_end(&mut rest).await.unwrap();
     assert!(rest.as_slice().bytes().next().is_none());
+}
+
+#[tokio::test]
+async fn a_client_opens_streams_and_both_ends_end_their_directions() {
+    let (here, there) = duplex(1 << 10);
+    let (mut incoming, serving) = accept(there);
+    let serving = tokio::spawn(serving);
+    let streams = vec![[("Streamtype", "stdin")], [("streamtype", "stdout")]];
+    let (mut streams, running) = connect(here, streams).unwrap();
+    let running = tokio::spawn(running);
+    let mut stdin = incoming.next().await.unwrap();
+    let stdout = incoming.next().await.unwrap();
+    assert_eq!((stdin.id, stdin.header("streamtype")), (1, "stdin"));
+    assert_eq!((stdout.id, stdout.header("streamtype")), (3, "stdout"));
+    let large = Bytes::from(vec![7; 100_000]);
+    streams[0].writer.write(large.clone()).await.unwrap();
+    streams[0].writer.end().await;
+    let mut read = Vec::new();
+    while let Some(piece) = stdin.data.recv().await {
+        read.extend_from_slice(&piece);
+    }
+    assert_eq!(read, large);
+    stdout
+        .writer
+        .write(Bytes::from_static(b"hi"))
+        .await
+        .unwrap();
+    stdout.writer.end().await;
+    assert_eq!(streams[1].data.recv().await.unwrap(), "hi");
+    assert_eq!(streams[1].data.recv().await, None);
+    // To drop the future ends the connection.
+    running.abort();
+    assert!(incoming.next().await.is_none());
+    serving.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_opens_no_more_streams_than_are_written_at_once() {
+    let (here, _there) = duplex(1 << 10);
+    let streams = vec![[("streamtype", "data")]; super::MOST_OPENED + 1];
+    assert!(connect(here, streams).is_err());
 }
