@@ -38,12 +38,34 @@ pub struct SandboxConfig {
     /// The kernel parameters of the Pod's namespaces.
     #[serde(default)]
     pub sysctls: BTreeMap<String, String>,
+    /// The QoS class of the Pod; empty if it is not known.
+    #[serde(default)]
+    pub qos_class: String,
     /// The resources of the Pod as a whole, if it has any.
     #[serde(default)]
     pub resources: Option<PodResources>,
     /// The volumes of the Pod. Never persisted, because they contain secrets.
     #[serde(skip)]
     pub volumes: Vec<Volume>,
+}
+
+impl Default for SandboxConfig {
+    fn default() -> Self {
+        Self {
+            namespace: String::new(),
+            name: String::new(),
+            uid: String::new(),
+            ip: Ipv4Addr::UNSPECIFIED,
+            hostname: String::new(),
+            hosts: Hosts::default(),
+            host_network: false,
+            host_ports: Vec::new(),
+            sysctls: BTreeMap::new(),
+            qos_class: String::new(),
+            resources: None,
+            volumes: Vec::new(),
+        }
+    }
 }
 
 impl SandboxConfig {
@@ -104,6 +126,9 @@ pub struct ContainerConfig {
     /// The limits of its Pod as a whole; `None` if the Pod has no resources of its own.
     #[serde(default)]
     pub pod: Option<PodResources>,
+    /// How readily the kernel kills it when memory is short, from -1000 to 1000; `None` for the runtime's default.
+    #[serde(default)]
+    pub oom_score_adj: Option<i64>,
     /// Security settings.
     #[serde(default)]
     pub security: Security,

@@ -6,6 +6,7 @@ use std::time::{self, Duration};
 
 use parking_lot::Mutex;
 use setpoint_model::Key;
+use setpoint_proto::core::ContainerImage;
 use setpoint_task::catch_panic;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -221,6 +222,20 @@ impl Attempts {
         }
         unavailable(image, "ErrImagePull", failure.message.clone(), begins)
     }
+}
+
+/// Maximum number of images in the status of a node, as in the kubelet.
+const MAX_IMAGES: usize = 50;
+
+/// Returns the largest images that have names, for the status of a node.
+pub fn largest(mut images: Vec<ContainerImage>) -> Vec<ContainerImage> {
+    images.retain(|image| !image.names.is_empty());
+    images.sort_by(|one, other| {
+        let size = other.size_bytes.cmp(&one.size_bytes);
+        size.then_with(|| one.names.cmp(&other.names))
+    });
+    images.truncate(MAX_IMAGES);
+    images
 }
 
 /// Returns the error for an image that is not available, with the reason that the kubelet gives.

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
+    /// Containers of a runtime that serves the CRI, such as containerd.
+    Cri,
     /// Containers of a Docker engine.
     Docker,
     /// Processes on this machine.

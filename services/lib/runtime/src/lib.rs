@@ -2,10 +2,12 @@
 
 mod archive;
 mod bind;
+mod cgroup;
 mod config;
 mod container;
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod cri;
 mod descendants;
 pub mod dns;
 pub mod docker;
@@ -17,6 +19,7 @@ mod image_records;
 mod kind;
 mod layout;
 pub mod log;
+mod log_file;
 pub mod process;
 pub mod program;
 mod resolv_conf;

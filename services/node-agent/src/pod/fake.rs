@@ -47,13 +47,7 @@ impl Fake {
             name: "web".into(),
             uid: "uid-1".into(),
             ip: Ipv4Addr::LOCALHOST,
-            hostname: String::new(),
-            hosts: Hosts::default(),
-            host_network: false,
-            host_ports: Vec::new(),
-            sysctls: BTreeMap::new(),
-            resources: None,
-            volumes: Vec::new(),
+            ..SandboxConfig::default()
         };
         let started = ContainerConfig {
             id: id(),

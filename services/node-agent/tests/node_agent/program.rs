@@ -30,13 +30,7 @@ fn sandbox() -> SandboxConfig {
         name: "web".into(),
         uid: id().uid,
         ip: Ipv4Addr::new(127, 9, 9, 2),
-        hostname: String::new(),
-        hosts: Default::default(),
-        host_network: false,
-        host_ports: Vec::new(),
-        sysctls: Default::default(),
-        resources: None,
-        volumes: Vec::new(),
+        ..SandboxConfig::default()
     }
 }
 

@@ -205,13 +205,7 @@ impl Simulation {
             name: "web".into(),
             uid: uid.into(),
             ip,
-            hostname: String::new(),
-            hosts: runtime::Hosts::default(),
-            host_network: false,
-            host_ports: Vec::new(),
-            sysctls: BTreeMap::new(),
-            resources: None,
-            volumes: Vec::new(),
+            ..SandboxConfig::default()
         };
         let containers = Vec::new();
         self.world.sandboxes.push(Sandbox {

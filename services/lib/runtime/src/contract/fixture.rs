@@ -1,7 +1,6 @@
 //! A runtime under test, with the means to start, observe and clean up containers.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +15,8 @@ use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Container, ContainerConfig, ContainerId, Exit, Hosts, Input, LogOptions, Output, Runtime,
-    Sandbox, SandboxConfig, State, Streams, Volume, VolumeKind, Wake,
+    Container, ContainerConfig, ContainerId, Exit, Input, LogOptions, Output, Runtime, Sandbox,
+    SandboxConfig, State, Streams, Volume, VolumeKind, Wake,
 };
 
 /// An image with a few programs of Debian's static busybox. Its default command sleeps until SIGTERM.
@@ -93,13 +92,7 @@ pub fn sandbox() -> SandboxConfig {
         name: "web".into(),
         uid: uid(),
         ip: Ipv4Addr::new(127, 9, 9, 2),
-        hostname: String::new(),
-        hosts: Hosts::default(),
-        host_network: false,
-        host_ports: Vec::new(),
-        sysctls: BTreeMap::new(),
-        resources: None,
-        volumes: Vec::new(),
+        ..SandboxConfig::default()
     }
 }
 

@@ -12,9 +12,9 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 use jiff::Timestamp;
 use tokio::time::{sleep, timeout};
 
-use super::cgroup::Cgroups;
 use super::identity::filter;
 use super::settings::Settings;
+use crate::cgroup::Cgroups;
 
 /// Timeout of one call. Pulls report progress and are not affected.
 const CALL_TIMEOUT_SECS: u64 = 60;
@@ -103,7 +103,7 @@ impl Engine {
         // In a container, the agent sees other cgroups than the engine.
         let cgroups = match own_placement.found {
             true => None,
-            false => Cgroups::find(&info, &cluster),
+            false => super::pod_cgroup::find(&info, &cluster),
         };
         let own_networks = own_placement.networks;
         let is_isolated = own_networks.is_some_and(|networks| !networks.contains(&network));

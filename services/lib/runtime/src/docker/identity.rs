@@ -1,12 +1,11 @@
 //! Maps containers of the engine to Pods: by labels, and readably by name.
 
-use std::collections::{BTreeMap, HashMap};
-use std::net::Ipv4Addr;
+use std::collections::HashMap;
 use std::time::Duration;
 
 use setpoint_model::Key;
 
-use crate::{ContainerConfig, ContainerId, Hosts, SandboxConfig};
+use crate::{ContainerConfig, ContainerId, SandboxConfig};
 
 /// Container name of a Pod's pause container.
 pub const PAUSE: &str = "POD";
@@ -74,14 +73,7 @@ impl Identity {
             namespace: self.pod.namespace.clone(),
             name: self.pod.name.clone(),
             uid: self.id.uid.clone(),
-            ip: Ipv4Addr::UNSPECIFIED,
-            hostname: String::new(),
-            hosts: Hosts::default(),
-            host_network: false,
-            host_ports: Vec::new(),
-            sysctls: BTreeMap::new(),
-            resources: None,
-            volumes: Vec::new(),
+            ..SandboxConfig::default()
         }
     }
 

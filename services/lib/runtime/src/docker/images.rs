@@ -6,9 +6,7 @@ use setpoint_proto::core::ContainerImage;
 use tracing::debug;
 
 use super::Shared;
-
-/// Maximum number of images in the status of a node, as in the kubelet.
-const MAX_IMAGES: usize = 50;
+use crate::image_pulls::largest;
 
 impl Shared {
     /// Returns the largest images of the engine; none if it does not answer.
@@ -19,7 +17,7 @@ impl Shared {
             .list_images(None::<ListImagesOptions>)
             .await
         {
-            Ok(images) => largest(images),
+            Ok(images) => largest(named(images)),
             Err(error) => {
                 debug!(%error, "the images of the engine are unknown");
                 Vec::new()
@@ -28,22 +26,15 @@ impl Shared {
     }
 }
 
-fn largest(images: Vec<ImageSummary>) -> Vec<ContainerImage> {
-    let named = |image: ImageSummary| {
+fn named(images: Vec<ImageSummary>) -> Vec<ContainerImage> {
+    let named = images.into_iter().map(|image| {
         let names = image.repo_digests.into_iter().chain(image.repo_tags);
-        let names: Vec<_> = names.filter(|name| !name.contains("<none>")).collect();
-        (!names.is_empty()).then_some(ContainerImage {
-            names,
+        ContainerImage {
+            names: names.filter(|name| !name.contains("<none>")).collect(),
             size_bytes: image.size,
-        })
-    };
-    let mut images: Vec<_> = images.into_iter().filter_map(named).collect();
-    images.sort_by(|one, other| {
-        let size = other.size_bytes.cmp(&one.size_bytes);
-        size.then_with(|| one.names.cmp(&other.names))
+        }
     });
-    images.truncate(MAX_IMAGES);
-    images
+    named.collect()
 }
 
 #[cfg(test)]
@@ -63,11 +54,11 @@ mod tests {
             image("<none>:<none>", 7),
             image("large", 9),
         ];
-        let images = largest(all.clone());
+        let images = largest(named(all.clone()));
         assert_eq!(images[0].names, ["large@sha256:1", "large"]);
         let sizes: Vec<_> = images.iter().map(|image| image.size_bytes).collect();
         assert_eq!(sizes, [9, 1]);
         all.extend((0..100).map(|number| image(&format!("i{number}"), 5)));
-        assert_eq!(largest(all).len(), MAX_IMAGES);
+        assert_eq!(largest(named(all)).len(), 50);
     }
 }

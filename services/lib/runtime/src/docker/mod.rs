@@ -10,7 +10,6 @@
 //! lists the containers and starts nothing twice, because container names are unique.
 
 mod carrier;
-mod cgroup;
 mod create;
 mod creation;
 pub(super) mod disk;

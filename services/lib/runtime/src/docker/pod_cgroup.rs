@@ -3,12 +3,21 @@
 use std::io;
 use std::sync::atomic::Ordering;
 
+use bollard::models::{SystemInfo, SystemInfoCgroupDriverEnum, SystemInfoCgroupVersionEnum};
 use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::Shared;
-use super::cgroup::Cgroups;
+use crate::cgroup::Cgroups;
 use crate::{Error, Limits, SandboxConfig};
+
+/// Returns the cgroups of a cluster; `None` if the engine names cgroups otherwise than by their paths, or this process
+/// cannot manage them.
+pub fn find(info: &SystemInfo, cluster: &str) -> Option<Cgroups> {
+    let by_path = info.cgroup_driver == Some(SystemInfoCgroupDriverEnum::CGROUPFS);
+    let is_v2 = info.cgroup_version? == SystemInfoCgroupVersionEnum::_2;
+    by_path.then(|| Cgroups::find(is_v2, cluster)).flatten()
+}
 
 impl Shared {
     /// Returns the cgroups of Pods, if the agent manages those of the engine.
@@ -57,13 +66,7 @@ impl Shared {
             return Ok(());
         };
         let own = uid.to_owned();
-        let set = blocking(move || {
-            let usage = cgroups.memory_of(&own)?;
-            if limits.memory > 0 && limits.memory < usage {
-                return Ok(Some(usage));
-            }
-            cgroups.set(&own, limits).map(|()| None)
-        });
+        let set = blocking(move || cgroups.lower_or_raise(&own, limits));
         match set.await.map_err(|source| failed(uid, source))? {
             None => Ok(()),
             Some(usage) => Err(Error::Config(format!(

@@ -11,7 +11,6 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::warn;
 
-use super::cgroup::Cgroups;
 use super::engine::{self, ConnectError};
 use super::identity::{CLUSTER, Identity, filter};
 use super::settings::Settings;
@@ -50,7 +49,7 @@ pub async fn sweep(settings: &Settings, cluster: &str) -> Result<usize, ConnectE
         .try_collect::<()>()
         .await?;
     volume::remove(&client, &labels).await?;
-    if let Some(cgroups) = Cgroups::find(&client.info().await?, cluster) {
+    if let Some(cgroups) = super::pod_cgroup::find(&client.info().await?, cluster) {
         let removed = spawn_blocking(move || cgroups.remove_all()).await;
         if let Ok(Err(error)) = removed {
             warn!(%error, "cannot remove the cgroups of Pods");

@@ -18,11 +18,11 @@ use setpoint_task::catch_panic;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 
+use super::Processes;
 use super::folder::Folder;
 use super::terminal::Terminal;
-use super::{Processes, log};
 use crate::streams::{CHUNK, OutputSender, output_channel};
-use crate::{ContainerId, Error, Input, Inputs, LogOptions, Output, Outputs, Streams};
+use crate::{ContainerId, Error, Input, Inputs, Output, Outputs, Streams, log_file};
 
 /// Exit code of a command that was killed, as by the end of its container.
 const KILLED: i32 = 137;
@@ -96,17 +96,8 @@ impl Processes {
     /// Follows the output of a container's own process from now on. Its stdin is /dev/null.
     pub(super) fn follow_output(&self, id: &ContainerId) -> Result<Outputs, Error> {
         self.shared.table.lock().running(id)?;
-        let from_now = LogOptions {
-            follow: true,
-            tail: Some(0),
-            ..LogOptions::default()
-        };
-        let pieces = log::read(
-            &id.to_string(),
-            self.folder(id).path().join("log"),
-            &from_now,
-            self.has_exited(id),
-        )?;
+        let path = self.folder(id).path().join("log");
+        let pieces = log_file::read(&id.to_string(), path, Some(0), true, self.has_exited(id))?;
         Ok(pieces.map(|piece| piece.map(Output::Stdout)).boxed())
     }
 }

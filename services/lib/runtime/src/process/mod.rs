@@ -19,7 +19,6 @@ pub(super) mod exec_shim;
 mod folder;
 mod handover;
 mod hosts;
-mod log;
 mod mounts;
 mod network;
 mod process_handle;
@@ -56,6 +55,7 @@ use self::connect::dial_within;
 use self::folder::Folder;
 use self::process_handle::ProcessHandle;
 use super::bind::Bind;
+use super::log_file;
 use super::streams::dial;
 use super::table::Table;
 use super::volumes::{Volumes, remove_dir};
@@ -378,8 +378,13 @@ impl Runtime for Processes {
 
     async fn log(&self, id: &ContainerId, options: &LogOptions) -> Result<Log, Error> {
         self.shared.table.lock().container(id)?;
+        if options.timestamps || options.since.is_some() {
+            let message = "the process runtime does not record timestamps of log lines";
+            return Err(Error::Unsupported(message.to_owned()));
+        }
         let path = self.folder(id).path().join("log");
-        log::read(&id.to_string(), path, options, self.has_exited(id))
+        let (tail, follow) = (options.tail, options.follow);
+        log_file::read(&id.to_string(), path, tail, follow, self.has_exited(id))
     }
 
     async fn exec(

@@ -18,6 +18,15 @@ mod docker {
     program_contract! { fixture() }
 }
 
+mod cri {
+    use setpoint_runtime::{program_contract, runtime_contract};
+
+    use crate::cri::fixture::fixture;
+
+    runtime_contract! { fixture() }
+    program_contract! { fixture() }
+}
+
 mod simulated {
     use setpoint_runtime::runtime_contract;
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod contract;
+mod cri;
 mod docker;
 mod process;
 mod simulated;

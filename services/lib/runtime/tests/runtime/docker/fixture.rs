@@ -110,7 +110,8 @@ async fn import_files(client: &bollard::Docker, name: &str, tag: &str, files: Ve
     import.try_collect::<Vec<_>>().await.unwrap();
 }
 
-fn files(mark: &str) -> tar::Builder<Vec<u8>> {
+/// Returns the files of the test image.
+pub fn files(mark: &str) -> tar::Builder<Vec<u8>> {
     let found = Command::new("sh")
         .args(["-c", "command -v busybox"])
         .output();

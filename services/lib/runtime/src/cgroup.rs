@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-use bollard::models::{SystemInfo, SystemInfoCgroupDriverEnum, SystemInfoCgroupVersionEnum};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
@@ -51,16 +50,16 @@ enum Hierarchy {
 }
 
 impl Cgroups {
-    /// Returns the cgroups of a cluster; `None` if this process cannot manage them.
-    pub fn find(info: &SystemInfo, cluster: &str) -> Option<Self> {
-        let by_path = info.cgroup_driver == Some(SystemInfoCgroupDriverEnum::CGROUPFS);
-        if !by_path || !geteuid().is_root() {
+    /// Returns the cgroups of a cluster on an engine with this version of cgroups; `None` if this process cannot manage
+    /// them.
+    pub fn find(is_v2: bool, cluster: &str) -> Option<Self> {
+        if !geteuid().is_root() {
             return None;
         }
         let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
-        let hierarchy = match info.cgroup_version? {
-            SystemInfoCgroupVersionEnum::_2 => Hierarchy::v2(&mounts),
-            _ => Hierarchy::v1(&mounts),
+        let hierarchy = match is_v2 {
+            true => Hierarchy::v2(&mounts),
+            false => Hierarchy::v1(&mounts),
         };
         let cgroups = Self {
             hierarchy: hierarchy?,
@@ -69,6 +68,25 @@ impl Cgroups {
         let mut mounts = cgroups.hierarchy.limiting().into_iter();
         let writable = mounts.all(|mount| access(mount, Access::WRITE_OK).is_ok());
         writable.then_some(cgroups)
+    }
+
+    /// Returns the cgroups of a node on this machine; `None` if this process cannot manage them.
+    pub fn of_machine(node: &str) -> Option<Self> {
+        // Of a machine with both, version 1 has the controllers.
+        Self::find(false, node).or_else(|| Self::find(true, node))
+    }
+
+    /// Returns the cgroups below one of these; these, if it has no name.
+    #[must_use]
+    pub fn below(&self, name: &str) -> Self {
+        let root = match name {
+            "" => self.root.clone(),
+            name => format!("{}/{name}", self.root),
+        };
+        Self {
+            root,
+            ..self.clone()
+        }
     }
 
     /// Returns the cgroup of a Pod as the engine names it.
@@ -150,6 +168,18 @@ impl Cgroups {
         text.trim().parse().map_err(io::Error::other)
     }
 
+    /// Sets the limits of a Pod, unless it uses more memory; returns what it uses then.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn lower_or_raise(&self, uid: &str, limits: Limits) -> io::Result<Option<i64>> {
+        let usage = self.memory_of(uid)?;
+        if limits.memory > 0 && limits.memory < usage {
+            return Ok(Some(usage));
+        }
+        self.set(uid, limits).map(|()| None)
+    }
+
     /// Removes the cgroup of a Pod whose containers are gone.
     ///
     /// # Errors
@@ -184,7 +214,10 @@ impl Cgroups {
             let root = below(mount, &self.root);
             fs::create_dir_all(&root)?;
             if let Hierarchy::V2(mount) = &self.hierarchy {
-                for folder in [mount, &root] {
+                let between = root.ancestors().take_while(|folder| *folder != mount);
+                let mut from_top: Vec<_> = between.chain([mount.as_path()]).collect();
+                from_top.reverse();
+                for folder in from_top {
                     fs::write(folder.join("cgroup.subtree_control"), "+cpu +memory")?;
                 }
             }

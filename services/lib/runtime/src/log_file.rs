@@ -11,34 +11,36 @@ use futures::StreamExt as _;
 use futures::stream::try_unfold;
 use tokio::io::AsyncReadExt as _;
 
-use super::state_error;
 use crate::Error;
-use crate::log::{Log, LogOptions};
+use crate::log::Log;
+
+fn state_error(what: impl ToString, source: io::Error) -> Error {
+    let what = what.to_string();
+    Error::State { what, source }
+}
 
 /// Polling interval of a log that is followed.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum size of one read.
 const CHUNK: u64 = 32 << 10;
 
-/// Streams the log from the requested line to its end, or if followed, until `has_exited`.
+/// Streams the log of the container `name` from its last `tail` lines to its end, or with `follow`, until
+/// `has_exited`.
 ///
 /// # Errors
-/// If the options need timestamps, which the process runtime does not record, or the file cannot be read.
+/// If the file cannot be read.
 pub fn read(
     name: &str,
     path: PathBuf,
-    options: &LogOptions,
+    tail: Option<u64>,
+    follow: bool,
     has_exited: impl Fn() -> bool + Send + Sync + 'static,
 ) -> Result<Log, Error> {
-    if options.timestamps || options.since.is_some() {
-        let message = "the process runtime does not record timestamps of log lines";
-        return Err(Error::Unsupported(message.to_owned()));
-    }
     let name = name.to_owned();
-    let file = File::open(&path).and_then(|file| at_tail(file, options.tail));
+    let file = File::open(&path).and_then(|file| at_tail(file, tail));
     let file = file.map_err(|source| state_error(&name, source))?;
     let file = tokio::fs::File::from_std(file);
-    let (file, follow) = (Follower { path, file }, options.follow);
+    let file = Follower { path, file };
     let pieces = try_unfold((file, has_exited), move |(mut file, has_exited)| {
         let name = name.clone();
         async move {

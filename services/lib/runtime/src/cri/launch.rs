@@ -1,0 +1,200 @@
+//! Creates and starts containers.
+
+use std::fs;
+
+use k8s_cri::v1::{
+    Container as Listed, ContainerFilter, ContainerState, CreateContainerRequest, Image, ImageSpec,
+    ListContainersRequest, StartContainerRequest,
+};
+use setpoint_model::Key;
+use tonic::Status;
+
+use super::client::{call, failed};
+use super::create::{self, Parts, Surroundings};
+use super::files::log_path;
+use super::{Shared, identity, state_error};
+use crate::sub_path::Bound;
+use crate::{ContainerConfig, Error, ImageOrigin, Processes, SandboxConfig, pod_label};
+
+/// Whether the kernel enforces AppArmor.
+const APP_ARMOR: &str = "/sys/module/apparmor/parameters/enabled";
+
+impl Shared {
+    /// Creates and starts a container, and returns the origin of its image. One that an earlier call has started, whose
+    /// answer was lost, is taken over.
+    pub(super) async fn launch(&self, config: &ContainerConfig) -> Result<ImageOrigin, Error> {
+        let id = &config.id;
+        let unknown = || Error::Unknown(id.uid.clone());
+        let sandbox = self.sandbox_config(&id.uid).ok_or_else(unknown)?;
+        let sandbox_id = self.sandboxes.lock().get(&id.uid).cloned();
+        let sandbox_id = sandbox_id.ok_or_else(unknown)?.runtime_id;
+        let pod = sandbox.pod();
+        let key = (id.uid.clone(), id.name.clone());
+        let origin = self.images.ensure(&pod, key, &config.image, config.pull);
+        let origin = origin.await?;
+        let what = format!("create container {}", id.name);
+        if let Some(earlier) = self.earlier(config).await.map_err(failed(&what))? {
+            self.refresh(&earlier).await.map_err(failed(&what))?;
+            return Ok(origin);
+        }
+        let image = self.image(&config.image).await?;
+        let image_user = verified_user(config, &pod, &image)?;
+        let created = self.create(config, &sandbox, &sandbox_id, image, image_user);
+        let (runtime_id, _bound) = created.await?;
+        let request = StartContainerRequest {
+            container_id: runtime_id.clone(),
+        };
+        let started = call(self.service.runtime().start_container(request)).await;
+        let listed = self.listed(&runtime_id).await.map_err(failed(&what))?;
+        match (listed, started) {
+            // The runtime keeps the reason why it has not started.
+            (Some(listed), _) if listed.state() != ContainerState::ContainerCreated => {
+                self.refresh(&listed).await.map_err(failed(what))?;
+                Ok(origin)
+            }
+            (_, Err(status)) => {
+                self.destroy(&runtime_id).await?;
+                Err(failed(format!("start container {}", id.name))(status))
+            }
+            (_, Ok(_)) => Err(Error::NotRunning(id.name.clone())),
+        }
+    }
+
+    /// Returns the same attempt at a container if it was started before. Removes it if it was only created.
+    async fn earlier(&self, config: &ContainerConfig) -> Result<Option<Listed>, Status> {
+        let of_pod = identity::of_pod(&self.node, &config.id.uid);
+        let listed = self.list_containers(ContainerFilter {
+            label_selector: of_pod,
+            ..ContainerFilter::default()
+        });
+        let is_same = |listed: &Listed| {
+            let kept = identity::container(&listed.annotations);
+            kept.is_some_and(|kept| kept.id == config.id)
+        };
+        let Some(earlier) = listed.await?.into_iter().find(is_same) else {
+            return Ok(None);
+        };
+        if earlier.state() != ContainerState::ContainerCreated {
+            return Ok(Some(earlier));
+        }
+        let request = k8s_cri::v1::RemoveContainerRequest {
+            container_id: earlier.id,
+        };
+        call(self.service.runtime().remove_container(request)).await?;
+        Ok(None)
+    }
+
+    async fn listed(&self, runtime_id: &str) -> Result<Option<Listed>, Status> {
+        let filter = ContainerFilter {
+            id: runtime_id.to_owned(),
+            ..ContainerFilter::default()
+        };
+        Ok(self.list_containers(filter).await?.into_iter().next())
+    }
+
+    /// Returns the containers that a filter selects.
+    pub(super) async fn list_containers(
+        &self,
+        filter: ContainerFilter,
+    ) -> Result<Vec<Listed>, Status> {
+        let request = ListContainersRequest {
+            filter: Some(filter),
+        };
+        let answer = call(self.service.runtime().list_containers(request)).await?;
+        Ok(answer.containers)
+    }
+
+    /// Creates a container. What is returned besides its id is needed until it has started.
+    async fn create(
+        &self,
+        config: &ContainerConfig,
+        sandbox: &SandboxConfig,
+        sandbox_id: &str,
+        image: Image,
+        image_user: Option<i64>,
+    ) -> Result<(String, Vec<Bound>), Error> {
+        let (id, pod) = (&config.id, sandbox.pod());
+        let kept = config.without_secrets();
+        let annotations = identity::annotations(&kept);
+        let annotations =
+            annotations.map_err(|error| state_error(id, std::io::Error::other(error)))?;
+        let prepared = self.files.create_log_folder(sandbox, id);
+        let binds = prepared.and_then(|()| self.files.binds(config, sandbox.host_network));
+        let binds = binds.map_err(|source| state_error(id, source))?;
+        let (mounts, bound) = self.files.mounts(id, &binds).map_err(Error::Config)?;
+        let parts = Parts {
+            image: ImageSpec {
+                image: image.id,
+                user_specified_image: config.image.clone(),
+                ..ImageSpec::default()
+            },
+            image_user,
+            labels: identity::of_container(&self.node, &pod, config),
+            annotations,
+            mounts,
+            log_path: log_path(id),
+            target: self.target(&config.processes)?,
+            host_network: sandbox.host_network,
+        };
+        let request = CreateContainerRequest {
+            pod_sandbox_id: sandbox_id.to_owned(),
+            config: Some(create::container(config, parts)),
+            sandbox_config: Some(self.sandbox_of_container(sandbox)),
+        };
+        let created = call(self.service.runtime().create_container(request)).await;
+        let created = created.map_err(failed(format!("create container {}", id.name)))?;
+        self.configs.lock().insert(id.clone(), kept);
+        Ok((created.container_id, bound))
+    }
+
+    /// Returns the configuration of a sandbox as a container needs it.
+    fn sandbox_of_container(&self, sandbox: &SandboxConfig) -> k8s_cri::v1::PodSandboxConfig {
+        let attempt = self.sandboxes.lock().get(&sandbox.uid).cloned();
+        let surroundings = Surroundings {
+            attempt: attempt.map_or(0, |attempt| attempt.number),
+            labels: identity::of_sandbox(&self.node, &sandbox.pod(), &sandbox.uid),
+            annotations: identity::Pairs::new(),
+            log_directory: self.files.logs_of(sandbox).display().to_string(),
+            cgroup_parent: self.cgroup_parent(sandbox),
+        };
+        create::sandbox(sandbox, surroundings)
+    }
+
+    /// Returns the runtime's id of the container whose processes a container shares; empty if it names none.
+    fn target(&self, processes: &Processes) -> Result<String, Error> {
+        match processes {
+            Processes::Own | Processes::OfPod => Ok(String::new()),
+            Processes::Of(target) => Ok(self.table.lock().running(target)?.runtime_id.clone()),
+        }
+    }
+}
+
+/// Refuses a container that would be less confined than requested. Returns the user of its image if it must be named,
+/// since the CRI has no group without a user.
+fn verified_user(config: &ContainerConfig, pod: &Key, image: &Image) -> Result<Option<i64>, Error> {
+    let (security, id) = (&config.security, &config.id);
+    let number = image.uid.map(|uid| uid.value);
+    let user = number.map_or_else(|| image.username.clone(), |uid| uid.to_string());
+    let label = pod_label(pod, &id.uid);
+    let verified = security.verify_non_root(&user, &label, &id.name);
+    verified.map_err(Error::Config)?;
+    if security.app_armor && !has_app_armor() {
+        let message =
+            "cannot enforce the profile RuntimeDefault: AppArmor is not enabled on the host";
+        return Err(Error::Config(message.to_owned()));
+    }
+    match (security.run_as_user, security.run_as_group, user.as_str()) {
+        (None, Some(_), "") => Ok(Some(0)),
+        (None, Some(_), _) => number.map(Some).ok_or_else(|| {
+            let place = format!("(pod: {label:?}, container: {})", id.name);
+            Error::Config(format!(
+                "container has runAsGroup without runAsUser and image has non-numeric user ({user}) {place}"
+            ))
+        }),
+        _ => Ok(None),
+    }
+}
+
+fn has_app_armor() -> bool {
+    fs::read_to_string(APP_ARMOR).is_ok_and(|enabled| enabled.starts_with('Y'))
+}
