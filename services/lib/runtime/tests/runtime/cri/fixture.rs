@@ -228,7 +228,10 @@ fn image() -> Vec<u8> {
     let config = serde_json::json!({
         "architecture": if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
         "os": "linux",
-        "config": { "Cmd": ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"] },
+        "config": {
+            "Env": ["PATH=/usr/bin:/bin"],
+            "Cmd": ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"],
+        },
         "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", sha256(&layer))] },
     });
     let manifest = serde_json::json!([{
