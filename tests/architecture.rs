@@ -32,7 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Bodies of requests, of any server.
     ("transport", &[]),
     ("openapi", &["codec", "proto"]),
-    // Connections of kubectl.
+    // Connections of kubectl, and those to container runtimes.
     ("spdy", &[]),
     // All processes have tasks that are restarted after a panic.
     ("task", &[]),
@@ -53,7 +53,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("host", &["proto", "task", "telemetry", "tls"]),
     // The state of containers is as private to its user as that of any process: the rule is in host.
-    ("runtime", &["host", "model", "proto", "task"]),
+    // The streaming servers of container runtimes speak SPDY.
+    ("runtime", &["host", "model", "proto", "spdy", "task"]),
     ("workload", &["controller", "model", "proto"]),
     // The registration of metrics is in telemetry.
     (

@@ -10,7 +10,7 @@ use setpoint_controller::{client, runtime};
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::quantity::Amount;
-use setpoint_runtime::{Kind, LogLimits, docker, process};
+use setpoint_runtime::{Kind, LogLimits, cri, docker, process};
 use setpoint_tls::{Credentials, Files};
 
 use crate::bootstrap;
@@ -32,7 +32,7 @@ const MAX_PODS: usize = 253;
 pub struct Settings {
     /// Connection to the gateway.
     pub gateway: client::Settings,
-    /// Container runtime: docker, process or simulated.
+    /// Container runtime: cri, docker, process or simulated.
     pub runtime: Kind,
     /// Name of the node; empty for `node-<n>` in a Compose project with an engine, else the name of the instance.
     /// Several nodes get `-0`, `-1` and so on appended.
@@ -120,6 +120,8 @@ pub struct Settings {
     pub process: process::Settings,
     /// The docker runtime.
     pub docker: docker::Settings,
+    /// The cri runtime.
+    pub cri: cri::Settings,
 }
 
 /// A switch with an automatic setting.
@@ -170,6 +172,7 @@ impl Default for Settings {
             system_reserved: String::new(),
             process: process::Settings::default(),
             docker: docker::Settings::default(),
+            cri: cri::Settings::default(),
         }
     }
 }
@@ -215,7 +218,7 @@ impl Settings {
     pub fn image_commands(&self) -> ImageCommands {
         let images = match self.runtime {
             Kind::Process => self.process.images.as_slice(),
-            Kind::Docker | Kind::Simulated => &[],
+            Kind::Cri | Kind::Docker | Kind::Simulated => &[],
         };
         ImageCommands::parse(images).unwrap_or_default()
     }
@@ -364,6 +367,14 @@ impl Settings {
             (
                 self.docker.image_volume_max_bytes() > 0,
                 "docker.image-volume-max-size: must be a quantity above zero",
+            ),
+            (
+                !self.cri.relist_period.is_zero(),
+                "cri.relist-period: must be longer than zero",
+            ),
+            (
+                self.cri.pod_logs_dir.is_absolute(),
+                "cri.pod-logs-dir: must be absolute",
             ),
             (self.workers > 0, "workers: there must be at least one"),
             (

@@ -41,6 +41,9 @@ pub struct SandboxConfig {
     /// The QoS class of the Pod; empty if it is not known.
     #[serde(default)]
     pub qos_class: String,
+    /// The CPU that its containers request together, in thousandths of a core.
+    #[serde(default)]
+    pub millicpu_share: i64,
     /// The resources of the Pod as a whole, if it has any.
     #[serde(default)]
     pub resources: Option<PodResources>,
@@ -62,6 +65,7 @@ impl Default for SandboxConfig {
             host_ports: Vec::new(),
             sysctls: BTreeMap::new(),
             qos_class: String::new(),
+            millicpu_share: 0,
             resources: None,
             volumes: Vec::new(),
         }

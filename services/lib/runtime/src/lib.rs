@@ -16,6 +16,7 @@ mod host_path;
 mod hosts;
 mod image_pulls;
 mod image_records;
+mod image_reference;
 mod kind;
 mod layout;
 pub mod log;

@@ -26,6 +26,7 @@ use setpoint_model::hash::fnv32a;
 use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
 use setpoint_runtime::Kind;
+use setpoint_runtime::cri::Features;
 
 pub use machine::Machine;
 pub use object::{annotations, internal_ip, labels, status, taints};
@@ -61,8 +62,12 @@ pub struct Node {
     pub runtime: Kind,
     /// Internal IP of the node.
     pub ip: IpAddr,
+    /// Name of the software that runs its containers; empty for that of the runtime.
+    pub runtime_name: String,
     /// Version of the software that runs its containers.
     pub runtime_version: String,
+    /// What the runtime reports that it can do besides.
+    pub features: Features,
     /// The directory of its persistent volumes, if it keeps any.
     pub local_path: Option<PathBuf>,
     /// The file systems of the machine whose space counts; `None` if the node is simulated.
@@ -114,7 +119,9 @@ impl Node {
         let allocatable = match settings.runtime {
             // Nothing of the machine is a simulated node's.
             Kind::Simulated => resources.clone(),
-            Kind::Process | Kind::Docker => reservation::allocatable(settings, &resources)?,
+            Kind::Process | Kind::Docker | Kind::Cri => {
+                reservation::allocatable(settings, &resources)?
+            }
         };
         let network = network(settings.runtime, number);
         let capacity = NodeCapacity {
@@ -131,7 +138,9 @@ impl Node {
             runtime: settings.runtime,
             // Until it is known at which address others reach the agent.
             ip: Ipv4Addr::new(a, b, c, 1).into(),
+            runtime_name: String::new(),
             runtime_version: env!("CARGO_PKG_VERSION").to_owned(),
+            features: Features::default(),
             local_path: None,
             disks: None,
             fallback: String::new(),
@@ -143,7 +152,7 @@ impl Node {
 fn resources(settings: &Settings, machine: &Machine) -> BTreeMap<String, Quantity> {
     let choose = |set: &str, simulated: &str, real: &str| match (set, settings.runtime) {
         ("", Kind::Simulated) => simulated.to_owned(),
-        ("", Kind::Process | Kind::Docker) => real.to_owned(),
+        ("", Kind::Process | Kind::Docker | Kind::Cri) => real.to_owned(),
         (set, _) => set.to_owned(),
     };
     let set = &settings.capacity;
@@ -167,8 +176,8 @@ fn network(runtime: Kind, number: u32) -> Ipv4Addr {
     let [_, _, high, low] = number.to_be_bytes();
     match runtime {
         Kind::Process => Ipv4Addr::new(127, high.max(1), low, 0),
-        // An engine assigns addresses of its own; these serve only as keys of admission.
-        Kind::Simulated | Kind::Docker => Ipv4Addr::new(10, high, low, 0),
+        // An engine and CNI assign addresses of their own; these serve only as keys of admission.
+        Kind::Simulated | Kind::Docker | Kind::Cri => Ipv4Addr::new(10, high, low, 0),
     }
 }
 

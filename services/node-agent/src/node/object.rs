@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use setpoint_model::volume::RUNTIME;
 use setpoint_model::{condition, version};
 use setpoint_proto::core::{
-    DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeStatus, NodeSystemInfo,
-    Taint,
+    DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeFeatures,
+    NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeStatus, NodeSystemInfo, Taint,
 };
 use setpoint_proto::meta::Quantity;
+use setpoint_runtime::cri::{Cri, Features};
 use setpoint_runtime::docker::Docker;
 use setpoint_runtime::process::Processes;
 use setpoint_runtime::simulated::Simulated;
@@ -59,13 +60,14 @@ pub fn taints(node: &Node) -> Vec<Taint> {
         ..Taint::default()
     };
     match node.runtime {
-        Kind::Process | Kind::Docker => Vec::new(),
+        Kind::Process | Kind::Docker | Kind::Cri => Vec::new(),
         Kind::Simulated => vec![simulated],
     }
 }
 
 fn runtime(node: &Node) -> &'static str {
     match node.runtime {
+        Kind::Cri => Cri::NAME,
         Kind::Docker => Docker::NAME,
         Kind::Process => Processes::NAME,
         Kind::Simulated => Simulated::NAME,
@@ -94,6 +96,8 @@ pub fn status(
         },
         node_info: info(node, machine),
         declared_features: vec![RESTARTS_ALL.to_owned()],
+        runtime_handlers: handlers(&node.features),
+        features: features(&node.features),
         ..reported.clone()
     }
 }
@@ -223,6 +227,35 @@ fn addresses(node: &Node, host: &str) -> Vec<NodeAddress> {
     addresses.into()
 }
 
+/// Returns the name of the software that runs containers.
+fn runtime_name(node: &Node) -> &str {
+    match node.runtime_name.as_str() {
+        "" => runtime(node),
+        named => named,
+    }
+}
+
+/// Returns the handlers of the runtime, as it reports them.
+fn handlers(features: &Features) -> Vec<NodeRuntimeHandler> {
+    let handlers = features.handlers.iter().map(|handler| NodeRuntimeHandler {
+        name: handler.name.clone(),
+        features: Some(NodeRuntimeHandlerFeatures {
+            recursive_read_only_mounts: Some(handler.recursive_read_only_mounts),
+            user_namespaces: Some(handler.user_namespaces),
+        }),
+    });
+    handlers.collect()
+}
+
+/// Returns the features of the runtime, if it reports any.
+fn features(features: &Features) -> Option<NodeFeatures> {
+    features
+        .supplemental_groups_policy
+        .map(|known| NodeFeatures {
+            supplemental_groups_policy: Some(known),
+        })
+}
+
 fn info(node: &Node, machine: &Machine) -> NodeSystemInfo {
     NodeSystemInfo {
         machine_id: machine.id.clone(),
@@ -230,7 +263,7 @@ fn info(node: &Node, machine: &Machine) -> NodeSystemInfo {
         boot_id: machine.boot_id.clone(),
         kernel_version: machine.kernel.clone(),
         os_image: machine.os_image.clone(),
-        container_runtime_version: format!("{}://{}", runtime(node), node.runtime_version),
+        container_runtime_version: format!("{}://{}", runtime_name(node), node.runtime_version),
         kubelet_version: version::git_version(env!("CARGO_PKG_VERSION")),
         kube_proxy_version: String::new(),
         operating_system: "linux".to_owned(),

@@ -1,6 +1,6 @@
 //! A runtime for tests, whose containers run whatever the test says.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use setpoint_model::time::after;
 use setpoint_proto::core::{Container as Spec, ResourceRequirements};
 use setpoint_runtime::streams::dial;
 use setpoint_runtime::{
-    Connection, Container, ContainerConfig, ContainerId, Error, Hosts, ImageOrigin, Inputs, Log,
+    Connection, Container, ContainerConfig, ContainerId, Error, ImageOrigin, Inputs, Log,
     LogOptions, Output, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams, Volume,
 };
 

@@ -26,6 +26,7 @@ pub mod handler;
 pub mod health;
 pub mod hooks;
 pub mod image_commands;
+pub mod oom_score;
 pub mod plan;
 pub mod pod_resources;
 pub mod probe;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use futures::FutureExt as _;
+use setpoint_runtime::Kind;
 use setpoint_runtime::docker::Engine;
 use tokio::net::lookup_host;
 
@@ -19,7 +20,9 @@ use crate::settings::Settings;
 /// # Errors
 /// If the settings have no address.
 pub fn of(settings: &Settings, engine: Option<&Engine>) -> anyhow::Result<ApiServer> {
-    let machine = engine.map(|engine| engine.address);
+    // A network of CNI has no address that the agent knows; Pods in it reach that of the node.
+    let node = settings.node_ip().filter(|_| settings.runtime == Kind::Cri);
+    let machine = engine.map(|engine| engine.address).or(node);
     let place = settings.pod_api_server(machine);
     let place = place.context("the setting gateway.address has no host")?;
     Ok(ApiServer::new(place, lookup(engine)))

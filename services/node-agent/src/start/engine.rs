@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use setpoint_runtime::Kind;
+use setpoint_runtime::cri::Service;
 use setpoint_runtime::docker::{Engine, Fallback};
 use tracing::{info, warn};
 
@@ -36,6 +37,24 @@ pub async fn connect(settings: &mut Settings) -> anyhow::Result<(Option<Engine>,
             Err(error).context("no container engine answers; see the setting docker.fallback")
         }
     }
+}
+
+/// Connects to the runtime that serves the CRI if the settings ask for one.
+///
+/// # Errors
+/// If there is none, or it does not serve version v1.
+pub async fn connect_cri(settings: &Settings) -> anyhow::Result<Option<Service>> {
+    if settings.runtime != Kind::Cri {
+        return Ok(None);
+    }
+    let service = Service::connect(&settings.cri).await?;
+    info!(
+        name = service.name,
+        version = service.version,
+        cgroup_driver = %service.cgroup_driver,
+        "connected to the container runtime"
+    );
+    Ok(Some(service))
 }
 
 #[cfg(test)]

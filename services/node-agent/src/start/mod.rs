@@ -21,6 +21,7 @@ use setpoint_host::Host;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Pod;
+use setpoint_runtime::cri::{self, Cri};
 use setpoint_runtime::docker::Docker;
 use setpoint_runtime::process::{Network, Processes};
 use setpoint_runtime::simulated::Simulated;
@@ -51,13 +52,19 @@ use crate::settings::Settings;
 /// read.
 pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let (engine, fallback) = engine::connect(&mut settings).await?;
-    let machine = Machine::read(match &engine {
-        Some(engine) => &engine.root,
-        None => &settings.state_dir,
+    let service = engine::connect_cri(&settings).await?;
+    let images = service.as_ref().and_then(|service| service.root.clone());
+    let machine = Machine::read(match (&engine, &images) {
+        (Some(engine), _) => &engine.root,
+        (None, Some(images)) => images,
+        (None, None) => &settings.state_dir,
     });
     let (instance, known) = (host.instance(), engine.as_ref());
     let nodes = nodes::nodes(&settings, instance, &machine, known, &fallback);
-    let nodes = nodes.map_err(anyhow::Error::msg)?;
+    let mut nodes = nodes.map_err(anyhow::Error::msg)?;
+    if let Some(service) = &service {
+        nodes::describe(&mut nodes, service);
+    }
     let gateway = Client::connect_with(
         &settings.gateway,
         host.credentials().cloned(),
@@ -88,8 +95,11 @@ pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
             () = published => Ok(()),
         };
     }
+    if let Some(service) = service {
+        return process.run_cri(service, wake).await;
+    }
     match process.settings.runtime {
-        Kind::Process | Kind::Docker => {
+        Kind::Process | Kind::Docker | Kind::Cri => {
             let state = nodes::state_dir(&process.settings, name);
             let network = pod_network(&process.settings, &state);
             let runtime = Processes::open(&state, "/proc/self/exe", network, wake);
@@ -133,6 +143,16 @@ struct Process {
 }
 
 impl Process {
+    /// Runs the agent on a runtime that serves the CRI until shutdown.
+    async fn run_cri(self, service: cri::Service, wake: Wake) -> anyhow::Result<()> {
+        let (settings, name) = (&self.settings, &self.nodes[0].name);
+        let state = nodes::state_dir(settings, name);
+        let tasks = self.gateway.tasks().clone();
+        let report = move |health| tasks.report("runtime", "", health);
+        let runtime = Cri::open(service, &settings.cri, name, &state, wake, report).await?;
+        self.run(runtime).await
+    }
+
     /// Runs the agent on a runtime until shutdown.
     async fn run<R: Runtime>(self, runtime: R) -> anyhow::Result<()> {
         let recorder = match self.settings.writes_events() {
@@ -214,7 +234,7 @@ async fn work<R: Runtime>(
     tokio::select! {
         ended = controller.run(replica.host.instance(), stop) => ended?,
         () = registration.keep(nodes) => {}
-        () = network::keep(Arc::clone(pods), range, check) => {}
+        () = keep_network(settings, pods, range, check) => {}
         () = stopping => {}
         () = relieved => {}
         () = tasks.supervise("usage", "", || meter.run()) => {}
@@ -222,6 +242,19 @@ async fn work<R: Runtime>(
         ended = keep(keeper) => ended?,
     }
     Ok(())
+}
+
+/// Keeps the network of Pods: of the range of the node, or as the runtime has it. Does not return.
+async fn keep_network<R: Runtime>(
+    settings: &Settings,
+    pods: &Arc<Pods<R>>,
+    range: watch::Receiver<String>,
+    check: setpoint_host::Check,
+) {
+    match settings.runtime {
+        Kind::Cri => network::follow(Arc::clone(pods), check).await,
+        _ => network::keep(Arc::clone(pods), range, check).await,
+    }
 }
 
 /// Returns the keeper of the certificates of an agent that requests them.

@@ -54,3 +54,26 @@ pub async fn keep<R: Runtime>(
         }
     }
 }
+
+/// Interval at which the runtime is looked at, which asks for its own status every five seconds.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Follows whether the runtime can connect Pods to its network. [`CHECK`] passes as long as it can. Does not return.
+pub async fn follow<R: Runtime>(pods: Arc<Pods<R>>, check: Check) {
+    let mut before = None;
+    loop {
+        let ready = pods.runtime.network_ready();
+        if before.as_ref() != Some(&ready) {
+            match &ready {
+                Ok(()) => check.pass(),
+                Err(why) => check.fail(why.clone()),
+            }
+            let obstacle = ready.clone().map_err(network_not_ready).err();
+            let obstacle = obstacle.unwrap_or_default();
+            pods.state.send_modify(|state| state.network = obstacle);
+            pods.all().for_each(|pod| (pods.wake)(&pod.meta().key));
+            before = Some(ready);
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use setpoint_runtime::Kind;
+use setpoint_runtime::cri::Service;
 use setpoint_runtime::docker::Engine;
 
 use crate::node::eviction::FileSystems;
@@ -32,6 +33,18 @@ pub fn nodes(
         node.disks = disks(settings, &node.name, engine);
     }
     Ok(nodes)
+}
+
+/// Lets nodes report the runtime that runs their containers, and the file system of its images.
+pub fn describe(nodes: &mut [Node], service: &Service) {
+    for node in nodes {
+        node.runtime_name.clone_from(&service.name);
+        node.runtime_version.clone_from(&service.version);
+        node.features = service.features.clone();
+        if let Some(disks) = &mut node.disks {
+            disks.images.clone_from(&service.root);
+        }
+    }
 }
 
 /// Returns the directory of the state of a node's processes.

@@ -8,8 +8,8 @@ use hyper_util::rt::TokioIo;
 use k8s_cri::v1::image_service_client::ImageServiceClient;
 use k8s_cri::v1::runtime_service_client::RuntimeServiceClient;
 use k8s_cri::v1::{
-    CgroupDriver as ReportedDriver, RuntimeConfigRequest, RuntimeStatus, StatusRequest,
-    StatusResponse, VersionRequest, VersionResponse,
+    CgroupDriver as ReportedDriver, ImageFsInfoRequest, RuntimeConfigRequest, RuntimeStatus,
+    StatusRequest, StatusResponse, VersionRequest, VersionResponse,
 };
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -41,6 +41,8 @@ pub struct Service {
     pub cgroup_driver: CgroupDriver,
     /// What it can do besides, as it reported at the start.
     pub features: Features,
+    /// The directory of its images, if it tells.
+    pub root: Option<PathBuf>,
 }
 
 /// What a runtime can do besides, as `Node.status` has it.
@@ -133,11 +135,12 @@ impl Service {
         let status = status.map_err(failed("tell its status"))?;
         let driver = cgroup_driver(&mut runtime, settings.cgroup_driver).await;
         Ok(Self {
-            channel,
             name: runtime_name,
             version: runtime_version.trim_start_matches('v').to_owned(),
             cgroup_driver: driver.map_err(failed("tell its configuration"))?,
             features: Features::of(&status),
+            root: image_root(channel.clone()).await,
+            channel,
         })
     }
 
@@ -230,6 +233,16 @@ async fn cgroup_driver(
         Some(ReportedDriver::Cgroupfs) => CgroupDriver::Cgroupfs,
         None => set,
     })
+}
+
+/// Returns the directory of the images of a runtime, if it tells and this process sees it.
+async fn image_root(channel: Channel) -> Option<PathBuf> {
+    let mut images = ImageServiceClient::new(channel);
+    let asked = images.image_fs_info(ImageFsInfoRequest::default());
+    let answer = within(CONNECT_TIMEOUT, asked).await.ok()?;
+    let place = answer.image_filesystems.into_iter().next()?.fs_id?;
+    let path = PathBuf::from(place.mountpoint);
+    path.is_dir().then_some(path)
 }
 
 /// Returns the message of the first condition that is false.

@@ -12,9 +12,9 @@ use tracing::{debug, info};
 
 use super::Shared;
 use super::client::{Service, call, failed, message_of, within};
-use crate::Error;
 use crate::image_pulls::{ImageService, largest, unavailable};
 use crate::image_records::{Unused, familiar, plan};
+use crate::{Error, image_reference};
 
 /// Time within which an image must be pulled. The CRI tells no progress; runtimes abort pulls without any earlier.
 const PULL_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -31,16 +31,15 @@ impl RuntimeImages {
 
 impl ImageService for RuntimeImages {
     async fn size(&self, image: &str) -> Result<Option<i64>, Error> {
-        match status(&self.0, image).await {
-            Ok(found) => Ok(found.map(|found| i64::try_from(found.size).unwrap_or(i64::MAX))),
-            Err(status) if status.message().contains("invalid reference format") => {
-                let message = format!(
-                    "Failed to apply default image tag {image:?}: couldn't parse image name {image:?}: invalid reference format"
-                );
-                Err(unavailable(image, "InvalidImageName", message, false))
-            }
-            Err(status) => Err(failed(format!("inspect image {image}"))(status)),
+        if !image_reference::is_valid(image) {
+            let message = format!(
+                "Failed to apply default image tag {image:?}: couldn't parse image name {image:?}: invalid reference format"
+            );
+            return Err(unavailable(image, "InvalidImageName", message, false));
         }
+        let found = status(&self.0, image).await;
+        let found = found.map_err(failed(format!("inspect image {image}")))?;
+        Ok(found.map(|found| i64::try_from(found.size).unwrap_or(i64::MAX)))
     }
 
     async fn pull(&self, image: &str) -> Result<(), String> {

@@ -83,30 +83,34 @@ impl Forwarded {
     }
 }
 
-/// Relays both directions until both have ended, or this end is dropped.
+/// Relays both directions until the runtime has ended the connection.
 async fn relay(remote: DuplexStream, data: Stream, errors: Stream, failure: &OnceLock<String>) {
     // Nothing is sent on it.
     errors.writer.end().await;
-    let (reader, writer) = split(remote);
+    let (mut reader, mut writer) = split(remote);
     let Stream {
         data: from_pod,
         writer: to_pod,
         ..
     } = data;
     let up = async {
-        let mut reader = reader;
         send(&mut reader, &to_pod).await;
         to_pod.end().await;
+        // The Pod may still send.
+        std::future::pending().await
     };
     let down = async {
-        // The message comes before the end of the data is passed on.
-        let (rest, message) = tokio::join!(receive(from_pod, writer), read_all(errors.data));
+        let ((), message) = tokio::join!(receive(from_pod, &mut writer), read_all(errors.data));
         if !message.is_empty() {
             let _ = failure.set(message);
         }
-        drop(rest);
+        // After the message, which the reader finds at the end. It may have left.
+        let _ = writer.shutdown().await;
     };
-    tokio::join!(up, down);
+    tokio::select! {
+        () = down => {}
+        never = up => never,
+    }
 }
 
 async fn send(reader: &mut ReadHalf<DuplexStream>, to: &setpoint_spdy::Writer) {
@@ -119,17 +123,13 @@ async fn send(reader: &mut ReadHalf<DuplexStream>, to: &setpoint_spdy::Writer) {
     }
 }
 
-/// Passes data on to its end, and returns the half whose end is not passed on yet.
-async fn receive(
-    mut from: mpsc::Receiver<Bytes>,
-    mut writer: WriteHalf<DuplexStream>,
-) -> WriteHalf<DuplexStream> {
+/// Passes data on until it ends, or the reader leaves.
+async fn receive(mut from: mpsc::Receiver<Bytes>, writer: &mut WriteHalf<DuplexStream>) {
     while let Some(piece) = from.recv().await {
         if writer.write_all(&piece).await.is_err() {
-            break;
+            return;
         }
     }
-    writer
 }
 
 async fn read_all(mut from: mpsc::Receiver<Bytes>) -> String {

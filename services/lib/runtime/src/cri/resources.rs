@@ -71,7 +71,11 @@ impl Shared {
     pub(super) async fn make_cgroup(&self, config: &SandboxConfig) -> Result<String, Error> {
         if let Some(cgroups) = &self.cgroups {
             let (own, uid) = (cgroups.below(class(config)), config.uid.clone());
-            let limits = config.resources.map_or(Limits::default(), |pod| pod.all);
+            let shared = Limits {
+                millicpu_share: config.millicpu_share,
+                ..Limits::default()
+            };
+            let limits = config.resources.map_or(shared, |pod| pod.all);
             let made = blocking(move || own.create(&uid, limits)).await;
             made.map_err(|source| of_cgroup(&config.uid, source))?;
         }

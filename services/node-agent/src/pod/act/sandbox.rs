@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 
+use setpoint_model::{Resources, qos_class};
 use setpoint_proto::core::Pod;
 use setpoint_runtime::{self as runtime, Hosts, Runtime, SandboxConfig};
 
@@ -106,6 +107,8 @@ impl<R: Runtime> Executor<R> {
             host_network: spec.host_network,
             host_ports: container_config::host_ports(spec),
             sysctls: sysctls::values(spec),
+            qos_class: qos_class(spec).to_owned(),
+            millicpu_share: Resources::of_pod(spec).millicpu,
             resources: pod_resources::of(spec),
             volumes,
         })

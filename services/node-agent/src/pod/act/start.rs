@@ -14,7 +14,7 @@ use crate::pod::environment::{self, environment, expand_words};
 use crate::pod::fields::{self, Column};
 use crate::pod::volumes::account;
 use crate::pod::world::{AssignedPod, WaitingReason, World};
-use crate::pod::{container_config, ephemeral, hooks, probe};
+use crate::pod::{container_config, ephemeral, hooks, oom_score, probe};
 
 /// An attempt at a container.
 #[derive(Clone, Copy)]
@@ -95,6 +95,7 @@ impl<R: Runtime> Executor<R> {
             pull: container_config::pull_policy(&container.image_pull_policy),
             resources: container.resources.clone(),
             pod: pod.resources_of_pod(world),
+            oom_score_adj: Some(oom_score::of(spec, container, &pod.allocatable)),
             security: container_config::security(spec, container),
             log: self.log,
             console: container_config::console(container),

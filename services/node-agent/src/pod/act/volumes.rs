@@ -1,6 +1,7 @@
 //! Volumes of Pods and mounts of containers.
 
 use setpoint_proto::core::{Container, Pod};
+use setpoint_runtime::cri::Cri;
 use setpoint_runtime::{Mount, Runtime, Volume};
 use tracing::warn;
 
@@ -94,7 +95,7 @@ impl<R: Runtime> Executor<R> {
             tokens: &self.tokens,
             host_paths: &self.host_paths,
             local_path: self.local_path.as_deref(),
-            has_engine: R::RUNS_IMAGES,
+            has_engine: R::RUNS_IMAGES && R::NAME != Cri::NAME,
             pod: &pod.object,
             placement,
         }

@@ -22,7 +22,7 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::supported("imagePullPolicy"),
     Row::supported("securityContext"),
     Row::supported("resizePolicy"),
-    Row::process_only("ports.hostPort", |container| {
+    Row::not_docker("ports.hostPort", |container| {
         container.ports.iter().any(|port| port.host_port != 0)
     }),
     // The limit of ephemeral storage is enforced by evictions, on all nodes.
@@ -44,7 +44,8 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::supported("readinessProbe"),
     Row::supported("startupProbe"),
     Row::supported("lifecycle"),
-    Row::docker_only("lifecycle.stopSignal", |container| {
+    // The messages of the CRI have no field for it before Kubernetes 1.33: the signal of the image is sent.
+    Row::engine_only("lifecycle.stopSignal", |container| {
         let lifecycle = container.lifecycle.as_ref();
         lifecycle.is_some_and(|lifecycle| lifecycle.stop_signal.is_some())
     }),

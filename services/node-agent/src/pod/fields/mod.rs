@@ -11,6 +11,7 @@ mod security;
 
 use setpoint_proto::core::{Container, PodSpec};
 use setpoint_runtime::Runtime;
+use setpoint_runtime::cri::Cri;
 
 use crate::pod::container_config::{denied_capabilities, requests};
 use crate::pod::ephemeral;
@@ -36,6 +37,10 @@ pub enum Column {
     Docker,
     /// Containers of a Docker engine whose cgroups the agent does not manage.
     DockerWithoutCgroups,
+    /// Containers of a runtime that serves the CRI.
+    Cri,
+    /// Such containers, of a runtime whose cgroups systemd manages.
+    CriWithoutCgroups,
     /// Processes that share the machine's mounts.
     Process,
     /// Processes with mounts of their own, which an agent with root makes.
@@ -48,6 +53,8 @@ impl Column {
     /// Returns the column of a runtime; `None` if it runs no programs.
     pub fn of<R: Runtime>(runtime: &R) -> Option<Self> {
         match (R::RUNS_IMAGES, R::RUNS_COMMANDS) {
+            (true, _) if R::NAME == Cri::NAME && runtime.bounds_pods() => Some(Self::Cri),
+            (true, _) if R::NAME == Cri::NAME => Some(Self::CriWithoutCgroups),
             (true, _) if runtime.bounds_pods() => Some(Self::Docker),
             (true, _) => Some(Self::DockerWithoutCgroups),
             (false, true) if runtime.has_pod_networks() => Some(Self::NetworkedProcess),
@@ -65,6 +72,8 @@ pub struct Row<T: 'static> {
     is_set: fn(&T) -> bool,
     docker: Support,
     docker_without_cgroups: Support,
+    cri: Support,
+    cri_without_cgroups: Support,
     process: Support,
     root_process: Support,
     networked_process: Support,
@@ -82,6 +91,8 @@ impl<T> Row<T> {
             is_set,
             docker,
             docker_without_cgroups: docker,
+            cri: docker,
+            cri_without_cgroups: docker,
             process,
             root_process: process,
             networked_process: process,
@@ -93,7 +104,7 @@ impl<T> Row<T> {
         Self::new(name, |_| false, Support::Supported, Support::Supported)
     }
 
-    /// Returns a row for a field that only an engine supports.
+    /// Returns a row for a field that containers of images support.
     const fn docker_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
         Self::new(name, is_set, Support::Supported, Support::Ignored)
     }
@@ -102,6 +113,25 @@ impl<T> Row<T> {
     const fn cgroups_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
         Self {
             docker_without_cgroups: Support::Ignored,
+            cri_without_cgroups: Support::Ignored,
+            ..Self::docker_only(name, is_set)
+        }
+    }
+
+    /// Returns a row for a field that a runtime of the CRI supports, and processes by nature.
+    const fn not_docker(name: &'static str, is_set: fn(&T) -> bool) -> Self {
+        Self {
+            cri: Support::Supported,
+            cri_without_cgroups: Support::Supported,
+            ..Self::process_only(name, is_set)
+        }
+    }
+
+    /// Returns a row for a field that only a Docker engine supports.
+    const fn engine_only(name: &'static str, is_set: fn(&T) -> bool) -> Self {
+        Self {
+            cri: Support::Ignored,
+            cri_without_cgroups: Support::Ignored,
             ..Self::docker_only(name, is_set)
         }
     }
@@ -140,6 +170,8 @@ impl<T> Row<T> {
         match column {
             Column::Docker => self.docker,
             Column::DockerWithoutCgroups => self.docker_without_cgroups,
+            Column::Cri => self.cri,
+            Column::CriWithoutCgroups => self.cri_without_cgroups,
             Column::Process => self.process,
             Column::RootProcess => self.root_process,
             Column::NetworkedProcess => self.networked_process,

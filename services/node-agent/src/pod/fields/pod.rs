@@ -31,7 +31,7 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::supported("serviceAccount"),
     Row::supported("enableServiceLinks"),
     Row::mounts_only("hostname", |spec| !spec.hostname.is_empty()),
-    Row::process_only("hostNetwork", |spec| spec.host_network),
+    Row::not_docker("hostNetwork", |spec| spec.host_network),
     Row::process_only("hostPID", |spec| spec.host_pid),
     Row::process_only("hostIPC", |spec| spec.host_ipc),
     Row::supported("shareProcessNamespace"),

@@ -160,20 +160,23 @@ fn lines<T>(prefix: &str, rows: &[Row<T>]) -> Vec<String> {
     let partly = rows.iter().filter(|row| {
         let all = [
             row.docker,
+            row.cri,
             row.networked_process,
             row.root_process,
             row.process,
         ];
-        all != [Support::Supported; 4]
+        all != [Support::Supported; 5]
     });
     let line = |row: &Row<T>| {
         let process = [row.networked_process, row.root_process, row.process];
-        let ([networked, root, process], docker) = (process.map(word), word(row.docker));
+        let [networked, root, process] = process.map(word);
+        let (docker, cri) = (word(row.docker), word(row.cri));
         let root = match networked == root {
             true => root,
             false => "with networks",
         };
-        format!("| `{prefix}{}` | {docker} | {root} | {process} |", row.name)
+        let name = row.name;
+        format!("| `{prefix}{name}` | {docker} | {cri} | {root} | {process} |")
     };
     partly.map(line).collect()
 }

@@ -39,7 +39,7 @@ pub struct Sources<'a> {
     pub host_paths: &'a [String],
     /// The directory of the node's own persistent volumes, if it keeps any.
     pub local_path: Option<&'a Path>,
-    /// Whether containers run on an engine, which has images.
+    /// Whether containers run on an engine that can mount images.
     pub has_engine: bool,
     /// The Pod.
     pub pod: &'a Pod,

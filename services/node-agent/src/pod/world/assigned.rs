@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use setpoint_proto::core::{Container, Pod};
 use setpoint_proto::meta::Quantity;
 use setpoint_runtime::Runtime;
+use setpoint_runtime::cri::Cri;
 
 use super::{LastAttempt, World};
 use crate::pod::demand::Resize;
@@ -74,7 +75,8 @@ impl Runs {
 impl AssignedPod {
     /// Returns the address of a Pod in the network of its node; `None` if it has one of its own.
     pub fn shared_ip(&self) -> Option<Ipv4Addr> {
-        let shares = self.object.spec.host_network && self.runs != Runs::Images;
+        let can_share = self.runs != Runs::Images || self.runtime == Cri::NAME;
+        let shares = self.object.spec.host_network && can_share;
         self.host_ip.parse().ok().filter(|_| shares)
     }
 

@@ -244,17 +244,7 @@ async fn a_port_of_the_loopback_of_a_pod_is_forwarded_and_a_refusal_is_told() {
     let Some(fixture) = fixture().await else {
         return;
     };
-    let server = [
-        "busybox",
-        "nc",
-        "-ll",
-        "-s",
-        "127.0.0.1",
-        "-p",
-        "7000",
-        "-e",
-        "cat",
-    ];
+    let server = ["busybox", "nc", "-ll", "-p", "7000", "-e", "cat"];
     fixture.start(0, &server).await;
     fixture.running(0).await;
     let data = vec![7; 300_000];
