@@ -42,7 +42,7 @@ async fn events(client: &Client, count: usize) -> Vec<Event> {
 }
 
 /// Starts a gateway, and returns a client of it.
-async fn gateway() -> (in_process::Gateway, Client) {
+async fn gateway() -> (in_process::InProcess, Client) {
     let gateway = in_process::start().await;
     let settings = client::Settings {
         address: gateway.url.clone(),
@@ -102,7 +102,7 @@ async fn each_generation_of_a_policy_gets_one_warning_also_from_a_new_leader() {
 async fn add_node(client: &Client, name: &str, enforces: bool) {
     let mut node = Node::default();
     node.metadata.name = name.to_owned();
-    let mut node = client.create(&node).await.unwrap().object;
+    let mut node = client.create(&node).await.unwrap().object().unwrap();
     node.status.conditions = vec![NodeCondition {
         r#type: NETWORK_POLICIES_ENFORCED.to_owned(),
         status: if enforces { "True" } else { "False" }.to_owned(),

@@ -112,9 +112,8 @@ impl Caches {
 
     /// Returns the nodes of this machine that are registered.
     pub fn nodes(&self) -> Vec<Arc<NodeView>> {
-        let nodes = self.ours.iter();
+        let mut nodes = self.nodes.list();
+        nodes.retain(|node| is_among(&node.meta.key.name, &self.ours));
         nodes
-            .filter_map(|name| self.nodes.get(&Key::new("", &**name)))
-            .collect()
     }
 }

@@ -29,7 +29,7 @@ async fn a_range_that_is_part_of_a_network_is_reached_without_a_route() {
         ranges: base.service_range.clone(),
         timeout: Duration::from_secs(20),
     };
-    let mut backend = Nftables::new(base, machine.programs()).answering(answered);
+    let mut backend = Nftables::new(base, machine.tools()).answering(answered);
     let scene = Scene::new("web", "10.1.1.70").slice(8080, &[pod(2)]);
     backend.sync(&here(), scene.changes(&here())).await.unwrap();
     let client = &machine.pods[0];
