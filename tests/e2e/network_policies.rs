@@ -1,4 +1,4 @@
-//! NetworkPolicies are not enforced, and say so.
+//! NetworkPolicies that no node enforces.
 
 use setpoint_tests::{Cluster, eventually, fast_election};
 

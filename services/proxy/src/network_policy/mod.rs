@@ -17,11 +17,14 @@ mod enforcer;
 mod plan;
 mod pod;
 mod policy;
+mod rules;
+mod sets;
 mod table;
 
 pub use caches::{Caches, Informers, caches};
 pub use enforcer::Enforcer;
-pub use plan::{Plan, Set, World, plan};
+pub use plan::{Plan, World, plan};
 pub use pod::{NamespaceView, PodView};
-pub use policy::{Allowed, Direction, Peer, PolicyView, Port};
+pub use policy::{Allowed, DIRECTIONS, Direction, Peer, PolicyView, Port};
+pub use sets::Set;
 pub use table::Table;

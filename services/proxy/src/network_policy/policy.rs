@@ -17,6 +17,9 @@ pub enum Direction {
     Egress,
 }
 
+/// Both directions.
+pub const DIRECTIONS: [Direction; 2] = [Direction::Ingress, Direction::Egress];
+
 /// The other ends of connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peer {

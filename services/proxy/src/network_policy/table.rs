@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use super::{Direction, Plan};
+use super::{DIRECTIONS, Direction, Plan};
 use crate::nftables::Base;
 use crate::nftables::rule::{Field, Rule, Statement, Verdict};
 use crate::nftables::set::{Element, Key, SetKind};
@@ -199,7 +199,7 @@ fn add_delta(transaction: &mut Transaction, before: &Programmed, after: &Program
             add_chain(transaction, *number, rules);
         }
     }
-    for direction in [Direction::Ingress, Direction::Egress] {
+    for direction in DIRECTIONS {
         let chains = (&before.chains_of(direction), &after.chains_of(direction));
         replace(transaction, direction.chain(), chains, |(ip, number)| {
             Element::verdict(Key::Address(*ip), Verdict::Goto(chain(*number)))

@@ -33,7 +33,7 @@ pub use transaction::Transaction;
 use suspects::{Suspects, Trial};
 
 use crate::backend::{Backend, Kind};
-use crate::ledger::{Changes, Ledger};
+use crate::ledger::{Changes, Delta, Ledger};
 use crate::{Place, metrics};
 
 /// What is used to program, and the deadline.
@@ -118,14 +118,14 @@ impl Nftables {
         let none = refused.into_iter().map(|(service, _)| (service, None));
         let delta = self.ledger.apply(none.collect());
         self.flows.remember(flows::stale(&delta));
-        let whole = self.whole(place);
+        let whole = self.whole(place, &self.ledger.whole());
         self.commit(&whole).await
     }
 
-    fn whole(&mut self, place: &Place) -> Transaction {
+    /// Returns the transaction that replaces the table, for a delta from nothing.
+    fn whole(&mut self, place: &Place, delta: &Delta) -> Transaction {
         self.blocks = Blocks::default();
-        let whole = self.ledger.whole();
-        self.base.whole(place, &whole, &mut self.blocks)
+        self.base.whole(place, delta, &mut self.blocks)
     }
 
     async fn commit(&self, transaction: &Transaction) -> Result<(), Error> {
@@ -141,6 +141,7 @@ impl Backend for Nftables {
 
     async fn sync(&mut self, place: &Arc<Place>, changes: Changes) -> Result<Kind, SyncError> {
         self.suspects.note(&changes);
+        let is_first = self.ledger.is_empty();
         let delta = self.ledger.apply(changes);
         let stale = flows::stale(&delta);
         let kind = match self.place.as_ref() == Some(place) {
@@ -149,7 +150,8 @@ impl Backend for Nftables {
             false => Kind::Full,
         };
         let transaction = match kind {
-            Kind::Full => self.whole(place),
+            Kind::Full if is_first => self.whole(place, &delta),
+            Kind::Full => self.whole(place, &self.ledger.whole()),
             _ => self.base.partial(&delta, &mut self.blocks),
         };
         // Until it is known that it was made, nothing is.
