@@ -74,8 +74,8 @@ fn network(text: &str) -> Result<Cidr, &'static str> {
     let range = text.contains('/').then(|| text.parse().ok()).flatten();
     let range: Cidr = range.ok_or(FORM)?;
     match range.bits() {
+        SHORTEST_PREFIX..=LONGEST_PREFIX => Ok(range),
         ..SHORTEST_PREFIX => Err("is too large; for 32-bit addresses, the mask must be >= 12"),
-        ..=LONGEST_PREFIX => Ok(range),
         _ => Err("is too small; it must have at least 8 IP addresses"),
     }
 }

@@ -79,8 +79,8 @@ impl Network {
         ip("link set pod up")?;
         let address = format!("addr add {POD}/24 dev eth0");
         let lines = ["link set lo up", &address, "link set eth0 up"];
-        let lines = lines.into_iter().chain(["route add default via 10.1.0.1"]);
-        network.enter(|| lines.map(ip).collect::<anyhow::Result<()>>())?;
+        let mut lines = lines.into_iter().chain(["route add default via 10.1.0.1"]);
+        network.enter(|| lines.try_for_each(ip))?;
         // Without a route, packets to a Service are not sent, so that no rule sees them.
         ip(&format!("route add {SERVICE_RANGE} via {POD}"))?;
         Ok(network)

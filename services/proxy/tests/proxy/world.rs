@@ -161,9 +161,9 @@ impl World for Loopback {
     }
 
     fn backend(&self) -> Userspace {
-        let reports = std::sync::Mutex::new(self.reports.clone());
+        let reports = parking_lot::Mutex::new(self.reports.clone());
         let report = move |service: &Key, message| {
-            let _ = reports.lock().unwrap().send((service.clone(), message));
+            let _ = reports.lock().send((service.clone(), message));
         };
         Userspace::new(Sockets::Own, self.limits.clone(), Box::new(report))
     }

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 
 use crate::scene::{Scene, balanced, node};
 
+/// The age of a Service, its ports, and whether it is balanced, by whom, deleted and local.
+type Chosen = (u8, Vec<u16>, bool, Option<bool>, bool, bool);
+
 /// Returns any Service: its age, ports, type, class, and whether it is being deleted.
-fn service() -> impl Strategy<Value = (u8, Vec<u16>, bool, Option<bool>, bool, bool)> {
+fn service() -> impl Strategy<Value = Chosen> {
     let ports = proptest::collection::btree_set(80u16..84, 1..3);
     let ports = ports.prop_map(|ports| ports.into_iter().collect());
     let (balanced, class) = (prop::bool::weighted(0.8), any::<Option<bool>>());
@@ -26,7 +29,7 @@ fn cluster() -> impl Strategy<Value = Scene> {
     let services = proptest::collection::vec(service(), 1..6);
     let ready = proptest::collection::btree_set(1u8..4, 0..4);
     (services, 0u8..4, ready).prop_map(|(services, nodes, ready)| {
-        let service = |(number, one): (usize, (u8, Vec<u16>, bool, Option<bool>, bool, bool))| {
+        let service = |(number, one): (usize, Chosen)| {
             let (age, ports, is_balanced, class, deleted, local) = one;
             let mut service = balanced(&format!("s{number}"), age, &ports);
             if !is_balanced {

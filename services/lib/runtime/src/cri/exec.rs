@@ -233,20 +233,20 @@ async fn copy(
 
 async fn feed(stdin: Option<&Writer>, resize: Option<&Writer>, mut input: Inputs) {
     while let Some(item) = input.next().await {
-        match (item, stdin, resize) {
-            (Input::Stdin(bytes), Some(stdin), _) => {
-                if stdin.write(bytes).await.is_err() {
-                    return;
-                }
-            }
-            (Input::StdinEnd, Some(stdin), _) => stdin.end().await,
+        let sent = match (item, stdin, resize) {
+            (Input::Stdin(bytes), Some(stdin), _) => stdin.write(bytes).await,
             (Input::Resize(columns, rows), _, Some(resize)) => {
                 let size = format!("{{\"Width\":{columns},\"Height\":{rows}}}\n");
-                if resize.write(size.into()).await.is_err() {
-                    return;
-                }
+                resize.write(size.into()).await
             }
-            _ => {}
+            (Input::StdinEnd, Some(stdin), _) => {
+                stdin.end().await;
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if sent.is_err() {
+            return;
         }
     }
     if let Some(stdin) = stdin {
