@@ -274,7 +274,7 @@ pub enum Error {
     Invalid(String),
 }
 
-/// Returns the settings of `service` as [`crate::run`] will read them, for what must be decided before its runtime
+/// Returns the settings of `service` as [`crate::run()`] will read them, for what must be decided before its runtime
 /// starts; `None` if they are wrong, or if something else is asked for, which `run` then answers.
 pub fn peek<S: Settings>(service: &'static str) -> Option<S> {
     let loaded = load::<S, _>(service, &(), env::args_os(), |name| env::var(name).ok());
