@@ -124,7 +124,7 @@ pub fn serve(kubectl: &Kubectl, replicas: u32) -> SocketAddr {
         "command": ["busybox", "nc", "-ll", "-p", "80", "-e", "hostname"],
         "readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1},
         // Connections come until all proxies know that the Pod ends.
-        "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+        "lifecycle": {"preStop": {"sleep": {"seconds": 2}}},
     });
     let deployment = json!({
         "apiVersion": "apps/v1",
@@ -138,7 +138,7 @@ pub fn serve(kubectl: &Kubectl, replicas: u32) -> SocketAddr {
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "terminationGracePeriodSeconds": 2,
+                    "terminationGracePeriodSeconds": 3,
                     "nodeSelector": {"setpoint.dev/runtime": "process"},
                     "containers": [container],
                 },

@@ -25,7 +25,7 @@ fn no_request_is_lost_by_scaling_a_rollout_a_drained_node_or_dead_processes() {
     let load = Load::start(at);
     load.goes_on();
     let rolled_out = || {
-        kubectl.ok("rollout status deployment/web --timeout=60s");
+        kubectl.ok("rollout status deployment/web --timeout=120s");
         load.goes_on();
     };
     kubectl.ok("scale deployment/web --replicas=5");
@@ -69,7 +69,7 @@ fn a_killed_pod_loses_no_request_once_the_proxy_knows() {
         let after = load.failures();
         (after == before).then_some(before).ok_or(after.to_string())
     });
-    kubectl.ok("rollout status deployment/web --timeout=60s");
+    kubectl.ok("rollout status deployment/web --timeout=120s");
     load.goes_on();
     let (count, failed) = load.end();
     assert_eq!(failed.len(), before, "{failed:?} of {count}");
@@ -153,7 +153,7 @@ fn without_root_services_carry_traffic_through_sockets_and_an_event_names_ports_
     let kubectl = local.kubectl();
     kubectl.ok("create deployment web --image=web -- busybox nc -ll -p 8080 -e hostname");
     kubectl.ok("create service nodeport web --tcp=8081:8080 --tcp=80:8080");
-    kubectl.ok("rollout status deployment/web --timeout=60s");
+    kubectl.ok("rollout status deployment/web --timeout=120s");
     let service = kubectl.json("get service web");
     let ip = service["spec"]["clusterIP"].as_str().unwrap();
     assert!(ip.starts_with("127."), "{ip}");

@@ -6,12 +6,14 @@ use std::process::Command;
 /// Says that this process is in the namespace.
 const INSIDE: &str = "SETPOINT_TEST_NAMESPACE";
 
-/// Runs a program where the namespaces that `ip netns` has named for others are not seen.
-const WITH_OWN_NAMES: &str = "mkdir -p /run/netns && mount -t tmpfs none /run/netns && exec \"$@\"";
+/// Runs a program that does not see the namespaces that `ip netns` has named for others, nor the addresses of other
+/// clusters.
+const ALONE: &str = "mkdir -p /run/netns /run/setpoint && mount -t tmpfs none /run/netns && \
+                     mount -t tmpfs none /run/setpoint && exec \"$@\"";
 
 /// Runs a test, whose path is `test`, in a network namespace with a loopback, in which `ip` has set up these lines.
-/// `ip netns` knows only what the test has made itself, since other tests run at the same time. Returns whether this is
-/// the process in it. If this machine allows no namespaces, says that `what` was not tested.
+/// `ip netns` and `setpoint up` know only what the test has made itself, since other tests run at the same time. Returns
+/// whether this is the process in it. If this machine allows no namespaces, says that `what` was not tested.
 ///
 /// # Panics
 /// If the test fails there.
@@ -32,7 +34,7 @@ pub fn enter_namespace(test: &str, what: &str, lines: &[&str]) -> bool {
     }
     let program = env::current_exe().unwrap();
     let status = Command::new("unshare")
-        .args(["--net", "--mount", "sh", "-c", WITH_OWN_NAMES, "sh"])
+        .args(["--net", "--mount", "sh", "-c", ALONE, "sh"])
         .arg(program)
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "yes")
