@@ -12,8 +12,9 @@ const ALONE: &str = "mkdir -p /run/netns /run/setpoint && mount -t tmpfs none /r
                      mount -t tmpfs none /run/setpoint && exec \"$@\"";
 
 /// Runs a test, whose path is `test`, in a network namespace with a loopback, in which `ip` has set up these lines.
-/// `ip netns` and `setpoint up` know only what the test has made itself, since other tests run at the same time. Returns
-/// whether this is the process in it. If this machine allows no namespaces, says that `what` was not tested.
+/// `ip netns` and `setpoint up` know only what the test has made itself, since other tests run at the same time.
+///
+/// Returns whether this is the process in it. If this machine allows no namespaces, says that `what` was not tested.
 ///
 /// # Panics
 /// If the test fails there.
