@@ -91,7 +91,7 @@ fn addresses_that_no_service_has_are_refused(project: &Project, kubectl: &Kubect
     assert!(output.stderr.contains("refused"), "{}", output.stderr);
 }
 
-/// What is programmed goes on without the proxy, and what changed meanwhile is programmed by the next one.
+/// Services stay programmed without the proxy, and the next one programs what changed meanwhile.
 fn nothing_changes_when_the_proxy_is_killed(project: &Project, kubectl: &Kubectl) {
     let proxies = project.service("proxy");
     assert_eq!(proxies.len(), 1);

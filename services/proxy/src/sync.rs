@@ -64,7 +64,7 @@ pub struct Syncer<B> {
 /// The changes of a transaction.
 #[derive(Default)]
 struct Batch {
-    /// What to program.
+    /// The plans to program.
     changes: Changes,
     /// The health checks of the same Services.
     checks: BTreeMap<Key, Option<HealthCheck>>,

@@ -130,7 +130,7 @@ pub struct ContainerConfig {
     /// The limits of its Pod as a whole; `None` if the Pod has no resources of its own.
     #[serde(default)]
     pub pod: Option<PodResources>,
-    /// How readily the kernel kills it when memory is short, from -1000 to 1000; `None` for the runtime's default.
+    /// The score by which the kernel chooses it when memory is short, -1000 to 1000; `None` for the runtime's default.
     #[serde(default)]
     pub oom_score_adj: Option<i64>,
     /// Security settings.

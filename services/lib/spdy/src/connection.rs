@@ -210,7 +210,7 @@ struct Reader<R> {
     open: HashMap<u32, mpsc::Sender<Bytes>>,
     /// The number of the newest stream that the other end has opened; the largest if it may not open any.
     newest: u32,
-    /// What is left of the numbers of the other end's pings by two.
+    /// The remainder by two of the numbers of the other end's pings.
     pings: u32,
 }
 

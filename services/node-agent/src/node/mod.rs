@@ -66,7 +66,7 @@ pub struct Node {
     pub runtime_name: String,
     /// Version of the software that runs its containers.
     pub runtime_version: String,
-    /// What the runtime reports that it can do besides.
+    /// The optional features that the runtime reports.
     pub features: Features,
     /// The directory of its persistent volumes, if it keeps any.
     pub local_path: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! How readily the kernel kills a container when memory is short, as the kubelet sets it (`oom_score_adj`). Pure.
+//! The score by which the kernel chooses a container when memory is short (`oom_score_adj`), as the kubelet's. Pure.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub struct Enforcer {
     pub changed: Arc<Notify>,
     /// The table.
     pub table: Table,
-    /// What it is programmed with.
+    /// The socket and the deadline of its transactions.
     pub tools: Tools,
     /// The client of the conditions.
     pub client: Client,

@@ -11,7 +11,7 @@ use super::sets::{Others, by_namespace};
 use super::{DIRECTIONS, Direction, NamespaceView, PodView, PolicyView, Set};
 use crate::nftables::rule::Rule;
 
-/// What the plan depends on.
+/// The objects that the plan depends on.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     /// The policies of the cluster.
@@ -33,7 +33,7 @@ pub struct Plan {
     pub ranges: BTreeSet<Cidr>,
     /// Those among them that Pods have. All others have no connections.
     pub known: BTreeSet<Ipv4Addr>,
-    /// What Pods that are restricted may do: rules that return for connections that are allowed.
+    /// The rules of Pods that are restricted. They return for connections that are allowed.
     pub rules: BTreeMap<(Direction, Ipv4Addr), Arc<Vec<Rule>>>,
     /// The sets that rules name.
     pub sets: BTreeMap<String, Set>,

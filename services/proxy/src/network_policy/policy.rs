@@ -61,9 +61,9 @@ pub struct PolicyView {
     pub meta: Meta,
     /// The Pods that it restricts.
     pub pods: Selector,
-    /// What it allows them to accept; `None` if it does not restrict that.
+    /// The connections that it allows them to accept; `None` if it does not restrict these.
     pub ingress: Option<Vec<Allowed>>,
-    /// What it allows them to connect to; `None` if it does not restrict that.
+    /// The connections that it allows them to open; `None` if it does not restrict these.
     pub egress: Option<Vec<Allowed>>,
 }
 

@@ -13,7 +13,7 @@ use crate::nftables::set::{Key, SetKind};
 /// A set that rules name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// What its elements are.
+    /// The kind of its elements.
     pub kind: SetKind,
     /// The elements.
     pub elements: BTreeSet<Key>,

@@ -36,7 +36,7 @@ use crate::backend::{Backend, Kind};
 use crate::ledger::{Changes, Delta, Ledger};
 use crate::{Place, metrics};
 
-/// What is used to program, and the deadline.
+/// The socket and the programs of a back end, and their deadline.
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// The socket of the network.
@@ -47,7 +47,7 @@ pub struct Tools {
     pub timeout: Duration,
 }
 
-/// Why Services are not programmed.
+/// Changes that were not programmed.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
     /// A transaction was not made.

@@ -45,7 +45,7 @@ pub enum Verdict {
 /// A random number below `modulus`, and `offset` more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Draw {
-    /// How many numbers there are.
+    /// The number of possible numbers.
     pub modulus: u32,
     /// The first of them.
     pub offset: u32,

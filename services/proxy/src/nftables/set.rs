@@ -9,7 +9,7 @@ use super::content::{Map, MapKind};
 use super::rule::Verdict;
 use crate::service::Protocol;
 
-/// What a set or map has.
+/// The kind of the elements of a set or map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetKind {
     /// Addresses.
@@ -34,7 +34,7 @@ pub enum SetKind {
     Clients(u32),
 }
 
-/// What an element is found by.
+/// The key of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// An address.
@@ -51,7 +51,7 @@ pub enum Key {
     Number(u32),
 }
 
-/// What a map has for a key.
+/// The value of a map for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A verdict.
@@ -63,9 +63,9 @@ pub enum Value {
 /// An element of a set, or of a map if it has a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// What it is found by.
+    /// The key.
     pub key: Key,
-    /// What a map has for it.
+    /// The value, if it is one of a map.
     pub value: Option<Value>,
 }
 

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::table::Table;
 
-/// What is known of a port of a Service between its connections.
+/// The state of a port of a Service between its connections.
 #[derive(Debug)]
 pub struct Balancer {
     state: Mutex<State>,

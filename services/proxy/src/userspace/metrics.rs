@@ -26,7 +26,7 @@ static FAILURES: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters("setpoint_proxy_connect_failures_total", help, &["protocol"])
 });
 
-/// Why a connection is refused.
+/// The reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// There are too many.

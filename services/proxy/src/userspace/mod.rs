@@ -60,7 +60,7 @@ use route::{Route, Target};
 /// The largest number of endpoints that are tried for one connection, as in upstream's former proxy of user space.
 const ATTEMPTS: usize = 4;
 
-/// What all fronts share.
+/// The state that all fronts share.
 struct Shared {
     sockets: Sockets,
     /// The fronts that are open.

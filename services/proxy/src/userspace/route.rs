@@ -28,7 +28,7 @@ pub struct Target {
     pub action: Result<Way, Refusal>,
     /// The ranges of the Pods of the node that the way is that of.
     pub pods: BTreeSet<Cidr>,
-    /// What is known of the port between its connections.
+    /// The state of the port between its connections.
     pub balancer: Arc<Balancer>,
 }
 

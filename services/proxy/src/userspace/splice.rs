@@ -31,7 +31,7 @@ struct Pipe {
     write: OwnedFd,
 }
 
-/// What carries the bytes of a burst.
+/// The carrier of the bytes of a burst.
 enum Carrier {
     Pipe(Pipe),
     /// For where there is no further pipe, or none can be used.

@@ -1,4 +1,4 @@
-//! What goes to the kernel over netlink is what `nft` makes of the same transactions as text.
+//! Transactions over netlink have the effect that `nft` gives to the same transactions as text.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

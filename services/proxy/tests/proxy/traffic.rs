@@ -1,4 +1,4 @@
-//! What nftables does beyond the contract: real packets between namespaces.
+//! Tests of nftables beyond the contract: real packets between namespaces.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

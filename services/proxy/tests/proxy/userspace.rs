@@ -1,4 +1,4 @@
-//! What the back end of user space does beyond the contract.
+//! Tests of the back end of user space beyond the contract.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};

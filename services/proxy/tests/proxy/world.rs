@@ -129,7 +129,7 @@ pub struct Loopback {
     /// The first two octets after 127.
     net: (u8, u8),
     reports: mpsc::Sender<(Key, String)>,
-    /// What back ends have reported.
+    /// The reports of back ends.
     pub reported: mpsc::Receiver<(Key, String)>,
     /// The limits of back ends.
     pub limits: Limits,

@@ -37,15 +37,15 @@ pub struct Service {
     pub name: String,
     /// Its version, for example `1.6.20`.
     pub version: String,
-    /// How it manages cgroups.
+    /// The driver by which it manages cgroups.
     pub cgroup_driver: CgroupDriver,
-    /// What it can do besides, as it reported at the start.
+    /// Its optional features, as it reported them at the start.
     pub features: Features,
     /// The directory of its images, if it tells.
     pub root: Option<PathBuf>,
 }
 
-/// What a runtime can do besides, as `Node.status` has it.
+/// The optional features of a runtime, as `Node.status` has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// Whether it knows `supplementalGroupsPolicy`; `None` if it does not tell its features.
@@ -65,7 +65,7 @@ pub struct Handler {
     pub user_namespaces: bool,
 }
 
-/// Why a runtime cannot be used.
+/// A runtime that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The setting names no socket.

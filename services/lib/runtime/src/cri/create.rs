@@ -44,7 +44,7 @@ const READONLY_PATHS: [&str; 5] = [
     "/proc/sysrq-trigger",
 ];
 
-/// What the configuration of a sandbox needs besides that of its Pod.
+/// The data that the configuration of a sandbox takes besides that of its Pod.
 pub struct Surroundings {
     /// The number of the attempt, from 0.
     pub attempt: u32,
@@ -129,7 +129,7 @@ fn port_mapping(port: &HostPort) -> PortMapping {
     }
 }
 
-/// What the configuration of a container needs besides that of its spec.
+/// The data that the configuration of a container takes besides its spec.
 pub struct Parts {
     /// The reference of its image, as the runtime knows it.
     pub image: k8s_cri::v1::ImageSpec,

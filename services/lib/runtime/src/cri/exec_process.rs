@@ -51,7 +51,7 @@ impl Locks {
     }
 }
 
-/// What finds the process of a command that is about to be started.
+/// Finds the process of a command that is about to be started.
 pub struct Tracker {
     cgroup: Cgroup,
     /// The processes that were there before.

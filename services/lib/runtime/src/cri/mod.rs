@@ -84,7 +84,7 @@ struct Shared {
     incomplete: Mutex<HashSet<String>>,
     /// The configurations of containers, without secrets.
     configs: Mutex<HashMap<ContainerId, ContainerConfig>>,
-    /// Why the runtime cannot connect Pods to its network, or does not answer.
+    /// The reason for which the runtime cannot connect Pods to its network, or does not answer.
     obstacle: Mutex<Option<String>>,
     /// Whether the runtime has answered that it sends no events.
     has_no_events: AtomicBool,

@@ -27,7 +27,7 @@ const MAX_MESSAGE: usize = 4096;
 /// An upgraded connection.
 pub type Connection = TokioIo<Upgraded>;
 
-/// Why a connection to the streaming server cannot be made.
+/// A connection to the streaming server that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The runtime names a place that the agent does not connect to.

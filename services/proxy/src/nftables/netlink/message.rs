@@ -27,7 +27,7 @@ const IPV4: u8 = 2;
 /// The length of a header of a message.
 const HEADER: usize = 16;
 
-/// What follows the commands of a batch.
+/// The end of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// They take effect.

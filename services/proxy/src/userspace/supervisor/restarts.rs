@@ -1,4 +1,4 @@
-//! What follows the end of a child. Pure.
+//! Restarts after the end of a child. Pure.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::paths::{self, Path};
 use super::{failures, objects, statements};
 
-/// How upstream's messages begin or say that a field must not change.
+/// Parts of upstream's messages about fields that must not change.
 const REFUSALS: [&str; 4] = ["immutable", "may not", "Forbidden", "cannot"];
 
 #[test]

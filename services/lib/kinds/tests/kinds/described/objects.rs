@@ -1,4 +1,4 @@
-//! What the gateway does with objects: defaults and errors, as it makes them for requests.
+//! The defaults and errors of objects, as the gateway makes them for requests.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

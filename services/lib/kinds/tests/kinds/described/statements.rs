@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use setpoint_proto::COMMENTS;
 
-/// What a bound counts.
+/// The unit of a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Value,

@@ -1,4 +1,4 @@
-//! What only the cri runtime does.
+//! Tests of the cri runtime beyond the contract.
 
 pub mod fixture;
 
