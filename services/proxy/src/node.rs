@@ -64,6 +64,18 @@ impl View for NodeView {
     }
 }
 
+impl NodeView {
+    /// Returns whether more differs than the revision, as after a heartbeat.
+    pub(crate) fn differs_from(&self, old: &Self) -> bool {
+        let meta = self.meta.clone();
+        *self
+            != Self {
+                meta,
+                ..old.clone()
+            }
+    }
+}
+
 /// Returns whether the setting `nodes` names a node.
 pub(crate) fn is_among(node: &String, names: &[String]) -> bool {
     are_all(names) || names.contains(node)

@@ -10,8 +10,9 @@ use setpoint_host::Host;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
 use setpoint_proto::core::Service;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::sleep;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::health::Servers;
 use crate::metrics::Metrics;
@@ -83,7 +84,8 @@ async fn run<B: Backend>(
     let place = watch::Sender::new(Arc::new(Place::default()));
     let changed = Arc::new(Notify::new());
     let nodes = follow(nodes, place.clone(), settings.clone(), Arc::clone(&changed));
-    let policies = enforce(&replica, nodes.reader(), &settings, changed, policies);
+    let _policies =
+        policies.map(|tools| enforce(&replica, nodes.reader(), &settings, changed, tools));
     let readers = (services.reader(), slices.reader(), nodes.reader());
     let events = replica.events.clone();
     let checks = report::checks(readers.0.clone(), readers.2.clone(), events);
@@ -118,7 +120,6 @@ async fn run<B: Backend>(
     tokio::select! {
         () = program => {}
         () = informers => {}
-        () = policies => {}
     }
     queue.close();
     tokio::join!(syncer.backend.end(), replica.leave());
@@ -158,23 +159,28 @@ fn follow(
     nodes.on_event(move |delta| {
         let node = delta.new.as_ref().or(delta.old.as_ref());
         let is_ours = node.is_some_and(|node| is_among(&node.meta.key.name, &settings.nodes));
-        if is_ours && reader.has_synced() {
+        let differs = match (&delta.old, &delta.new) {
+            (Some(old), Some(new)) => new.differs_from(old),
+            _ => true,
+        };
+        if is_ours && differs && reader.has_synced() {
             set_place(&reader, &place, &settings);
             changed.notify_one();
         }
     })
 }
 
-/// Enforces NetworkPolicies until shutdown, if there are tools for that.
+/// Enforces NetworkPolicies until shutdown, or until the handle is dropped. The task is one of its own, because Services
+/// must not wait for plans of policies.
 fn enforce(
     replica: &Replica,
     nodes: Reader<NodeView>,
     settings: &Settings,
     changed: Arc<Notify>,
-    tools: Option<Tools>,
-) -> impl Future<Output = ()> + use<> {
+    tools: Tools,
+) -> AbortOnDropHandle<()> {
     let (caches, informers) = network_policy::caches(replica, nodes, &settings.nodes, &changed);
-    let enforcer = tools.map(|tools| Enforcer {
+    let enforcer = Mutex::new(Enforcer {
         caches,
         changed,
         table: Table::new(Settings::policy_table(&settings.table)),
@@ -183,16 +189,14 @@ fn enforce(
         period: settings.sync_period,
         check: replica.host.health().check(POLICIES),
     });
-    let shutdown = replica.host.shutdown();
-    async move {
-        match enforcer {
-            Some(enforcer) => tokio::select! {
-                () = enforcer.run() => {}
-                () = informers.run(shutdown) => {}
-            },
-            None => shutdown.cancelled().await,
+    let (tasks, shutdown) = (replica.client.tasks().clone(), replica.host.shutdown());
+    AbortOnDropHandle::new(tokio::spawn(async move {
+        let enforce = || async { enforcer.lock().await.run().await };
+        tokio::select! {
+            () = tasks.supervise(POLICIES, "", enforce) => {}
+            () = informers.run(shutdown) => {}
         }
-    }
+    }))
 }
 
 /// Sets the place from the nodes with the names of the settings.

@@ -10,7 +10,7 @@ use setpoint_model::condition::{self, NETWORK_POLICIES_ENFORCED};
 use setpoint_proto::core::{Node, NodeCondition};
 use setpoint_proto::{ApiError, Reason};
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, error, info, warn};
 
 use super::caches::Caches;
@@ -20,6 +20,11 @@ use crate::nftables::{self, Tools, Transaction};
 
 /// The first and the longest wait after a transaction that failed.
 const RETRY: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
+
+/// The pause after a plan, as a multiple of the time that it took, and the longest. It bounds the share of a processor
+/// that frequent changes take.
+const PAUSE: u32 = 4;
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Programs policies, and says so in the conditions of the nodes.
 pub struct Enforcer {
@@ -41,13 +46,16 @@ pub struct Enforcer {
 
 impl Enforcer {
     /// Programs policies, and those that change. Never returns. What is programmed stays when it is dropped.
-    pub async fn run(mut self) {
+    pub async fn run(&mut self) {
         let mut backoff = Backoff::new(RETRY[0], RETRY[1]);
         loop {
+            let began = Instant::now();
             let Err(error) = self.sync().await else {
+                let pause = began.elapsed().saturating_mul(PAUSE).min(PAUSE_MAX);
                 self.check.pass();
                 backoff.reset();
                 self.announce().await;
+                sleep(pause).await;
                 tokio::select! {
                     () = self.changed.notified() => {}
                     () = sleep(self.period) => self.probe().await,
