@@ -16,12 +16,15 @@
 //! alone. In a network namespace of its own it can answer for all addresses of Services ([`nftables::Answered`]), so
 //! that they are part of a network whose other machines need no route.
 //!
+//! On machines of one network, each of which is a node, it keeps routes to the Pods of the others ([`routes`]).
+//!
 //! The back end of user space ([`userspace`]) forwards connections through sockets of the process, for machines without
 //! root or nftables.
 
 mod account;
 mod backend;
 mod cleanup;
+mod command;
 mod endpoints;
 pub mod health;
 mod ledger;
@@ -32,6 +35,7 @@ mod node;
 mod plan;
 mod port;
 mod report;
+pub mod routes;
 mod service;
 mod settings;
 mod site;

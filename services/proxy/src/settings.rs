@@ -11,6 +11,7 @@ use setpoint_model::Cidr;
 
 use crate::nftables::{Answered, Base, Socket, Tools};
 use crate::node;
+use crate::routes::Kernel;
 use crate::userspace::Limits;
 
 /// The longest name of a table.
@@ -59,6 +60,10 @@ pub struct Settings {
     /// Enforce NetworkPolicies on the Pods of the nodes, in the table of that name with `-policies`. With the back end
     /// nftables alone.
     pub network_policies: bool,
+    /// Ranges of the addresses of the cluster's Pods. The kernel gets a route to the range of each other node that lies in
+    /// one of them, by the InternalIP of the node: for machines of one network, each of which is a node. None by default.
+    /// With the back end nftables alone.
+    pub routed_pod_ranges: Vec<Cidr>,
     /// Answer for all addresses of service_ranges on the networks of this process, by a route in its network namespace,
     /// so that the ranges can be parts of these networks. For a network namespace that nothing else uses, and nftables.
     ///
@@ -72,7 +77,7 @@ pub struct Settings {
     pub transaction_timeout: Duration,
     /// The program conntrack, and its first arguments. It ends the flows of UDP to endpoints that are gone.
     pub conntrack: Vec<String>,
-    /// The program ip, and its first arguments. It makes the route of answer_service_ranges.
+    /// The program ip, and its first arguments. It makes the routes of answer_service_ranges and routed_pod_ranges.
     pub ip: Vec<String>,
 }
 
@@ -89,6 +94,7 @@ impl Default for Settings {
             external_ips: false,
             masquerade_all: false,
             network_policies: true,
+            routed_pod_ranges: Vec::new(),
             answer_service_ranges: false,
             sync_period: Duration::from_secs(30),
             transaction_timeout: Duration::from_secs(60),
@@ -118,6 +124,14 @@ impl Settings {
         Tools {
             socket,
             conntrack: self.conntrack.clone(),
+            timeout: self.transaction_timeout,
+        }
+    }
+
+    /// Returns the routes of the kernel.
+    pub fn kernel(&self) -> Kernel {
+        Kernel {
+            ip: self.ip.clone(),
             timeout: self.transaction_timeout,
         }
     }
@@ -177,6 +191,14 @@ impl setpoint_host::Settings for Settings {
             (
                 self.backend != BackendName::Userspace || !self.answer_service_ranges,
                 "answer_service_ranges needs the back end nftables",
+            ),
+            (
+                self.backend != BackendName::Userspace || self.routed_pod_ranges.is_empty(),
+                "routed_pod_ranges needs the back end nftables",
+            ),
+            (
+                !is_all || self.routed_pod_ranges.is_empty(),
+                "routed_pod_ranges needs the names of the nodes of this machine",
             ),
             (
                 !is_all || self.nodes.len() == 1,

@@ -19,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::network_policy::{self, Enforcer, Table};
 use crate::nftables::{Nftables, Socket, Tools, is_cut_off};
 use crate::node::{are_all, is_among};
+use crate::routes::Keeper;
 use crate::sync::Syncer;
 use crate::userspace::{Userspace, supervisor};
 use crate::{Backend, BackendName, NodeView, Place, ServiceView, Settings, SliceView, report};
@@ -29,6 +30,8 @@ const COMPONENT: &str = "kube-proxy";
 const CHECK: &str = "services";
 /// The check that passes while NetworkPolicies are programmed.
 const POLICIES: &str = "network-policies";
+/// The check that passes while all other nodes have routes.
+const ROUTES: &str = "routes";
 
 /// Runs the proxy until shutdown. What it has programmed in nftables stays.
 ///
@@ -82,8 +85,10 @@ async fn run<B: Backend>(
     let slices = slices(&replica, &queue, &metrics);
     let nodes = replica.informer::<NodeView>();
     let place = watch::Sender::new(Arc::new(Place::default()));
-    let changed = Arc::new(Notify::new());
-    let nodes = follow(nodes, place.clone(), settings.clone(), Arc::clone(&changed));
+    let (changed, moved) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let wakes = (Arc::clone(&changed), Arc::clone(&moved));
+    let nodes = follow(nodes, place.clone(), settings.clone(), wakes);
+    let _routes = route(&replica, nodes.reader(), &settings, moved);
     let _policies =
         policies.map(|tools| enforce(&replica, nodes.reader(), &settings, changed, tools));
     let readers = (services.reader(), slices.reader(), nodes.reader());
@@ -148,12 +153,13 @@ fn slices(replica: &Replica, queue: &Queue<Key>, metrics: &Metrics) -> Informer<
     })
 }
 
-/// Keeps the place as the nodes of this machine are.
+/// Keeps the place as the nodes of this machine are. Notifies the first of `wakes` when one of them changes, the second
+/// when any node does.
 fn follow(
     nodes: Informer<NodeView>,
     place: watch::Sender<Arc<Place>>,
     settings: Settings,
-    changed: Arc<Notify>,
+    (changed, moved): (Arc<Notify>, Arc<Notify>),
 ) -> Informer<NodeView> {
     let reader = nodes.reader();
     nodes.on_event(move |delta| {
@@ -163,7 +169,11 @@ fn follow(
             (Some(old), Some(new)) => new.differs_from(old),
             _ => true,
         };
-        if is_ours && differs && reader.has_synced() {
+        if !differs || !reader.has_synced() {
+            return;
+        }
+        moved.notify_one();
+        if is_ours {
             set_place(&reader, &place, &settings);
             changed.notify_one();
         }
@@ -197,6 +207,31 @@ fn enforce(
             () = informers.run(shutdown) => {}
         }
     }))
+}
+
+/// Keeps the routes to the Pods of other nodes, if the settings ask for them, until the handle is dropped.
+fn route(
+    replica: &Replica,
+    nodes: Reader<NodeView>,
+    settings: &Settings,
+    changed: Arc<Notify>,
+) -> Option<AbortOnDropHandle<()>> {
+    if settings.routed_pod_ranges.is_empty() {
+        return None;
+    }
+    let keeper = Keeper {
+        nodes,
+        ours: settings.nodes.clone(),
+        within: settings.routed_pod_ranges.clone(),
+        kernel: settings.kernel(),
+        changed,
+        period: settings.sync_period,
+        events: replica.events.clone(),
+        check: replica.host.health().check(ROUTES),
+    };
+    let tasks = replica.client.tasks().clone();
+    let keep = async move { tasks.supervise(ROUTES, "", || keeper.run()).await };
+    Some(AbortOnDropHandle::new(tokio::spawn(keep)))
 }
 
 /// Sets the place from the nodes with the names of the settings.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use setpoint_model::Cidr;
 
-use super::command::{self, Error};
+use crate::command::{self, Error};
 
 /// The kernel's list of the links of the process's network namespace, after two lines of headings.
 const LINKS: &str = "/proc/self/net/dev";

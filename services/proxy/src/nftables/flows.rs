@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use tracing::{debug, warn};
 
-use super::command;
 use crate::ledger::{Delta, Owner};
 use crate::service::Protocol;
-use crate::{Front, PortPlan};
+use crate::{Front, PortPlan, command};
 
 /// The largest number of flows that are remembered while `nft` or `conntrack` fails.
 const MAX: usize = 4096;

@@ -7,7 +7,6 @@
 mod answered;
 pub(crate) mod base;
 mod blocks;
-mod command;
 mod content;
 mod flows;
 mod netlink;
@@ -34,7 +33,7 @@ use suspects::{Suspects, Trial};
 
 use crate::backend::{Backend, Kind};
 use crate::ledger::{Changes, Delta, Ledger};
-use crate::{Place, metrics};
+use crate::{Place, command, metrics};
 
 /// The socket and the programs of a back end, and their deadline.
 #[derive(Clone, Debug)]

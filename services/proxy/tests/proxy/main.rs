@@ -12,6 +12,7 @@ mod netlink;
 mod network_policies;
 mod objects;
 mod policies;
+mod routes;
 mod scripts;
 mod site_traffic;
 mod sites;
