@@ -51,7 +51,7 @@ impl View for PodView {
             meta,
             ips: match has_ended {
                 true => Box::default(),
-                false => addresses(&pod.status),
+                false => pod::ips(&pod.status).map(Box::from).collect(),
             },
             node: (!spec.node_name.is_empty()).then(|| spec.node_name.as_str().into()),
             hostname: has_hostname.then(|| {
@@ -59,7 +59,7 @@ impl View for PodView {
                 (name.into(), domain.into())
             }),
             ready: pod::is_ready(&pod),
-            ports: named_ports(spec),
+            ports: pod::named_ports(spec).map(NamedPort::of).collect(),
         }
     }
 
@@ -68,26 +68,14 @@ impl View for PodView {
     }
 }
 
-fn addresses(status: &core::PodStatus) -> Box<[Box<str>]> {
-    let all = status.pod_ips.iter().map(|one| one.ip.as_str());
-    let one = Some(status.pod_ip.as_str()).filter(|_| status.pod_ips.is_empty());
-    let all = all.chain(one).filter(|ip| !ip.is_empty());
-    all.map(Box::from).collect()
-}
-
-fn named_ports(spec: &core::PodSpec) -> Box<[NamedPort]> {
-    let sidecars = spec.init_containers.iter();
-    let sidecars = sidecars.filter(|one| one.restart_policy.as_deref() == Some("Always"));
-    let ports = spec.containers.iter().chain(sidecars);
-    let ports = ports.flat_map(|container| &container.ports);
-    let named = |port: &ContainerPort| {
-        (!port.name.is_empty()).then(|| NamedPort {
+impl NamedPort {
+    fn of(port: &ContainerPort) -> Self {
+        Self {
             name: port.name.as_str().into(),
             protocol: port.protocol.as_str().into(),
             number: port.container_port,
-        })
-    };
-    ports.filter_map(named).collect()
+        }
+    }
 }
 
 /// Returns the problem of the first address to which no Service may forward: validation would refuse a slice that has

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use setpoint_controller::View;
 use setpoint_model::condition::{self, FALSE, TRUE};
 use setpoint_model::quantity::Amount;
-use setpoint_model::{Labels, Meta, Resources};
+use setpoint_model::{Labels, Meta, Resources, pod};
 use setpoint_proto::core;
 use setpoint_proto::meta::Quantity;
 
@@ -151,18 +151,11 @@ fn readiness(status: &core::PodStatus) -> Option<Readiness> {
 }
 
 fn containers(spec: &core::PodSpec) -> Box<[ContainerRequests]> {
-    let is_sidecar =
-        |container: &&core::Container| container.restart_policy.as_deref() == Some("Always");
-    let sidecars = spec.init_containers.iter().filter(is_sidecar);
     let requests = |container: &core::Container| ContainerRequests {
         name: container.name.as_str().into(),
         requests: millis(&container.resources.requests),
     };
-    spec.containers
-        .iter()
-        .chain(sidecars)
-        .map(requests)
-        .collect()
+    pod::running_containers(spec).map(requests).collect()
 }
 
 /// Returns the requests of a Pod whose spec sets any for the whole Pod. Of other resources, those of its containers

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use setpoint_controller::View;
-use setpoint_model::Meta;
 use setpoint_model::endpointslice::SERVICE_NAME;
+use setpoint_model::{Meta, pod};
 use setpoint_proto::core::{Namespace, Pod, Service};
 use setpoint_proto::discovery::EndpointSlice;
 
@@ -223,13 +223,10 @@ impl View for PodView {
     type Object = Pod;
 
     fn of(pod: Pod) -> Self {
-        let ended = ["Succeeded", "Failed"].contains(&&*pod.status.phase);
         // A Pod in the network of its node shares the addresses of that.
-        let none = ended || pod.spec.host_network;
-        let ips = pod.status.pod_ips.iter().map(|ip| &*ip.ip);
-        let ips = [&*pod.status.pod_ip].into_iter().chain(ips.skip(1));
+        let none = pod::is_terminal(&pod) || pod.spec.host_network;
         Self {
-            addresses: ips
+            addresses: pod::ips(&pod.status)
                 .filter(|_| !none)
                 .filter_map(|ip| ip.parse().ok())
                 .collect(),

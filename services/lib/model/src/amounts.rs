@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use setpoint_proto::core::{Container, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
+use crate::pod::is_sidecar;
 use crate::quantity::Amount;
 
 /// Exact amounts by the name of the resource.
@@ -50,7 +51,7 @@ pub fn of_containers(
     let (mut sidecars, mut largest) = (Amounts::new(), Amounts::new());
     for container in &spec.init_containers {
         let mut concurrent = of(container);
-        if container.restart_policy.as_deref() == Some("Always") {
+        if is_sidecar(container) {
             add(&mut total, &concurrent);
             add(&mut sidecars, &concurrent);
             concurrent.clone_from(&sidecars);

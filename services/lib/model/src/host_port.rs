@@ -1,6 +1,8 @@
 //! Host ports of Pods.
 
-use setpoint_proto::core::{Container, ContainerPort, PodSpec};
+use setpoint_proto::core::{ContainerPort, PodSpec};
+
+use crate::pod::running_containers;
 
 /// A host port, which one Pod of a node can have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,11 +21,7 @@ const ANY: &str = "0.0.0.0";
 impl HostPort {
     /// Returns the host ports of the containers and sidecars of a Pod. Those of init containers are not reserved.
     pub fn of_pod(spec: &PodSpec) -> Vec<Self> {
-        let sidecar =
-            |container: &&Container| container.restart_policy.as_deref() == Some("Always");
-        let sidecars = spec.init_containers.iter().filter(sidecar);
-        let ports = spec.containers.iter().chain(sidecars);
-        ports
+        running_containers(spec)
             .flat_map(|container| &container.ports)
             .filter(|port| port.host_port > 0)
             .map(Self::of)

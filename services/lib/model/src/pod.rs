@@ -1,11 +1,11 @@
-//! The status of Pods.
+//! Containers, ports and the status of Pods.
 
 #![warn(clippy::arithmetic_side_effects)]
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_proto::core::{Pod, PodCondition, PodStatus};
+use setpoint_proto::core::{Container, ContainerPort, Pod, PodCondition, PodSpec, PodStatus};
 
 use crate::condition;
 
@@ -25,6 +25,32 @@ pub fn mark_disrupted(pod: &mut Pod, reason: &str, message: &str, now: Timestamp
         ..PodCondition::default()
     };
     condition::set(&mut pod.status.conditions, target)
+}
+
+/// Returns whether an init container is a sidecar: started in order with the init containers, and kept running beside
+/// the main ones (KEP-753).
+pub fn is_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+/// Returns the containers that run at the same time: the main ones and the sidecars.
+pub fn running_containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
+    let sidecars = spec.init_containers.iter();
+    let sidecars = sidecars.filter(|container| is_sidecar(container));
+    spec.containers.iter().chain(sidecars)
+}
+
+/// Returns the ports with names, which Services and NetworkPolicies may refer to.
+pub fn named_ports(spec: &PodSpec) -> impl Iterator<Item = &ContainerPort> {
+    let ports = running_containers(spec).flat_map(|container| &container.ports);
+    ports.filter(|port| !port.name.is_empty())
+}
+
+/// Returns the addresses of a Pod; those of a status without a list are its single one.
+pub fn ips(status: &PodStatus) -> impl Iterator<Item = &str> {
+    let all = status.pod_ips.iter().map(|one| one.ip.as_str());
+    let single = Some(status.pod_ip.as_str()).filter(|_| status.pod_ips.is_empty());
+    all.chain(single).filter(|ip| !ip.is_empty())
 }
 
 /// Returns whether the Pod has succeeded or failed, which is final.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use setpoint_proto::core::{Container, ContainerStatus, Pod, PodSpec, ResourceRequirements};
 use setpoint_proto::meta::Quantity;
 
-use crate::pod::is_resize_infeasible;
+use crate::pod::{is_resize_infeasible, is_sidecar};
 use crate::quantity::Amount;
 
 /// The assumed requests of containers without requests in the scoring of nodes (upstream's non-zero requests).
@@ -56,7 +56,7 @@ impl Resources {
             .for_each(|container| total.add(&of(container)));
         for container in &spec.init_containers {
             let mut concurrent = of(container);
-            if container.restart_policy.as_deref() == Some("Always") {
+            if is_sidecar(container) {
                 total.add(&concurrent);
                 sidecars.add(&concurrent);
             } else {

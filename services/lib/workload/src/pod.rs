@@ -200,14 +200,12 @@ fn deletion_cost(cost: &str) -> i32 {
 
 /// Returns the statuses of sidecars: init containers that are always restarted.
 pub fn sidecars(pod: &core::Pod) -> impl Iterator<Item = &core::ContainerStatus> {
-    let is_sidecar = move |status: &&core::ContainerStatus| {
+    let of_sidecar = move |status: &&core::ContainerStatus| {
         let mut containers = pod.spec.init_containers.iter();
-        containers.any(|container| {
-            container.name == status.name && container.restart_policy.as_deref() == Some("Always")
-        })
+        containers.any(|container| container.name == status.name && pod::is_sidecar(container))
     };
     let statuses = pod.status.init_container_statuses.iter();
-    statuses.filter(is_sidecar)
+    statuses.filter(of_sidecar)
 }
 
 fn restarts<'a>(statuses: impl Iterator<Item = &'a core::ContainerStatus>) -> i32 {

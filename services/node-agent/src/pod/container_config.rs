@@ -1,9 +1,8 @@
 //! Derives parts of a container's runtime configuration from its spec. Pure.
 
+use setpoint_model::pod::is_sidecar;
 use setpoint_proto::core::{Container, ContainerPort, Pod, PodSpec};
 use setpoint_runtime::{Console, HostPort, Hosts, Pull, Security, TerminationMessage};
-
-use crate::pod::restart::is_sidecar;
 
 /// The type of the runtime's default seccomp or AppArmor profile.
 const DEFAULT_PROFILE: &str = "RuntimeDefault";

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use setpoint_model::pod::{DEFERRED, INFEASIBLE};
+use setpoint_model::pod::{DEFERRED, INFEASIBLE, is_sidecar};
 use setpoint_model::{HostPort, Resources};
 use setpoint_proto::core::{Container, Pod, PodSpec, ResourceRequirements};
 
 use crate::pod::rejection::InsufficientResource;
-use crate::pod::restart::is_sidecar;
 
 /// The resources and ports that a Pod takes from its node.
 #[derive(Clone, Debug, Default, PartialEq)]

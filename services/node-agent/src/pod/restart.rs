@@ -87,12 +87,6 @@ fn names(rule: &ContainerRestartRule, code: i32) -> bool {
     })
 }
 
-/// Returns whether an init container is a sidecar: started in order with the init containers, but kept running beside
-/// the main ones.
-pub fn is_sidecar(container: &Container) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
 /// The end of an attempt, as far as a restart depends on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended {

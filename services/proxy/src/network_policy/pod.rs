@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use setpoint_controller::View;
 use setpoint_model::{Labels, Meta, pod};
-use setpoint_proto::core::{ContainerPort, Namespace, Pod, PodSpec};
+use setpoint_proto::core::{ContainerPort, Namespace, Pod};
 
 use crate::Protocol;
 
@@ -28,11 +28,10 @@ impl View for PodView {
 
     fn of(mut pod: Pod) -> Self {
         let has_address = !pod.spec.host_network && !pod::is_terminal(&pod);
-        let ips = pod.status.pod_ips.iter().map(|one| &one.ip);
-        let mut ips = ips.chain([&pod.status.pod_ip]);
+        let mut ips = pod::ips(&pod.status);
         Self {
             ip: ips.find_map(|ip| ip.parse().ok()).filter(|_| has_address),
-            ports: named_ports(&pod.spec),
+            ports: pod::named_ports(&pod.spec).filter_map(named).collect(),
             node: pod.spec.node_name.as_str().into(),
             labels: std::mem::take(&mut pod.metadata.labels).into(),
             meta: Meta::identity(&pod.metadata),
@@ -53,18 +52,14 @@ impl PodView {
     }
 }
 
-/// Returns the ports of the containers that run beside each other.
-fn named_ports(spec: &PodSpec) -> Box<[(Box<str>, Protocol, u16)]> {
-    let sidecars = spec.init_containers.iter();
-    let sidecars = sidecars.filter(|one| one.restart_policy.as_deref() == Some("Always"));
-    let ports = spec.containers.iter().chain(sidecars);
-    let named = |port: &ContainerPort| {
-        let number = port.container_port.try_into().ok()?;
-        let protocol = Protocol::of(&port.protocol)?;
-        (!port.name.is_empty()).then(|| (port.name.as_str().into(), protocol, number))
-    };
-    let ports = ports.flat_map(|container| &container.ports);
-    ports.filter_map(named).collect()
+/// Returns a port with a name; `None` if its protocol is not of those that Services have.
+fn named(port: &ContainerPort) -> Option<(Box<str>, Protocol, u16)> {
+    let number = port.container_port.try_into().ok()?;
+    Some((
+        port.name.as_str().into(),
+        Protocol::of(&port.protocol)?,
+        number,
+    ))
 }
 
 /// A Namespace.

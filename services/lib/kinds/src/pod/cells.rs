@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use setpoint_proto::core::{Container, ContainerState, ContainerStatus, Pod};
+use setpoint_model::pod::is_sidecar;
+use setpoint_proto::core::{ContainerState, ContainerStatus, Pod};
 
 use crate::age;
 
@@ -149,11 +150,6 @@ fn stop_reason(state: &ContainerState) -> Option<String> {
         ("", signal) => format!("Signal:{signal}"),
         (reason, _) => reason.to_owned(),
     })
-}
-
-/// Returns whether an init container is a sidecar, which is restarted while the Pod runs.
-fn is_sidecar(container: &Container) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
 }
 
 fn sidecar_named(pod: &Pod, name: &str) -> bool {

@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use setpoint_controller::Plan;
-use setpoint_model::pod::is_terminal;
+use setpoint_model::pod::{is_sidecar, is_terminal};
 use setpoint_proto::core::Container;
 use setpoint_runtime::{ContainerId, Sandbox};
 
@@ -25,7 +25,7 @@ pub use self::action::{Action, KillReason};
 use self::stop::{STALE_GRACE, is_stopping_by, remove_stale, stop};
 use crate::pod::ephemeral;
 use crate::pod::health::{Health, PostStart, ProbeKind};
-use crate::pod::restart::{Ended, RestartPolicy, is_sidecar};
+use crate::pod::restart::{Ended, RestartPolicy};
 use crate::pod::volumes::{INTERVAL, account};
 use crate::pod::world::{
     AssignedPod, AttemptHistory, LastAttempt, Runs, World, at_least_one_second,

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_controller::Plan;
+use setpoint_model::pod::is_sidecar;
 use setpoint_model::time::after;
 use setpoint_runtime::{self as runtime, Sandbox, State};
 
 use super::Action;
 use crate::pod::ending::Ending;
-use crate::pod::restart::is_sidecar;
 use crate::pod::world::MIN_GRACE;
 use crate::pod::world::{AssignedPod, World};
 

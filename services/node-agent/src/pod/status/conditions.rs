@@ -1,11 +1,12 @@
 //! The conditions of a Pod, in the kubelet's order and words.
 
 use setpoint_model::condition::{self, FALSE, TRUE};
+use setpoint_model::pod::is_sidecar;
 use setpoint_model::pod::{DISRUPTION_TARGET, RESIZE_IN_PROGRESS, RESIZE_PENDING};
 use setpoint_proto::core::{PodCondition, PodStatus};
 use setpoint_runtime as runtime;
 
-use crate::pod::restart::{self, is_sidecar};
+use crate::pod::restart;
 use crate::pod::world::{AssignedPod, World};
 
 /// The type of the condition of a Pod all of whose containers are being restarted.

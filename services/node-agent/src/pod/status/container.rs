@@ -1,6 +1,7 @@
 //! The status of one container.
 
 use setpoint_model::Key;
+use setpoint_model::pod::is_sidecar;
 use setpoint_proto::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus, ResourceRequirements,
@@ -10,7 +11,6 @@ use setpoint_runtime::{self as runtime, ContainerId, Exit, State};
 use crate::pod::duration;
 use crate::pod::ephemeral;
 use crate::pod::health::PostStart;
-use crate::pod::restart::is_sidecar;
 use crate::pod::world::{AssignedPod, LOST_EXIT_CODE, LastAttempt, WaitingReason, World};
 
 /// Returns the status of a container or init container.

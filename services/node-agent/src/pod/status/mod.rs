@@ -7,6 +7,7 @@
 mod conditions;
 mod container;
 
+use setpoint_model::pod::is_sidecar;
 use setpoint_model::pod::{is_ready, is_terminal};
 use setpoint_proto::core::{
     Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, Pod, PodIp,
@@ -16,7 +17,7 @@ use setpoint_proto::core::{
 use crate::pod::ephemeral;
 use crate::pod::pod_resources;
 use crate::pod::rejection::Rejection;
-use crate::pod::restart::{self, is_sidecar};
+use crate::pod::restart;
 use crate::pod::world::{AssignedPod, LOST_EXIT_CODE, World};
 
 /// The kubelet's reason and message for a Pod whose deadline is exceeded.

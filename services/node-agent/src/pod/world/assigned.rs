@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use setpoint_model::pod::is_sidecar;
 use setpoint_proto::core::{Container, Pod};
 use setpoint_proto::meta::Quantity;
 use setpoint_runtime::Runtime;
@@ -18,7 +19,7 @@ use crate::pod::demand::Resize;
 use crate::pod::ephemeral;
 use crate::pod::health::{Health, has_probe};
 use crate::pod::rejection::AdmitResult;
-use crate::pod::restart::{self, Ended, is_sidecar};
+use crate::pod::restart::{self, Ended};
 
 /// A Pod that is bound to a node of this agent.
 #[derive(Clone, Debug)]

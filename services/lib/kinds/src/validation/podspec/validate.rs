@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use setpoint_model::names;
+use setpoint_model::pod::is_sidecar;
 use setpoint_proto::core::{
     Container, Pod, PodResourceClaim, PodSpec, ResourceRequirements, VolumeSource,
 };
@@ -152,7 +153,7 @@ fn validate_containers(
         if !seen.insert(one.name.as_str()) && !one.name.is_empty() {
             errors.duplicate(&path.field("name"), &one.name);
         }
-        let restartable = field == "containers" || one.restart_policy.as_deref() == Some("Always");
+        let restartable = field == "containers" || is_sidecar(one);
         match restartable {
             true => container::validate_lifecycle_and_probes(one, spec, path, errors),
             false => container::forbid_lifecycle_and_probes(one, path, errors),
