@@ -24,6 +24,9 @@ use tracing::debug;
 use crate::{NodeView, PodView};
 
 const REASON: &str = "NotEnforced";
+/// What an Event says to do.
+const ADVICE: &str =
+    "Pods are restricted on process nodes with networks of their own, where a proxy uses nftables";
 /// The number of nodes that an Event names.
 const NAMED: usize = 5;
 /// The period after which policies are looked at again: Pods may have come to other nodes.
@@ -159,9 +162,9 @@ impl Reporter<'_> {
             .map(|node| (node.meta.key.name.clone(), node))
             .collect();
         if !nodes.values().any(|node| node.enforces_policies) {
-            return Some(
-                "no node enforces NetworkPolicies: this one restricts no connections".to_owned(),
-            );
+            return Some(format!(
+                "no node enforces NetworkPolicies: spec has no effect on any Pod. {ADVICE}"
+            ));
         }
         let mut pods = self.pods.in_namespace(&policy.meta.key.namespace);
         pods.retain(|pod| policy.pods.matches(&pod.labels));
@@ -179,7 +182,9 @@ impl Reporter<'_> {
         };
         (!names.is_empty()).then(|| {
             let names = names.join(", ");
-            format!("these nodes enforce no NetworkPolicies, and it restricts no connections of their Pods: {names}{more}")
+            format!(
+                "these nodes enforce no NetworkPolicies, and spec has no effect on their Pods: {names}{more}. {ADVICE}"
+            )
         })
     }
 

@@ -29,18 +29,10 @@ impl Resolver {
         &self.domain
     }
 
-    /// Returns the kubelet's message if a Pod asks the cluster's DNS and the node knows none, so that the Pod gets the
-    /// resolver configuration of the node.
-    pub fn missing(&self, pod: &Pod) -> Option<String> {
-        let is_missing = self.servers.is_none() && asks_cluster(&pod.spec);
-        let meta = &pod.metadata;
-        let name = format!("{}_{}({})", meta.name, meta.namespace, meta.uid);
-        is_missing.then(|| {
-            format!(
-                "pod: {name:?}. kubelet does not have ClusterDNS IP configured and cannot create Pod using \
-                 \"ClusterFirst\" policy. Falling back to \"Default\" policy."
-            )
-        })
+    /// Returns whether a Pod asks the cluster's DNS and the node knows none, so that the Pod gets the resolver
+    /// configuration of the node.
+    pub fn is_missing(&self, pod: &Pod) -> bool {
+        self.servers.is_none() && asks_cluster(&pod.spec)
     }
 
     /// Returns the resolver configuration of a Pod; `None` if it is that of its node.
@@ -162,29 +154,17 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_cluster_dns_says_so_to_the_pods_that_ask_it() {
+    fn the_dns_is_missing_for_pods_that_ask_that_of_the_cluster() {
         let lookup: Lookup = std::sync::Arc::new(|_| unreachable!("there is no name"));
         let without = Resolver::new(Vec::new(), "cluster.local".to_owned(), lookup.clone());
         let with = Resolver::new(vec!["10.96.0.10".to_owned()], String::new(), lookup);
-        let mut asking = pod("ClusterFirst", false);
-        asking.metadata.name = "web".to_owned();
-        asking.metadata.uid = "7".to_owned();
-        let expected = "pod: \"web_shop(7)\". kubelet does not have ClusterDNS IP configured and cannot create Pod \
-                        using \"ClusterFirst\" policy. Falling back to \"Default\" policy.";
-        assert_eq!(without.missing(&asking).as_deref(), Some(expected));
-        assert_eq!(with.missing(&asking), None);
-        assert!(
-            without
-                .missing(&pod("ClusterFirstWithHostNet", true))
-                .is_some()
-        );
+        let asking = pod("ClusterFirst", false);
+        assert!(without.is_missing(&asking) && !with.is_missing(&asking));
+        assert!(without.is_missing(&pod("ClusterFirstWithHostNet", true)));
         for (policy, host_network) in [("ClusterFirst", true), ("Default", false), ("None", false)]
         {
-            assert_eq!(
-                without.missing(&pod(policy, host_network)),
-                None,
-                "{policy}"
-            );
+            let pod = pod(policy, host_network);
+            assert!(!without.is_missing(&pod), "{policy}");
         }
     }
 

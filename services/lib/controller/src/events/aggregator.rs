@@ -4,13 +4,14 @@
 //! ones are combined into one Event.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use setpoint_model::Key;
 
-use super::{Note, Type};
+use super::Note;
+use super::lru::Lru;
+use super::spam_filter::{Source, source};
 
 /// The number of different messages about one object for one reason from which on they are combined.
 const MAX_MESSAGES: usize = 10;
@@ -26,8 +27,8 @@ pub(super) struct Aggregator {
     groups: Lru<Group, Similar>,
 }
 
-/// The key of aggregation: object, type and reason.
-type Group = (String, Type, String);
+/// The key of aggregation: component, object, type and reason.
+type Group = (Source, String);
 
 /// The recent notes of one group, which differ in their messages only.
 #[derive(Default)]
@@ -41,10 +42,10 @@ struct Similar {
 /// The field path and message of an Event; `None` for the combined one.
 type Line = Option<(String, String)>;
 
-/// An Event that was written, and its count.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The count of an Event, and its name once it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
-    pub(super) event: Key,
+    pub(super) event: Option<Key>,
     pub(super) count: i32,
 }
 
@@ -101,10 +102,18 @@ impl Aggregator {
         merged
     }
 
-    /// Returns the Event that was written for such notes.
-    pub(super) fn get(&mut self, repeated: &Repeated) -> Option<Counted> {
+    /// Returns the Event for such notes, and its count so far.
+    pub(super) fn get(&mut self, repeated: &Repeated) -> Counted {
         let similar = self.groups.entry(group(&repeated.note));
-        similar.counted.get(&repeated.line()).cloned()
+        let counted = similar.counted.get(&repeated.line()).cloned();
+        counted.unwrap_or_default()
+    }
+
+    /// Adds occurrences that are not written: the next one that is has their count, too.
+    pub(super) fn count(&mut self, repeated: &Repeated) {
+        let mut counted = self.get(repeated);
+        counted.count = counted.count.saturating_add(repeated.times);
+        self.set(repeated, Some(counted));
     }
 
     /// Sets the Event that was written for such notes; `None` if there is none.
@@ -142,11 +151,7 @@ fn words(note: &Note) -> (String, String) {
 }
 
 fn group(note: &Note) -> Group {
-    let about = match note.about.uid.as_str() {
-        "" => format!("{}/{}", note.about.namespace, note.about.name),
-        uid => uid.to_owned(),
-    };
-    (about, note.kind, note.reason.clone())
+    (source(note), note.reason.clone())
 }
 
 /// Returns a unique key for an Event about the object of the note.
@@ -159,46 +164,12 @@ pub(super) fn event_key(note: &Note) -> Key {
     Key::new(namespace, format!("{}.{nanoseconds:x}", note.about.name))
 }
 
-/// A cache of two generations: when the new one is full it replaces the old one, and a hit moves an entry to the new
-/// one.
-struct Lru<K, V> {
-    young: HashMap<K, V>,
-    old: HashMap<K, V>,
-    half: usize,
-}
-
-impl<K: Eq + Hash + Clone, V: Default> Lru<K, V> {
-    fn new(most: usize) -> Self {
-        Self {
-            young: HashMap::new(),
-            old: HashMap::new(),
-            half: most / 2,
-        }
-    }
-
-    /// Returns the entry, inserting a default one if there is none.
-    fn entry(&mut self, key: K) -> &mut V {
-        if !self.young.contains_key(&key) {
-            if self.young.len() >= self.half {
-                self.old = std::mem::take(&mut self.young);
-            }
-            let value = self.old.remove(&key).unwrap_or_default();
-            self.young.insert(key.clone(), value);
-        }
-        self.young.entry(key).or_default()
-    }
-
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.young.len() + self.old.len()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use setpoint_proto::TraceContext;
     use setpoint_proto::core::ObjectReference;
 
+    use super::super::Type;
     use super::*;
 
     fn note(message: &str) -> Note {
@@ -239,6 +210,27 @@ mod tests {
     }
 
     #[test]
+    fn components_are_counted_apart() {
+        let by = |component: &str| Note {
+            component: component.into(),
+            ..note("a")
+        };
+        let merged = Aggregator::default().merge(["one", "other", "one"].into_iter().map(by));
+        let counts: Vec<_> = merged.iter().map(|repeated| repeated.times).collect();
+        assert_eq!(counts, [2, 1]);
+    }
+
+    #[test]
+    fn occurrences_that_are_not_written_are_counted_later() {
+        let mut series = Aggregator::default();
+        let repeated = &series.merge([note("a"), note("a")].into_iter())[0];
+        series.count(repeated);
+        series.count(repeated);
+        let counted = series.get(repeated);
+        assert_eq!((counted.event, counted.count), (None, 4));
+    }
+
+    #[test]
     fn many_messages_about_one_object_are_combined_into_one_event_with_the_last_message() {
         let mut series = Aggregator::default();
         let merged = series.merge((0..1000).map(|n| note(&format!("pod {n}"))));
@@ -272,7 +264,7 @@ mod tests {
             note
         };
         let counted = Counted {
-            event: Key::new("default", "e"),
+            event: Some(Key::new("default", "e")),
             count: 1,
         };
         let first = &series.merge(std::iter::once(about(0)))[0];
@@ -281,6 +273,6 @@ mod tests {
             series.merge([about(n), about(0)].into_iter());
         }
         assert!(series.groups.len() <= MAX_SERIES);
-        assert_eq!(series.get(first), Some(counted));
+        assert_eq!(series.get(first), counted);
     }
 }

@@ -1,6 +1,8 @@
 //! Events: recorded without waiting, written in the background.
 
 mod aggregator;
+mod lru;
+mod spam_filter;
 mod writer;
 
 use std::sync::Arc;
@@ -26,7 +28,8 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Records Events about objects. Clones share one queue.
 ///
-/// Repetitions are counted in one Event. Recording neither blocks nor fails: if too many Events wait, further ones are
+/// Repetitions are counted in one Event, and after 25 writes about one object further ones wait: as in upstream, for one
+/// write in five minutes. Recording neither blocks nor fails: if too many Events wait, further ones are
 /// dropped and counted in the metrics.
 #[derive(Clone, Debug)]
 pub struct Recorder {

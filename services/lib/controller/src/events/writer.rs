@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::aggregator::{Aggregator, Counted, Repeated, event_key};
+use super::spam_filter::SpamFilter;
 use super::{Note, object};
 use crate::queue::Bucket;
 use crate::{Backoff, Client, cascade, metrics};
@@ -27,6 +28,7 @@ pub(super) struct Writer {
     host: String,
     instance: String,
     series: Aggregator,
+    spam: SpamFilter,
     pace: Bucket,
 }
 
@@ -37,6 +39,7 @@ impl Writer {
             host: host.to_owned(),
             instance: instance.to_owned(),
             series: Aggregator::default(),
+            spam: SpamFilter::default(),
             pace: Bucket::new(PER_SECOND, BURST),
         }
     }
@@ -49,6 +52,10 @@ impl Writer {
                 return;
             }
             for repeated in self.series.merge(notes.into_iter()) {
+                if !self.spam.admits(&repeated.note, Instant::now()) {
+                    self.series.count(&repeated);
+                    continue;
+                }
                 sleep(self.pace.reserve(Instant::now())).await;
                 let written = self.write(&repeated);
                 cascade::in_context(repeated.note.trace, written).await;
@@ -93,30 +100,34 @@ impl Writer {
     }
 
     async fn try_to_write(&mut self, repeated: &Repeated) -> Result<Counted, ApiError> {
-        match self.series.get(repeated) {
-            Some(counted) => self.count_on(counted, repeated).await,
+        let counted = self.series.get(repeated);
+        let count = counted.count.saturating_add(repeated.times);
+        let event = match counted.event {
+            Some(event) => self.set_count(event, count, repeated).await?,
             None => {
-                let event = self.event(&repeated.note, repeated.times);
+                let event = self.event(&repeated.note, count);
                 self.gateway.create(&event).await?;
-                Ok(Counted {
-                    event: Key::of(&event.metadata),
-                    count: repeated.times,
-                })
+                Key::of(&event.metadata)
             }
-        }
+        };
+        let event = Some(event);
+        Ok(Counted { event, count })
     }
 
-    /// Adds to the count of an Event. A combined one gets the message of the last occurrence.
-    async fn count_on(&self, counted: Counted, repeated: &Repeated) -> Result<Counted, ApiError> {
-        let count = counted.count.saturating_add(repeated.times);
+    /// Sets the count of an Event. A combined one gets the message of the last occurrence.
+    async fn set_count(
+        &self,
+        event: Key,
+        count: i32,
+        repeated: &Repeated,
+    ) -> Result<Key, ApiError> {
         let last = Time::from(repeated.note.at);
         let mut patch = serde_json::json!({ "count": count, "lastTimestamp": last });
         if repeated.combined {
             patch["message"] = repeated.note.message.as_str().into();
         }
-        let event = counted.event;
         self.gateway.patch::<Event>(&event, "", patch).await?;
-        Ok(Counted { event, count })
+        Ok(event)
     }
 
     fn event(&self, note: &Note, count: i32) -> Event {

@@ -76,6 +76,16 @@ impl Bucket {
         Duration::from_secs_f64((-self.tokens).max(0.0) / self.per_second)
     }
 
+    /// Takes a token if there is one. Returns whether there was.
+    pub(crate) fn take(&mut self, now: Instant) -> bool {
+        self.fill(now);
+        let has = self.tokens >= 1.0;
+        if has {
+            self.tokens -= 1.0;
+        }
+        has
+    }
+
     fn fill(&mut self, now: Instant) {
         let passed = now - self.filled.replace(now).unwrap_or(now);
         self.tokens = (self.tokens + passed.as_secs_f64() * self.per_second).min(self.burst);

@@ -245,3 +245,23 @@ async fn every_event_names_the_loop_that_reports_and_its_instance() {
     assert_eq!(changes("One"), controller);
     assert_eq!(changes("Two"), ["kubelet", "node-7", "kubelet", "node-7"]);
 }
+
+/// As with client-go's filter: 25 writes about an object, then one in five minutes, which has the whole count.
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_forever_is_written_ever_less_often() {
+    let (server, recorder) = start().await;
+    let about = events::reference_to(&server.put(&config_map("a")));
+    let repeat = async |times: usize| {
+        for _ in 0..times {
+            recorder.warning(&about, "BackOff", "it fails again");
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    repeat(100).await;
+    assert_eq!((server.calls("Create"), server.calls("Patch")), (1, 24));
+    assert_eq!(server.all::<Event>()[0].count, 25);
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    repeat(1).await;
+    assert_eq!((server.calls("Create"), server.calls("Patch")), (1, 25));
+    assert_eq!(server.all::<Event>()[0].count, 101);
+}

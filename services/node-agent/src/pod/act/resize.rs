@@ -21,8 +21,7 @@ impl<R: Runtime> Executor<R> {
         let bounded = resized.map_err(|error| Error::Resize(runtime_message(&error)))?;
         // For other Pods an Event was recorded when they started.
         if !bounded && pod.object.status.resources.is_none() {
-            self.events
-                .unsupported(&pod.object, &["spec.resources".to_owned()]);
+            self.events.cannot_be_bounded(&pod.object);
         }
         Ok(())
     }
@@ -49,7 +48,7 @@ impl<R: Runtime> Executor<R> {
             let of_container = format!("{{{}}}.resources.limits", id.name);
             let ignored = ignored
                 .into_iter()
-                .filter(|path| path.ends_with(&of_container));
+                .filter(|field| field.path.ends_with(&of_container));
             self.events
                 .unsupported(&pod.object, &ignored.collect::<Vec<_>>());
         }

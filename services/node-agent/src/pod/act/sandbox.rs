@@ -26,25 +26,27 @@ impl<R: Runtime> Executor<R> {
         let config = self.sandbox_config(world, pod, ip).await?;
         self.sandbox_result(&pod.object, self.runtime.run_sandbox(config).await)?;
         if let (Some(column), None) = (Column::of(&self.runtime), world.sandbox()) {
-            let ignored = fields::ignored(&pod.object.spec, column);
-            self.events.unsupported(&pod.object, &ignored);
-            if column == Column::Process && account::has_files(&pod.object) {
-                self.events.account_folder(&pod.object);
-            }
-            if let Some(message) = self.dns.missing(&pod.object) {
-                self.events
-                    .dns_config(&pod.object, "MissingClusterDNS", message);
-            }
-            if column != Column::Process {
-                let config = self.dns.of(&pod.object).await;
-                let exceeded = config.iter().flat_map(cluster_dns::exceeded);
-                exceeded.for_each(|message| {
-                    self.events
-                        .dns_config(&pod.object, "DNSConfigForming", message);
-                });
-            }
+            self.remark(&pod.object, column).await;
         }
         Ok(())
+    }
+
+    /// Records what the node does not do of what a new Pod asks for.
+    async fn remark(&self, pod: &Pod, column: Column) {
+        let ignored = fields::ignored(&pod.spec, column);
+        self.events.unsupported(pod, &ignored);
+        if column == Column::Process && account::has_files(pod) {
+            self.events.account_folder(pod);
+        }
+        if self.dns.is_missing(pod) {
+            self.events.missing_dns(pod, R::RUNS_IMAGES);
+        }
+        if column != Column::Process {
+            let config = self.dns.of(pod).await;
+            for message in config.iter().flat_map(cluster_dns::exceeded) {
+                self.events.dns_config(pod, message);
+            }
+        }
     }
 
     /// Checks that a Pod can be connected to the network of its node, unless it is in that of the machine.

@@ -207,8 +207,10 @@ impl<R: Runtime> Executor<R> {
             self.events.unsupported(&pod.object, &ignored);
         }
         self.events.pulled(&pod.object, container, origin);
-        self.events
-            .started(&pod.object, container, attempt, placeholder);
+        self.events.started(&pod.object, name);
+        if placeholder && attempt == 0 {
+            self.events.placeholder(&pod.object, name);
+        }
     }
 
     fn run_post_start(

@@ -1,6 +1,11 @@
 //! Events about Pods, with the kubelet's reasons and messages where it has them.
 
+mod node;
+mod placeholder;
 mod resize;
+mod told;
+
+use std::sync::Arc;
 
 use setpoint_controller::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
@@ -11,75 +16,41 @@ use crate::pod::ephemeral;
 use crate::pod::health::ProbeKind;
 use crate::pod::plan::KillReason;
 use crate::pod::status::{DEADLINE, REJECTED};
-use crate::pod::volumes::account;
 use crate::pod::world::WaitingReason;
+
+use self::told::Told;
 
 /// Maximum length of an Event's message in bytes.
 const MAX_MESSAGE: usize = 1024;
-/// Maximum number of fields named in one Event.
-const MAX_FIELDS: usize = 10;
 
 /// Records Events about Pods, unless Events are disabled.
 #[derive(Clone)]
 pub struct Events {
     recorder: Option<Recorder>,
+    /// What was said of nodes.
+    told: Arc<Told>,
 }
 
 impl Events {
     /// Returns a recorder of Events; `None` disables them.
     pub fn new(recorder: Option<Recorder>) -> Self {
-        Self { recorder }
+        let told = Arc::default();
+        Self { recorder, told }
     }
 
-    /// Records that a container was started, and whether only a placeholder runs in its place.
-    pub fn started(&self, pod: &Pod, container: &Container, attempt: u32, placeholder: bool) {
-        let Some(recorder) = &self.recorder else {
-            return;
-        };
-        let about = reference(pod, Some(&container.name));
-        let Container { name, image, .. } = container;
-        recorder.normal(&about, "Created", format!("Created container: {name}"));
-        recorder.normal(&about, "Started", format!("Started container {name}"));
-        if placeholder && attempt == 0 {
-            let message = format!(
-                "Image {image:?} is not run: the node has no container engine and container {name} specifies no command. A placeholder process runs in its place, without probes and hooks"
-            );
-            recorder.warning(&about, "Placeholder", message);
-        }
-    }
-
-    /// Records that fields of the Pod have no effect on this node.
-    pub fn unsupported(&self, pod: &Pod, fields: &[String]) {
-        if fields.is_empty() {
-            return;
-        }
-        self.warning(pod, None, "Unsupported", || {
-            let (named, more) = fields.split_at(fields.len().min(MAX_FIELDS));
-            let more = match more.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!(
-                "Fields without effect on this node: {}{more}",
-                named.join(", ")
-            )
+    /// Records that a container was started.
+    pub fn started(&self, pod: &Pod, name: &str) {
+        self.normal(pod, Some(name), "Created", || {
+            format!("Created container: {name}")
+        });
+        self.normal(pod, Some(name), "Started", || {
+            format!("Started container {name}")
         });
     }
 
     /// Records that the Pod's resolver configuration is not all that it asks for.
-    pub fn dns_config(&self, pod: &Pod, reason: &str, message: String) {
-        self.warning(pod, None, reason, || message);
-    }
-
-    /// Records where the files of the Pod's account are on a node that mounts none.
-    pub fn account_folder(&self, pod: &Pod) {
-        self.warning(pod, None, "ServiceAccountNotMounted", || {
-            format!(
-                "This node mounts no volumes: token, ca.crt and namespace of the ServiceAccount are in the directory \
-                 that the variable {} of each container names",
-                account::VARIABLE
-            )
-        });
+    pub fn dns_config(&self, pod: &Pod, message: String) {
+        self.warning(pod, None, "DNSConfigForming", || message);
     }
 
     /// Records that a container is being stopped.

@@ -1,11 +1,12 @@
 //! The support matrix of a Pod's fields: how each runtime treats each of them.
 //!
 //! Every field of a Pod's spec has a row, as has every value that is treated differently. A field that is set without
-//! effect is named in an Event. A field is refused, so that the container does not start, if the container would be
+//! effect is named in an Event of the node. A field is refused, so that the container does not start, if the container would be
 //! less confined than requested or would lack something that it cannot do without. Simulated nodes run nothing and
 //! report nothing.
 
 mod container;
+mod matches;
 mod pod;
 mod security;
 
@@ -13,18 +14,18 @@ use setpoint_proto::core::{Container, PodSpec};
 use setpoint_runtime::Runtime;
 use setpoint_runtime::cri::Cri;
 
-use crate::pod::container_config::{denied_capabilities, requests};
+use crate::pod::container_config::denied_capabilities;
 use crate::pod::ephemeral;
 
-/// The capability to trace processes.
-const TRACING: &str = "SYS_PTRACE";
+pub use self::matches::Field;
+use self::matches::Matches;
 
 /// The support of a runtime for a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
     /// It has its effect, on the node or in another service.
     Supported,
-    /// It has no effect; an Event names it.
+    /// It has no effect; an Event of the node names it.
     Ignored,
     /// The container is not started.
     Refused,
@@ -166,6 +167,19 @@ impl<T> Row<T> {
         Self::new(name, is_set, Support::Refused, Support::Refused)
     }
 
+    /// Returns the runtimes that obey the field.
+    fn runtimes(&self) -> Vec<&'static str> {
+        let all = [
+            ("docker", self.docker),
+            ("cri", self.cri),
+            ("process", self.networked_process),
+        ];
+        let obeying = all
+            .iter()
+            .filter(|(_, support)| *support == Support::Supported);
+        obeying.map(|(name, _)| *name).collect()
+    }
+
     const fn support(&self, column: Column) -> Support {
         match column {
             Column::Docker => self.docker,
@@ -179,8 +193,8 @@ impl<T> Row<T> {
     }
 }
 
-/// Returns the paths of the fields that are set and have no effect.
-pub fn ignored(spec: &PodSpec, column: Column) -> Vec<String> {
+/// Returns the fields that are set and have no effect.
+pub fn ignored(spec: &PodSpec, column: Column) -> Vec<Field> {
     let mut matches = Matches::of(column, Support::Ignored);
     matches.pod(spec);
     for (kind, container) in all_containers(spec) {
@@ -188,14 +202,14 @@ pub fn ignored(spec: &PodSpec, column: Column) -> Vec<String> {
         matches.container(&path, container);
         for name in denied_capabilities(container) {
             let path = format!("{path}securityContext.capabilities.add[{name}]");
-            matches.found.push(path);
+            matches.add(path);
         }
     }
     matches.found
 }
 
-/// Returns the paths of the fields of an ephemeral container that are set and have no effect.
-pub fn ignored_of_ephemeral(spec: &PodSpec, name: &str, column: Column) -> Vec<String> {
+/// Returns the fields of an ephemeral container that are set and have no effect.
+pub fn ignored_of_ephemeral(spec: &PodSpec, name: &str, column: Column) -> Vec<Field> {
     let mut matches = Matches::of(column, Support::Ignored);
     if let Some(container) = ephemeral::named(spec, name).map(ephemeral::container) {
         let path = format!("spec.ephemeralContainers{{{name}}}.");
@@ -219,7 +233,7 @@ pub fn refused(spec: &PodSpec, name: &str, column: Column) -> Option<String> {
         matches.container(&path, &container);
         matches.tracing(&path, spec, &container);
     }
-    matches.found.into_iter().next()
+    matches.found.into_iter().next().map(|field| field.path)
 }
 
 fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (&'static str, &Container)> {
@@ -232,69 +246,6 @@ fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (&'static str, &Contai
         .iter()
         .map(|container| ("containers", container));
     init.chain(main)
-}
-
-/// Collects the paths of the fields that are set and have a given support.
-struct Matches {
-    column: Column,
-    wanted: Support,
-    found: Vec<String>,
-}
-
-impl Matches {
-    const fn of(column: Column, wanted: Support) -> Self {
-        Self {
-            column,
-            wanted,
-            found: Vec::new(),
-        }
-    }
-
-    fn rows<T>(&mut self, path: &str, rows: &[Row<T>], object: &T) {
-        for row in rows {
-            if row.support(self.column) == self.wanted && (row.is_set)(object) {
-                self.found.push(format!("{path}{}", row.name));
-            }
-        }
-    }
-
-    fn pod(&mut self, spec: &PodSpec) {
-        self.rows("spec.", pod::POD, spec);
-        if let Some(context) = &spec.security_context {
-            self.rows("spec.securityContext.", security::POD, context);
-            self.rows("spec.securityContext.", &security::shared(), context);
-        }
-    }
-
-    /// Matches the capability to trace processes, if those of the Pod, its pause container included, are shared: with
-    /// it, a container would act as the agent does in the pause container.
-    fn tracing(&mut self, path: &str, spec: &PodSpec, container: &Container) {
-        let has_engine = matches!(self.column, Column::Docker | Column::DockerWithoutCgroups);
-        let shares = spec.share_process_namespace == Some(true);
-        if has_engine && shares && requests(container, TRACING) {
-            let path = format!("{path}securityContext.capabilities.add[{TRACING}]");
-            self.found
-                .push(format!("{path} with spec.shareProcessNamespace"));
-        }
-    }
-
-    fn container(&mut self, path: &str, container: &Container) {
-        self.rows(path, container::CONTAINER, container);
-        if let Some(context) = &container.security_context {
-            let path = format!("{path}securityContext.");
-            self.rows(&path, security::CONTAINER, context);
-            self.rows(&path, &security::shared(), context);
-        }
-        // If no volumes are mounted at all, the row `volumeMounts` says so.
-        let mounts = match self.column {
-            Column::Process => &[],
-            _ => container.volume_mounts.as_slice(),
-        };
-        for mount in mounts {
-            let path = format!("{path}volumeMounts{{{}}}.", mount.mount_path);
-            self.rows(&path, container::MOUNT, mount);
-        }
-    }
 }
 
 #[cfg(test)]
