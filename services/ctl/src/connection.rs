@@ -1,14 +1,14 @@
 //! The connection of a command to its cluster: the address given by `--gateway`, or that of the file given by
 //! `--kubeconfig`, or else the one recorded in the state directory.
 
-use std::path::PathBuf;
+use std::path::{Display, PathBuf};
 
-use anyhow::bail;
 use setpoint_controller::Client;
 use setpoint_controller::client::Settings;
 use setpoint_tls::Credentials;
 
-use crate::launcher::{ClusterSpec, Kubeconfig, Pki, StateDir, address};
+use crate::advice::advised;
+use crate::launcher::{ClusterSpec, Kubeconfig, Pki, StateDir, address, frozen};
 
 /// The field manager of writes by this command.
 pub const WRITER: &str = "setpoint";
@@ -77,13 +77,23 @@ impl Connection {
             return Ok(Kubeconfig::load(path)?.server().to_owned());
         }
         match ClusterSpec::load(&self.state_dir)? {
+            Some(_) if frozen::is_paused(&self.state_dir) => Err(advised(
+                format!("the cluster in {} is paused", self.shown_state()),
+                "setpoint resume",
+            )),
             Some(spec) => Ok(spec.addresses()),
-            None => bail!(
-                "no cluster runs in {}; ./deploy/up starts one, --kubeconfig FILE or --gateway {} reaches another",
-                self.state_dir.shown(self.state_dir.state()),
-                address(6443)
-            ),
+            None => Err(advised(
+                format!("no cluster runs in {}", self.shown_state()),
+                format!(
+                    "./deploy/up to start one, or --kubeconfig FILE or --gateway {} for another",
+                    address(6443)
+                ),
+            )),
         }
+    }
+
+    fn shown_state(&self) -> Display<'_> {
+        self.state_dir.shown(self.state_dir.state())
     }
 
     /// Creates a client of the gateways; it connects with the first request.

@@ -7,6 +7,7 @@ use futures::future::join_all;
 
 use crate::launcher::topology::stage;
 use crate::launcher::{Network, RunningProcess, STOP_TIMEOUT, StateDir, proxy, sweep};
+use crate::pause::ensure_resumed;
 
 /// Stops the cluster; its objects are kept.
 pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
@@ -15,10 +16,7 @@ pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let _lock = state_dir.lock()?;
-    let stopped = stop(state_dir, &state_dir.recorded()).await;
-    sweep(state_dir)?;
-    proxy::forget(state_dir)?;
-    Network::forget(state_dir)?;
+    let stopped = halt(state_dir).await?;
     // The record describes a running cluster only; the next `up` starts from the defaults.
     let _ = fs::remove_file(state_dir.cluster_spec());
     match stopped {
@@ -32,6 +30,22 @@ pub async fn down(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
         ),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Stops all processes, and removes what they have made on this machine. Returns how many were running.
+///
+/// # Errors
+/// Something cannot be removed.
+pub async fn halt(state_dir: &StateDir) -> anyhow::Result<usize> {
+    // Processes that are frozen do not stop, or wait in vain for those that are.
+    if let Err(error) = ensure_resumed(state_dir).await {
+        eprintln!("{error:#}");
+    }
+    let stopped = stop(state_dir, &state_dir.recorded()).await;
+    sweep(state_dir)?;
+    proxy::forget(state_dir)?;
+    Network::forget(state_dir)?;
+    Ok(stopped)
 }
 
 /// Stops the named processes, last stage first, so that controllers can release their leases through a gateway. Returns

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use setpoint_store::etcd::Settings;
 use setpoint_tls::{Credentials, Files};
 
+use crate::advice::advised;
 use crate::launcher::{ClusterSpec, Pki, RunningProcess, StateDir, address, topology};
 
 /// The etcd of another cluster than the local one.
@@ -66,9 +67,10 @@ pub fn local(state_dir: &StateDir, spec: &ClusterSpec) -> anyhow::Result<Setting
     let etcd = topology::etcd(state_dir, spec);
     let Some(port) = RunningProcess::find(state_dir, &etcd.name).and_then(|etcd| etcd.port())
     else {
-        bail!(
-            "etcd does not run; start the cluster with `setpoint up`, or name another etcd with --etcd"
-        );
+        return Err(advised(
+            "etcd does not run; start the cluster with `setpoint up`, or name another etcd with --etcd",
+            "setpoint start, or setpoint up",
+        ));
     };
     let gateway = topology::gateway(state_dir, spec, 0, &address(port));
     let files = state_dir.pki().etcd_client(&gateway.name);

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
 use clap::Args;
 
+use crate::advice::advised;
 use crate::launcher::{ClusterSpec, Identity, Kubeconfig, StateDir, address};
 
 /// Options of `setpoint kubeconfig`.
@@ -25,10 +25,11 @@ pub struct Options {
 /// Writes a kubeconfig with a new certificate. It is valid for a year, and nothing takes it back earlier.
 pub fn kubeconfig(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
     let Some(spec) = ClusterSpec::load(state_dir)? else {
-        bail!(
-            "no cluster runs in {}; ./deploy/up starts one",
-            state_dir.shown(state_dir.state())
-        );
+        let place = state_dir.shown(state_dir.state());
+        return Err(advised(
+            format!("no cluster runs in {place}"),
+            "./deploy/up",
+        ));
     };
     let groups: Vec<_> = options.groups.iter().map(String::as_str).collect();
     let user = Identity::user(&options.user, &groups);

@@ -8,10 +8,12 @@
 #[macro_use]
 mod output;
 
+mod advice;
 mod backup;
 mod certs;
 mod chaos;
 mod cli;
+mod completion;
 mod connection;
 mod containers;
 mod converge;
@@ -24,10 +26,15 @@ mod join;
 mod kubeconfig;
 pub mod launcher;
 mod leaders;
+mod man;
+mod pause;
+mod plugin;
 mod relay;
 mod restore;
 mod rotation;
 mod status;
+mod stop;
+mod style;
 mod subject;
 mod table;
 mod time_format;
@@ -38,15 +45,8 @@ mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
-use cli::Cli;
-
 /// Runs the command that the arguments name.
 #[tokio::main(flavor = "current_thread")]
 pub async fn main() -> ExitCode {
-    Cli::parse().run().await.unwrap_or_else(|error| {
-        eprintln!("setpoint: {error:#}");
-        ExitCode::FAILURE
-    })
+    cli::main().await
 }

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use futures::future::join_all;
 
 use crate::launcher::topology::{joined_name, stages};
-use crate::launcher::{ClusterSpec, Joined, RunningProcess, StateDir, readiness};
+use crate::launcher::{ClusterSpec, Joined, RunningProcess, StateDir, frozen, readiness};
+use crate::style::{Colour, Style};
 
 /// One row of the table.
 struct Row {
@@ -13,6 +14,7 @@ struct Row {
     pid: String,
     port: String,
     state: Result<&'static str, String>,
+    colour: Colour,
 }
 
 /// Prints a row for each process. The exit code is a failure unless all are ready.
@@ -30,11 +32,13 @@ pub async fn status(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
     names.extend(others);
     let rows = join_all(names.into_iter().map(|name| inspect(state_dir, name))).await;
     println!("{:<29} {:>8} {:>6}  STATE", "NAME", "PID", "PORT");
+    let style = Style::stdout();
     for row in &rows {
         let state = row
             .state
             .as_ref()
             .map_or_else(String::as_str, |state| *state);
+        let state = style.paint(row.colour, state);
         println!("{:<29} {:>8} {:>6}  {state}", row.name, row.pid, row.port);
     }
     match rows.iter().all(|row| row.state.is_ok()) {
@@ -50,10 +54,14 @@ async fn inspect(state_dir: &StateDir, name: String) -> Row {
             pid: "-".to_owned(),
             port: "-".to_owned(),
             state: Err("stopped".to_owned()),
+            colour: Colour::Yellow,
         };
     };
     let port = running.port();
+    let is_frozen = frozen::is_frozen(running.pid);
     let state = match port {
+        // It would not answer.
+        _ if is_frozen => Err("paused".to_owned()),
         Some(port) => readiness::ask(state_dir, &name, port).await,
         None => Err("unknown: its port is not recorded".to_owned()),
     };
@@ -62,6 +70,11 @@ async fn inspect(state_dir: &StateDir, name: String) -> Row {
         name,
         pid: running.pid.to_string(),
         port,
+        colour: match &state {
+            Ok(()) => Colour::Green,
+            Err(_) if is_frozen => Colour::Yellow,
+            Err(_) => Colour::Red,
+        },
         state: state.map(|()| "ready"),
     }
 }

@@ -1,8 +1,9 @@
 //! Command-line arguments that name an object: `deploy/web-frontend` or `deploy web-frontend`.
 
-use anyhow::bail;
 use clap::Args;
 use setpoint_proto::setpoint::ObjectRef;
+
+use crate::advice::advised;
 
 /// The arguments that name an object.
 #[derive(Args, Clone, Debug)]
@@ -32,7 +33,10 @@ impl ObjectArgs {
                 namespace: self.namespace.clone(),
                 name: name.to_owned(),
             }),
-            None => bail!("name an object as KIND/NAME, for example deploy/web-frontend"),
+            None => Err(advised(
+                "name an object as KIND/NAME, for example deploy/web-frontend",
+                "setpoint why deploy/web-frontend -n production",
+            )),
         }
     }
 }

@@ -18,7 +18,7 @@ const USAGE: u8 = 64;
 type Main = fn() -> ExitCode;
 
 /// The names, and the `main` of each.
-const PROGRAMS: [(&str, Main); 9] = [
+const PROGRAMS: [(&str, Main); 10] = [
     ("gateway", setpoint_gateway::main),
     ("deployment-controller", || {
         setpoint_deployment_controller::CONTROLLER.run_process()
@@ -32,6 +32,8 @@ const PROGRAMS: [(&str, Main); 9] = [
     ("node-agent", setpoint_node_agent::main),
     ("proxy", setpoint_proxy::main),
     ("setpoint", setpoint_ctl::main),
+    // `kubectl setpoint`.
+    ("kubectl-setpoint", setpoint_ctl::main),
 ];
 
 /// The name of the file counts first: a process can show any text as its argument 0, as a placeholder shows the name of

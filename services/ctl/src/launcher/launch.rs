@@ -17,6 +17,7 @@ use super::process::{MARKER_VARIABLE, marker};
 use super::readiness;
 use super::state_dir::StateDir;
 use super::topology::{ProcessSpec, is_this_program};
+use crate::advice::advised;
 
 /// Interval between two readiness checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
@@ -45,8 +46,12 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
         let found = env::split_paths(&path)
             .map(|directory| directory.join(service))
             .find(|path| path.is_file());
-        return found
-            .context("etcd is not installed (Debian and Ubuntu: apt-get install etcd-server)");
+        return found.ok_or_else(|| {
+            advised(
+                "etcd is not installed (Debian and Ubuntu: apt-get install etcd-server)",
+                "apt-get install etcd-server, or ./deploy/up",
+            )
+        });
     }
     let own = env::current_exe().context("cannot find the path of this program")?;
     if is_this_program(service) {
@@ -56,7 +61,10 @@ pub fn program(service: &str) -> anyhow::Result<PathBuf> {
     let path = path.join(service);
     match path.is_file() {
         true => Ok(path),
-        false => bail!("{} is missing; ./deploy/up builds it", path.display()),
+        false => Err(advised(
+            format!("{} is missing; ./deploy/up builds it", path.display()),
+            "./deploy/up",
+        )),
     }
 }
 
@@ -155,10 +163,16 @@ impl Started<'_> {
         let log = self.state_dir.shown(&log);
         let asking = until_ready(self.state_dir, name, self.port);
         tokio::select! {
-            ended = self.child.wait() => bail!("{name} ended during its start ({}); its log: {log}", exit_reason(ended)),
+            ended = self.child.wait() => Err(advised(
+                format!("{name} ended during its start ({}); its log: {log}", exit_reason(ended)),
+                format!("tail {log}"),
+            )),
             ready = timeout(READY_TIMEOUT, asking) => match ready {
                 Ok(()) => Ok(self.since.elapsed()),
-                Err(_) => bail!("{name} is not ready after {READY_TIMEOUT:?}; its log: {log}"),
+                Err(_) => Err(advised(
+                    format!("{name} is not ready after {READY_TIMEOUT:?}; its log: {log}"),
+                    format!("tail {log}"),
+                )),
             },
         }
     }

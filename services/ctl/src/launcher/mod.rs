@@ -6,6 +6,7 @@
 
 mod authorities;
 mod cluster_spec;
+pub mod frozen;
 mod identity;
 mod joined;
 mod kubeconfig;

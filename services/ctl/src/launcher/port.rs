@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use anyhow::Context;
 
+use crate::advice::advised;
+
 /// Returns `count` different ports that are free now. Another process may take them before they are used.
 pub fn free(count: usize) -> anyhow::Result<Vec<u16>> {
     let held: io::Result<Vec<_>> = (0..count)
@@ -21,11 +23,10 @@ pub fn free(count: usize) -> anyhow::Result<Vec<u16>> {
 pub fn check(port: u16, what: &str) -> anyhow::Result<()> {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            anyhow::bail!(
-                "port {port} for {what} is taken by another process (`ss -ltnp` shows which)"
-            )
-        }
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(advised(
+            format!("port {port} for {what} is taken by another process"),
+            "ss -ltnp, which says by which, or setpoint up with another --port or --etcd-port",
+        )),
         Err(error) => Err(error).with_context(|| format!("cannot use port {port} for {what}")),
     }
 }

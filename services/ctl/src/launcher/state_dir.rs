@@ -12,6 +12,7 @@ use setpoint_host::private;
 use super::cluster_spec::address;
 use super::kubeconfig::Kubeconfig;
 use super::pki::Pki;
+use crate::advice::advised;
 
 /// The state directory of a cluster and the repository that it belongs to.
 #[derive(Clone, Debug)]
@@ -141,7 +142,8 @@ impl StateDir {
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
             Errno::EWOULDBLOCK => {
-                anyhow::anyhow!("another setpoint command is using {}", self.state.display())
+                let message = format!("another setpoint command is using {}", self.state.display());
+                advised(message, "the same command again, once that one has ended")
             }
             errno => anyhow::anyhow!("cannot lock {}: {errno}", path.display()),
         })

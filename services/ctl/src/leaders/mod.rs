@@ -4,7 +4,7 @@ mod leadership;
 mod live;
 mod table;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use tokio::signal::ctrl_c;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::connection::Connection;
+use crate::style::Style;
 pub use leadership::Leadership;
 use leadership::leaderships;
 use live::{Gaps, Live};
@@ -104,7 +105,7 @@ fn print(leaderships: &[Leadership], format: Format) -> anyhow::Result<()> {
 async fn watch(gateway: &Client, format: Format) -> anyhow::Result<()> {
     let live = Live::begin(gateway).await;
     match format {
-        Format::Table if io::stdout().is_terminal() => redraw(live).await,
+        Format::Table if Style::stdout().can_redraw() => redraw(live).await,
         Format::Table => follow(live, print_lines).await,
         Format::Json => {
             follow(live, |_, now, _| {

@@ -5,12 +5,13 @@ mod waterfall;
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use setpoint_proto::ApiError;
 use setpoint_proto::setpoint::explain_client::ExplainClient;
 use setpoint_proto::setpoint::{HistoryRequest, HistoryResponse, ObjectRef};
 
+use crate::advice::advised;
 use crate::connection::Connection;
 use crate::subject::ObjectArgs;
 use cascade::Cascade;
@@ -74,13 +75,19 @@ fn trace_id(last: &HistoryResponse) -> anyhow::Result<&str> {
     let subject = last.subject.clone().unwrap_or_default();
     let (resource, name) = (subject.resource, subject.name);
     let Some(version) = last.versions.first() else {
-        bail!("{resource} {name:?} not found");
+        return Err(advised(
+            format!("{resource} {name:?} not found"),
+            format!("kubectl get {resource} --all-namespaces, and -n NAMESPACE"),
+        ));
     };
     if version.trace_id.is_empty() {
         let writer = version.cause.clone().unwrap_or_default().writer;
-        bail!(
-            "the last write of {resource}/{name}, by {writer:?}, was not traced; services trace if OTEL_EXPORTER_OTLP_ENDPOINT is set"
-        );
+        return Err(advised(
+            format!(
+                "the last write of {resource}/{name}, by {writer:?}, was not traced; services trace if OTEL_EXPORTER_OTLP_ENDPOINT is set"
+            ),
+            "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317 ./deploy/up, after ./deploy/down",
+        ));
     }
     Ok(&version.trace_id)
 }

@@ -84,11 +84,12 @@ fn has_marked_process(root: &Path) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(carries)
 }
 
-/// Returns the error message; asserts that it is one line and the exit code is 1.
+/// Returns the error message; asserts that the exit code is 1, and that it is one line, followed by what to try.
 fn error_line(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
-    assert_eq!(text.lines().count(), 1, "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.contains("\n  try: "), "{text}");
     text
 }
 
@@ -138,7 +139,7 @@ fn a_process_that_dies_at_once_takes_the_others_with_it() {
     let fixture = Fixture::new();
     fixture.script("etcd", "echo no space left >&2; exit 7");
     let line = error_line(&fixture.up());
-    let expected = "setpoint: etcd-0 ended during its start (exit status: 7); its log: .setpoint/log/etcd-0.log\n";
+    let expected = "setpoint: etcd-0 ended during its start (exit status: 7); its log: .setpoint/log/etcd-0.log\n  try: tail .setpoint/log/etcd-0.log\n";
     assert_eq!(line, expected);
     let log = fs::read_to_string(fixture.root.path().join(".setpoint/log/etcd-0.log")).unwrap();
     assert_eq!(log, "no space left\n");

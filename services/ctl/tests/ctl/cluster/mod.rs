@@ -9,5 +9,7 @@ mod harness;
 mod join;
 mod leaders;
 mod lifecycle;
+mod pause;
 mod proxy;
 mod size;
+mod watch;

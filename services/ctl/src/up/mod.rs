@@ -1,123 +1,63 @@
 //! `setpoint up`: starts a local cluster, or changes the running one, until all processes are ready.
 
-use std::net::IpAddr;
+mod options;
+mod watch;
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::bail;
-use clap::{Args, value_parser};
 
+use crate::advice::advised;
 use crate::converge::{Plan, start};
 use crate::down::stop;
 use crate::launcher::{
-    ClusterSpec, Joined, ProcessSpec, Profile, RunningProcess, StateDir, network, port, program,
-    proxy, sweep, topology,
+    ClusterSpec, Joined, ProcessSpec, RunningProcess, StateDir, network, port, program, proxy,
+    sweep, topology,
 };
+use crate::pause::ensure_resumed;
+use crate::style::{Colour, Style};
 use crate::time_format::seconds;
 
-/// The replicas of the cluster's DNS: one may be stopped.
-const DNS_REPLICAS: usize = 2;
-
-/// Options of `setpoint up`. A running cluster keeps the values of options that are not given.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Stop the running cluster and delete all objects first
-    #[arg(long)]
-    fresh: bool,
-    /// Port of the Kubernetes API on 127.0.0.1 [default: 6443]
-    #[arg(long, value_name = "PORT")]
-    port: Option<u16>,
-    /// Client port of etcd on 127.0.0.1 [default: 2379]
-    #[arg(long, value_name = "PORT")]
-    etcd_port: Option<u16>,
-    /// Number of gateways; further ones listen on the free ports after the first [default: 1]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=16))]
-    gateways: Option<u8>,
-    /// Number of replicas of each controller and of the scheduler; one of them leads [default: 2]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u8).range(1..=16))]
-    replicas: Option<u8>,
-    /// Lease timing: how soon a standby takes over from a crashed leader [default: standard]
-    #[arg(long, value_enum)]
-    profile: Option<Profile>,
-    /// Connect each controller, scheduler and node agent to the gateways through a relay of its own, which `chaos
-    /// partition` can freeze; `--relays=false` removes the relays [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    relays: Option<bool>,
-    /// Further DNS names or IPs at which clients reach the gateways, on their certificates; may be repeated
-    #[arg(long, value_name = "HOST")]
-    tls_san: Vec<String>,
-    /// Further IPs that the gateways listen on, on their certificates, such as that of this machine in the network of
-    /// Docker nodes; may be repeated
-    #[arg(long, value_name = "IP")]
-    listen: Vec<IpAddr>,
-    /// Network of the Pods that are processes [default: auto]
-    #[arg(long, value_enum, value_name = "MODE")]
-    pod_network: Option<network::Mode>,
-    /// Back end by which Services carry traffic on this machine [default: auto]
-    #[arg(long, value_enum, value_name = "MODE")]
-    proxy: Option<proxy::Mode>,
-    /// Start two replicas of the cluster's DNS, on free ports from 1053 on. Pods with networks of their own ask them;
-    /// without such networks, nothing is set up to do so. `--dns=false` removes them [default: true if Pods have
-    /// networks of their own and Services carry traffic]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    dns: Option<bool>,
-}
-
-impl Options {
-    /// Returns the `current` spec with the given options applied.
-    fn apply_to(&self, current: ClusterSpec) -> anyhow::Result<ClusterSpec> {
-        let mut spec = current;
-        if let Some(port) = self.port.filter(|port| *port != spec.gateways[0]) {
-            spec.gateways[0] = port;
-        }
-        spec.etcd = self.etcd_port.unwrap_or(spec.etcd);
-        spec.profile = self.profile.unwrap_or(spec.profile);
-        spec.relays = self.relays.unwrap_or(spec.relays);
-        if !self.tls_san.is_empty() {
-            spec.tls_sans.clone_from(&self.tls_san);
-        }
-        if !self.listen.is_empty() {
-            spec.listen.clone_from(&self.listen);
-        }
-        spec.replicas = self.replicas.map_or(spec.replicas, usize::from);
-        let gateways = self.gateways.map_or(spec.gateways.len(), usize::from);
-        spec.resize(gateways)?;
-        Ok(spec)
-    }
-}
-
-impl Options {
-    /// Decides what depends on this machine: the network of Pods, whether Services carry traffic, and DNS. What a
-    /// running cluster has stays, unless an option asks for something else.
-    fn decide(&self, state_dir: &StateDir, spec: &mut ClusterSpec) -> anyhow::Result<()> {
-        let starts = spec.traffic.is_none();
-        let traffic = match (self.proxy, spec.traffic) {
-            (None, Some(kept)) => kept,
-            (mode, _) => proxy::decide(state_dir, mode.unwrap_or_default())?,
-        };
-        spec.traffic = Some(traffic);
-        if starts || self.fresh || self.pod_network.is_some() {
-            let mode = self.pod_network.unwrap_or_default();
-            spec.network = network::decide(state_dir, mode, traffic, self.fresh)?;
-        }
-        let asked = spec.network.has_bridge() && spec.carries_traffic();
-        let dns = match (self.dns, starts) {
-            (Some(wanted), _) => usize::from(wanted) * DNS_REPLICAS,
-            (None, true) => usize::from(asked) * DNS_REPLICAS,
-            (None, false) => spec.dns.len(),
-        };
-        spec.resize_dns(dns)
-    }
-}
+pub use self::options::Options;
 
 /// Starts, restarts and stops processes until the running cluster has the wanted size.
+///
+/// # Errors
+/// A process does not start, or the cluster cannot have the wanted size.
 pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+    let code = bring_up(state_dir, options).await?;
+    if options.watch {
+        watch::watch(state_dir).await?;
+    }
+    Ok(code)
+}
+
+async fn bring_up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
     let _lock = state_dir.lock()?;
     if !state_dir.has_cluster() && !Joined::all(state_dir).is_empty() {
         return up_joined(state_dir, options).await;
     }
-    let mut spec = options.apply_to(current_spec(state_dir)?)?;
+    ensure_resumed(state_dir).await?;
+    let spec = options.apply_to(current_spec(state_dir)?)?;
+    converge(state_dir, options, spec).await
+}
+
+/// Starts a cluster that does not run, as this spec says.
+///
+/// # Errors
+/// As [`up`].
+pub async fn again(state_dir: &StateDir, spec: ClusterSpec) -> anyhow::Result<ExitCode> {
+    let _lock = state_dir.lock()?;
+    converge(state_dir, &Options::of(&spec), spec).await
+}
+
+async fn converge(
+    state_dir: &StateDir,
+    options: &Options,
+    mut spec: ClusterSpec,
+) -> anyhow::Result<ExitCode> {
     options.decide(state_dir, &mut spec)?;
     let stages = topology::stages(state_dir, &spec);
     for service in stages.iter().flatten().map(|process| process.service) {
@@ -160,7 +100,8 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
         network::bridge::remove(spec.network)?;
     }
     state_dir.write_kubeconfig(spec.gateways[0])?;
-    println!("Setpoint is ready after {}.", seconds(begin.elapsed()));
+    let ready = format!("Setpoint is ready after {}.", seconds(begin.elapsed()));
+    println!("{}", Style::stdout().paint(Colour::Green, &ready));
     start_joined(state_dir).await;
     print!("{}", next_steps(state_dir));
     Ok(ExitCode::SUCCESS)
@@ -236,10 +177,13 @@ fn check_ports_kept(state_dir: &StateDir, stages: &[Vec<ProcessSpec>]) -> anyhow
             RunningProcess::find(state_dir, &process.name).and_then(|running| running.port());
         match (runs, process.port) {
             (Some(runs), Some(wanted)) if runs != wanted => {
-                bail!(
-                    "{} runs on port {runs}, not {wanted}; ./deploy/down first, or ask for {runs}",
-                    process.name
-                )
+                let name = &process.name;
+                return Err(advised(
+                    format!(
+                        "{name} runs on port {runs}, not {wanted}; ./deploy/down first, or ask for {runs}"
+                    ),
+                    "./deploy/down",
+                ));
             }
             _ => {}
         }
