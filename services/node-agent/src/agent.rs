@@ -186,6 +186,10 @@ impl<R: Runtime> Agent<R> {
             host_ip: node.ip.to_string(),
             allocatable: Arc::clone(&node.allocatable),
             runtime: R::NAME,
+            scheme: match node.runtime_name.as_str() {
+                "" => R::NAME.to_owned(),
+                named => named.to_owned(),
+            },
             runs: Runs::of::<R>(),
             mounts: self.executor.runtime.mounts_volumes(),
         }

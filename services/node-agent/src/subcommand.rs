@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use setpoint_runtime::process::sweep;
-use setpoint_runtime::{docker, program};
+use setpoint_runtime::{cri, docker, program};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Grace period of containers that a sweep stops.
@@ -14,8 +14,8 @@ const SWEEP_GRACE: Duration = Duration::from_secs(2);
 /// `EX_USAGE` of sysexits.h.
 const USAGE: u8 = 64;
 
-/// Runs the subcommand in `args`: `sweep <state-dir>`, `sweep --runtime docker`, or one of the runtimes' own. Returns
-/// `None` if there is none and the agent is to run.
+/// Runs the subcommand in `args`: `sweep`, or one of the runtimes' own. Returns `None` if there is none and the agent is
+/// to run.
 pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let args: Vec<_> = args.into_iter().collect();
     match args.as_slice() {
@@ -32,28 +32,49 @@ pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
 
 const SWEEP_USAGE: &str = "\
 usage: node-agent sweep <state-dir>
-       node-agent sweep --runtime docker [--docker-cluster NAME] [--docker-socket PATH] [--on-stop]";
+       node-agent sweep --runtime docker [--docker-cluster NAME] [--docker-socket PATH] [--on-stop]
+       node-agent sweep --runtime cri --node-name NAME [--cri-endpoint ENDPOINT] [--on-stop]";
 
 /// Arguments of `sweep`.
 #[derive(Debug, PartialEq)]
 struct Sweep {
-    /// State directory of the process runtime; `None` for a Docker engine.
-    state: Option<PathBuf>,
-    socket: Option<PathBuf>,
-    cluster: String,
+    containers: Containers,
     /// Wait for SIGTERM or SIGINT first.
     on_stop: bool,
 }
 
-impl Sweep {
+/// The containers to remove.
+#[derive(Debug, PartialEq)]
+enum Containers {
+    /// Those of a state directory of the process runtime.
+    Process(PathBuf),
+    /// Those of a cluster on a Docker engine; empty for that of the agent itself.
+    Docker {
+        socket: Option<PathBuf>,
+        cluster: String,
+    },
+    /// Those of a node on a runtime that serves the CRI.
+    Cri {
+        endpoint: Option<String>,
+        node: String,
+    },
+}
+
+/// The words of the command line, by what they say.
+#[derive(Default)]
+struct Words {
+    runtime: Option<String>,
+    state: Option<PathBuf>,
+    socket: Option<PathBuf>,
+    cluster: Option<String>,
+    endpoint: Option<String>,
+    node: Option<String>,
+    on_stop: bool,
+}
+
+impl Words {
     fn parse(args: &[OsString]) -> Option<Self> {
-        let mut sweep = Self {
-            state: None,
-            socket: None,
-            cluster: String::new(),
-            on_stop: false,
-        };
-        let mut docker = false;
+        let mut parsed = Self::default();
         let words = args.iter().map(|word| word.to_str());
         let words = words.collect::<Option<Vec<_>>>()?;
         // Accept both `--flag value` and `--flag=value`.
@@ -63,15 +84,47 @@ impl Sweep {
         });
         while let Some(word) = words.next() {
             match word {
-                "--on-stop" => sweep.on_stop = true,
-                "--runtime" => docker = words.next()? == "docker",
-                "--docker-cluster" => sweep.cluster = words.next()?.to_owned(),
-                "--docker-socket" => sweep.socket = Some(words.next()?.into()),
+                "--on-stop" => parsed.on_stop = true,
+                "--runtime" => parsed.runtime = Some(words.next()?.to_owned()),
+                "--docker-cluster" => parsed.cluster = Some(words.next()?.to_owned()),
+                "--docker-socket" => parsed.socket = Some(words.next()?.into()),
+                "--cri-endpoint" => parsed.endpoint = Some(words.next()?.to_owned()),
+                "--node-name" => parsed.node = Some(words.next()?.to_owned()),
                 flag if flag.starts_with('-') => return None,
-                state => sweep.state = Some(state.into()),
+                state => parsed.state = Some(state.into()),
             }
         }
-        (docker != sweep.state.is_some()).then_some(sweep)
+        Some(parsed)
+    }
+}
+
+impl Sweep {
+    fn parse(args: &[OsString]) -> Option<Self> {
+        let Words {
+            runtime,
+            state,
+            socket,
+            cluster,
+            endpoint,
+            node,
+            on_stop,
+        } = Words::parse(args)?;
+        let containers = match (runtime.as_deref(), state) {
+            (None, Some(state)) => Containers::Process(state),
+            (Some("docker"), None) => Containers::Docker {
+                socket,
+                cluster: cluster.unwrap_or_default(),
+            },
+            (Some("cri"), None) => Containers::Cri {
+                endpoint,
+                node: node.filter(|node| !node.is_empty())?,
+            },
+            _ => return None,
+        };
+        Some(Self {
+            containers,
+            on_stop,
+        })
     }
 }
 
@@ -96,14 +149,26 @@ async fn run_sweep(sweep: Sweep) -> ExitCode {
 }
 
 async fn run(wanted: &Sweep) -> Result<usize, String> {
-    if let Some(state) = &wanted.state {
-        let swept = sweep(state, SWEEP_GRACE).await;
-        return swept.map_err(|error| format!("{}: {error}", state.display()));
+    match &wanted.containers {
+        Containers::Process(state) => {
+            let swept = sweep(state, SWEEP_GRACE).await;
+            swept.map_err(|error| format!("{}: {error}", state.display()))
+        }
+        Containers::Docker { socket, cluster } => sweep_engine(socket.as_ref(), cluster).await,
+        Containers::Cri { endpoint, node } => {
+            let mut settings = cri::Settings::default();
+            settings.endpoint = endpoint.clone().unwrap_or(settings.endpoint);
+            let swept = cri::sweep(&settings, node).await;
+            swept.map_err(|error| error.to_string())
+        }
     }
+}
+
+async fn sweep_engine(socket: Option<&PathBuf>, cluster: &str) -> Result<usize, String> {
     let mut settings = docker::Settings::default();
-    settings.socket = wanted.socket.clone().unwrap_or(settings.socket);
+    settings.socket = socket.cloned().unwrap_or(settings.socket);
     let swept = async {
-        let cluster = match wanted.cluster.as_str() {
+        let cluster = match cluster {
             "" => docker::own_cluster(&settings).await?,
             named => named.to_owned(),
         };
@@ -132,19 +197,33 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_takes_either_a_state_directory_or_the_engine() {
-        assert_eq!(parse("/state").unwrap().state, Some("/state".into()));
+    fn a_sweep_takes_a_state_directory_an_engine_or_the_node_of_a_runtime() {
+        let state = Containers::Process("/state".into());
+        assert_eq!(parse("/state").unwrap().containers, state);
         let engine = parse("--on-stop --runtime docker --docker-cluster shop").unwrap();
-        assert_eq!(
-            (engine.cluster.as_str(), engine.on_stop, &engine.state),
-            ("shop", true, &None)
-        );
-        assert_eq!(
-            parse("--on-stop --runtime=docker --docker-cluster=shop"),
-            Some(engine)
-        );
-        assert_eq!(parse("--runtime docker /state"), None);
-        assert_eq!(parse(""), None);
-        assert_eq!(parse("--runtime docker --all"), None);
+        let shop = Containers::Docker {
+            socket: None,
+            cluster: "shop".into(),
+        };
+        assert_eq!((&engine.containers, engine.on_stop), (&shop, true));
+        let line = "--on-stop --runtime=docker --docker-cluster=shop";
+        assert_eq!(parse(line), Some(engine));
+        let line = "--runtime cri --node-name a --cri-endpoint=unix:///c.sock";
+        let node = Containers::Cri {
+            endpoint: Some("unix:///c.sock".into()),
+            node: "a".into(),
+        };
+        assert_eq!(parse(line).unwrap().containers, node);
+        for wrong in [
+            "",
+            "--runtime docker /state",
+            "--runtime docker --all",
+            "--runtime cri",
+            "--runtime cri --node-name=",
+            "--runtime cri --node-name a /state",
+            "--runtime other",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -70,6 +70,9 @@ struct AgentOptions {
     /// Runtime of the node's containers
     #[arg(long, value_enum, default_value_t)]
     runtime: Runtime,
+    /// Socket of the runtime, with `--runtime cri` [default: unix:///run/containerd/containerd.sock]
+    #[arg(long, value_name = "ENDPOINT")]
+    cri_endpoint: Option<String>,
 }
 
 /// Runs the command.
@@ -88,11 +91,15 @@ pub async fn join(state_dir: &StateDir, options: &Options) -> anyhow::Result<Exi
 }
 
 async fn join_agent(state_dir: &StateDir, options: &AgentOptions) -> anyhow::Result<ExitCode> {
+    if options.cri_endpoint.is_some() && options.runtime != Runtime::Cri {
+        bail!("--cri-endpoint needs --runtime cri");
+    }
     let _lock = state_dir.lock()?;
     let joined = Joined {
         node: options.node.clone(),
         server: options.server.url(),
         runtime: options.runtime,
+        cri_endpoint: options.cri_endpoint.clone(),
         token: options.token.id().to_owned(),
     };
     let agent = Agent::new(state_dir, &joined)?;

@@ -32,6 +32,8 @@ pub enum Runtime {
     Process,
     /// Containers of a container engine
     Docker,
+    /// Containers of containerd, or another runtime that serves the CRI
+    Cri,
     /// Pods have a status and nothing else
     Simulated,
 }
@@ -42,6 +44,7 @@ impl Runtime {
         match self {
             Self::Process => "process",
             Self::Docker => "docker",
+            Self::Cri => "cri",
             Self::Simulated => "simulated",
         }
     }
@@ -56,6 +59,9 @@ pub struct Joined {
     pub server: String,
     /// Its runtime.
     pub runtime: Runtime,
+    /// The socket of a runtime that serves the CRI; `None` for the agent's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cri_endpoint: Option<String>,
     /// The id of the token by which it has joined.
     pub token: String,
 }
@@ -163,6 +169,7 @@ mod tests {
             node: node.to_owned(),
             server: "https://127.0.0.1:6443".to_owned(),
             runtime: Runtime::Process,
+            cri_endpoint: None,
             token: "abcdef".to_owned(),
         };
         let (one, other) = (agent("worker-1"), agent("worker-2"));

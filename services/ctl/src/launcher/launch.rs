@@ -1,5 +1,6 @@
 //! Starts a process of the cluster and waits until it is ready.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster_spec::LOOPBACK;
+use super::joined::{Joined, Runtime};
 use super::process::{MARKER_VARIABLE, marker};
 use super::readiness;
 use super::state_dir::StateDir;
@@ -138,7 +140,7 @@ pub fn command(state_dir: &StateDir, process: &ProcessSpec, port: u16) -> anyhow
 pub fn sweep(state_dir: &StateDir) -> anyhow::Result<()> {
     for node in state_dir.nodes() {
         let mut command = Command::new(program("node-agent")?);
-        let output = command.arg("sweep").arg(&node).output();
+        let output = command.arg("sweep").args(swept(state_dir, &node)).output();
         let output =
             output.with_context(|| format!("cannot stop the containers of {}", node.display()))?;
         if !output.status.success() {
@@ -151,6 +153,22 @@ pub fn sweep(state_dir: &StateDir) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the arguments that say what is swept: the state directory of a node, or a node on a runtime that serves the
+/// CRI.
+fn swept(state_dir: &StateDir, node: &Path) -> Vec<OsString> {
+    let name = node.file_name().unwrap_or_default();
+    let joined = name.to_str().and_then(|name| Joined::read(state_dir, name));
+    let Some(joined) = joined.filter(|joined| joined.runtime == Runtime::Cri) else {
+        return vec![node.into()];
+    };
+    let mut arguments: Vec<OsString> = ["--runtime", "cri", "--node-name"].map(Into::into).into();
+    arguments.push(name.into());
+    if let Some(endpoint) = joined.cri_endpoint {
+        arguments.extend(["--cri-endpoint".into(), endpoint.into()]);
+    }
+    arguments
 }
 
 impl Started<'_> {
@@ -191,5 +209,33 @@ async fn until_ready(state_dir: &StateDir, name: &str, port: u16) {
             next_progress *= 2;
         }
         sleep(POLL_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_on_a_runtime_of_the_cri_is_swept_there_and_others_by_their_files() {
+        let root = tempfile::tempdir().unwrap();
+        let state_dir = StateDir::find(root.path(), None);
+        let _held = state_dir.lock().unwrap();
+        let mut joined = Joined {
+            node: "worker-1".to_owned(),
+            server: "https://127.0.0.1:6443".to_owned(),
+            runtime: Runtime::Cri,
+            cri_endpoint: Some("unix:///c.sock".to_owned()),
+            token: "abcdef".to_owned(),
+        };
+        let node = state_dir.node("worker-1");
+        let words = || swept(&state_dir, &node).join(" ".as_ref());
+        assert_eq!(words(), node.as_os_str());
+        joined.write(&state_dir, "ca", "token").unwrap();
+        let expected = "--runtime cri --node-name worker-1 --cri-endpoint unix:///c.sock";
+        assert_eq!(words(), expected);
+        (joined.runtime, joined.cri_endpoint) = (Runtime::Process, None);
+        joined.write(&state_dir, "ca", "token").unwrap();
+        assert_eq!(words(), node.as_os_str());
     }
 }

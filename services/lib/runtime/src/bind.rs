@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{HostPath, sub_path};
+use crate::{HostPath, RecursiveReadOnly, sub_path};
 
 /// A volume, or a part of one, at a path of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,12 @@ pub struct Bind {
     pub read_only: bool,
     /// Name of the volume.
     pub volume: String,
+    /// Whether what is mounted below it later appears in the container.
+    #[serde(default)]
+    pub propagates: bool,
+    /// Whether it is read-only with all that is mounted below it.
+    #[serde(default)]
+    pub recursive_read_only: RecursiveReadOnly,
 }
 
 impl Bind {

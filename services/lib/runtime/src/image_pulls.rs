@@ -6,14 +6,14 @@ use std::time::{self, Duration};
 
 use parking_lot::Mutex;
 use setpoint_model::Key;
-use setpoint_proto::core::ContainerImage;
 use setpoint_task::catch_panic;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::info;
 
 use crate::image_records::{Record, Records};
-use crate::{Error, ImageOrigin, Pull, Pulled, Wake};
+use crate::image_service::{ImageService, unavailable};
+use crate::{Credential, Error, ImageOrigin, Keyring, Pull, Pulled, Wake};
 
 /// Backoff after the first failed pull; doubled by each later one.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
@@ -21,21 +21,6 @@ const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
 const MAX_BACKOFF: Duration = Duration::from_secs(300);
 /// More concurrent pulls would only share the same bandwidth.
 const MAX_CONCURRENT_PULLS: usize = 4;
-
-/// The images of a container engine.
-pub trait ImageService: Send + Sync + 'static {
-    /// Returns the size of an image in bytes; `None` if it is not present.
-    ///
-    /// # Errors
-    /// [`Error::Image`] if its name is invalid, and those of the engine.
-    fn size(&self, image: &str) -> impl Future<Output = Result<Option<i64>, Error>> + Send;
-
-    /// Pulls an image.
-    ///
-    /// # Errors
-    /// With the engine's message.
-    fn pull(&self, image: &str) -> impl Future<Output = Result<(), String>> + Send;
-}
 
 /// The image pulls of this agent.
 pub struct Images<S> {
@@ -86,6 +71,7 @@ impl<S: ImageService> Images<S> {
         container_key: ContainerKey,
         image: &str,
         pull: Pull,
+        keyring: &Keyring,
     ) -> Result<ImageOrigin, Error> {
         let present =
             !self.is_in_progress(&container_key) && self.service.size(image).await?.is_some();
@@ -100,7 +86,7 @@ impl<S: ImageService> Images<S> {
                 format!("Container image {image:?} is not present with pull policy of Never");
             return Err(unavailable(image, "ErrImageNeverPull", message, false));
         }
-        self.fetch(pod, container_key, image)
+        self.fetch(pod, container_key, image, keyring)
     }
 
     /// Returns whether a pull is in progress. The engine lists an image shortly before its pull ends.
@@ -109,6 +95,11 @@ impl<S: ImageService> Images<S> {
         pulls
             .get(container_key)
             .is_some_and(|attempts| attempts.in_progress)
+    }
+
+    /// Returns the images' engine.
+    pub const fn service(&self) -> &S {
+        &self.service
     }
 
     /// Returns the records of the images that this agent has pulled, after those in use were used now.
@@ -129,6 +120,7 @@ impl<S: ImageService> Images<S> {
         pod: &Key,
         container_key: ContainerKey,
         image: &str,
+        keyring: &Keyring,
     ) -> Result<ImageOrigin, Error> {
         let mut pulls = self.pulls.lock();
         let attempts = pulls.entry(container_key.clone()).or_default();
@@ -144,9 +136,10 @@ impl<S: ImageService> Images<S> {
         if begins {
             attempts.in_progress = true;
             let (this, pod, image) = (Arc::clone(self), pod.clone(), image.to_owned());
+            let credentials = keyring.lookup(&image);
             tokio::spawn(async move {
-                let pulled =
-                    catch_panic("image-pull", this.pull(&pod, &container_key, &image)).await;
+                let pull = this.pull(&pod, &container_key, &image, &credentials);
+                let pulled = catch_panic("image-pull", pull).await;
                 if let Err(panicked) = pulled {
                     this.ended(&container_key, Err(panicked.to_string()));
                 }
@@ -156,14 +149,20 @@ impl<S: ImageService> Images<S> {
         Err(attempts.waiting_error(image, begins))
     }
 
-    async fn pull(&self, pod: &Key, container_key: &ContainerKey, image: &str) {
+    async fn pull(
+        &self,
+        pod: &Key,
+        container_key: &ContainerKey,
+        image: &str,
+        credentials: &[Credential],
+    ) {
         info!(%pod, image, "pulling the image");
         let asked = Instant::now();
         let Ok(slot) = self.slots.acquire().await else {
             return;
         };
         let began = Instant::now();
-        let outcome = self.service.pull(image).await;
+        let outcome = self.pull_by(image, credentials).await;
         drop(slot);
         if outcome.is_ok() {
             self.records.lock().pulled(image, time::Instant::now());
@@ -182,6 +181,25 @@ impl<S: ImageService> Images<S> {
             bytes,
         };
         self.ended(container_key, outcome.map(|()| pulled));
+    }
+
+    /// Pulls an image by the first of these credentials that its registry accepts, without any if there are none.
+    async fn pull_by(&self, image: &str, credentials: &[Credential]) -> Result<(), String> {
+        if credentials.is_empty() {
+            return self.service.pull(image, None).await;
+        }
+        let mut refused = Vec::new();
+        for credential in credentials {
+            match self.service.pull(image, Some(credential)).await {
+                Ok(()) => return Ok(()),
+                Err(message) if refused.contains(&message) => {}
+                Err(message) => refused.push(message),
+            }
+        }
+        Err(match refused.as_slice() {
+            [message] => message.clone(),
+            messages => format!("[{}]", messages.join(", ")),
+        })
     }
 
     /// Records the result of a pull.
@@ -221,30 +239,6 @@ impl Attempts {
             return unavailable(image, "ImagePullBackOff", message, begins);
         }
         unavailable(image, "ErrImagePull", failure.message.clone(), begins)
-    }
-}
-
-/// Maximum number of images in the status of a node, as in the kubelet.
-const MAX_IMAGES: usize = 50;
-
-/// Returns the largest images that have names, for the status of a node.
-pub fn largest(mut images: Vec<ContainerImage>) -> Vec<ContainerImage> {
-    images.retain(|image| !image.names.is_empty());
-    images.sort_by(|one, other| {
-        let size = other.size_bytes.cmp(&one.size_bytes);
-        size.then_with(|| one.names.cmp(&other.names))
-    });
-    images.truncate(MAX_IMAGES);
-    images
-}
-
-/// Returns the error for an image that is not available, with the reason that the kubelet gives.
-pub fn unavailable(image: &str, reason: &'static str, message: String, pulling: bool) -> Error {
-    Error::Image {
-        image: image.to_owned(),
-        reason,
-        message,
-        pulling,
     }
 }
 

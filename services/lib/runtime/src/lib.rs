@@ -14,15 +14,20 @@ pub mod docker;
 mod error;
 mod host_path;
 mod hosts;
+mod image_gc;
 mod image_pulls;
 mod image_records;
 mod image_reference;
+mod image_service;
+mod keyring;
 mod kind;
 mod layout;
 pub mod log;
 mod log_file;
+mod obstacle;
 pub mod process;
 pub mod program;
+mod resize;
 mod resolv_conf;
 mod sandbox;
 pub mod simulated;
@@ -44,15 +49,17 @@ use setpoint_proto::core::{ContainerImage, ResourceRequirements};
 
 pub use config::{
     Console, ContainerConfig, File, HostPath, HostPort, ImageOrigin, ImageVolume, Limits,
-    LogLimits, Mount, PodResources, Processes, Pull, Pulled, SandboxConfig, Security,
-    TerminationMessage, Volume, VolumeKind,
+    LogLimits, Mount, PodResources, Processes, Profile, Pull, Pulled, RecursiveReadOnly,
+    SandboxConfig, Security, TerminationMessage, Volume, VolumeKind,
 };
 pub use container::{Container, ContainerId, Exit, State};
 pub use dns::{ClusterDns, Dns};
 pub use error::Error;
 pub use hosts::Hosts;
+pub use keyring::{Credential, Keyring};
 pub use kind::Kind;
 pub use log::{Log, LogOptions};
+pub use obstacle::Obstacle;
 pub use sandbox::{Sandbox, pod_label};
 pub use space::{ContainerSpace, Space};
 pub use streams::{Connection, Input, Inputs, Output, Outputs, Streams};
@@ -126,7 +133,7 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     ///
     /// # Errors
     /// With the reason, if they cannot.
-    fn network_ready(&self) -> Result<(), String> {
+    fn network_ready(&self) -> Result<(), Obstacle> {
         Ok(())
     }
 

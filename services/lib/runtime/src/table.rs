@@ -1,6 +1,6 @@
 //! In-memory state of a runtime: its sandboxes, by Pod.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use setpoint_model::Key;
 use setpoint_proto::core::ResourceRequirements;
 
+use crate::image_records::familiar;
 use crate::{Container, ContainerId, Error, Exit, Sandbox, SandboxConfig, State};
 
 /// Sandboxes by Pod, and Pods by uid.
@@ -191,6 +192,15 @@ impl Table {
         sandboxes
             .flat_map(|sandbox| &sandbox.containers)
             .cloned()
+            .collect()
+    }
+
+    /// Returns the [familiar names](familiar) of the images of all containers.
+    pub fn images(&self) -> HashSet<String> {
+        let sandboxes = self.sandboxes.values().flatten();
+        let containers = sandboxes.flat_map(|sandbox| &sandbox.containers);
+        containers
+            .map(|container| familiar(&container.image))
             .collect()
     }
 

@@ -105,9 +105,10 @@ impl Volumes {
         }
     }
 
-    /// Returns the mounts of a container.
+    /// Returns the mounts of a container, without those of images.
     pub fn binds(&self, config: &ContainerConfig) -> Vec<Bind> {
-        let mounts = config.mounts.iter();
+        // An image is no directory of this machine.
+        let mounts = config.mounts.iter().filter(|mount| mount.image.is_none());
         let bind = mounts.map(|mount| {
             let own = |root: &Path| root.join(&config.id.uid).join(&mount.volume);
             let source = match own(&self.memory).exists() {
@@ -121,6 +122,8 @@ impl Volumes {
                 target: mount.path.clone(),
                 read_only: mount.read_only,
                 volume: mount.volume.clone(),
+                propagates: mount.propagates,
+                recursive_read_only: mount.recursive_read_only,
             }
         });
         bind.collect()

@@ -9,6 +9,10 @@ use tempfile::TempDir;
 
 use crate::free_port;
 
+/// The only user of a registry that has one, and the password.
+pub const REGISTRY_USER: (&str, &str) = ("puller", "hush-hush");
+/// Its line in the file of users: the hash of the password, by bcrypt.
+const USERS: &str = "puller:$2b$05$abcdefghijklmnopqrstuu4uoW5CdSDmY8cLkib7pLDRBlvRVo8Pe\n";
 /// The time limit of the start, on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -22,13 +26,26 @@ pub struct ImageRegistry {
 impl ImageRegistry {
     /// `None`, and a word about it, where the package is not installed.
     pub fn start() -> Option<Self> {
+        Self::start_with(false)
+    }
+
+    /// As [`Self::start`], with [`REGISTRY_USER`] as the only one who may push and pull.
+    pub fn guarded() -> Option<Self> {
+        Self::start_with(true)
+    }
+
+    fn start_with(has_user: bool) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("127.0.0.1:{}", free_port());
         let config = folder.path().join("config.yml");
         let root = folder.path().display();
-        let settings = format!(
+        let mut settings = format!(
             "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {root}}}}}\nhttp: {{addr: '{address}'}}\n"
         );
+        if has_user {
+            std::fs::write(folder.path().join("users"), USERS).unwrap();
+            settings += &format!("auth: {{htpasswd: {{realm: test, path: {root}/users}}}}\n");
+        }
         std::fs::write(&config, settings).unwrap();
         let process = Command::new("docker-registry")
             .arg("serve")

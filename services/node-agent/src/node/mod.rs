@@ -1,6 +1,7 @@
 //! The nodes of this process: identity, capacity, registration, admission of Pods, eviction, shutdown and usage.
 
 pub mod admission;
+mod conditions;
 pub mod eviction;
 pub mod heartbeat;
 pub mod image_gc;

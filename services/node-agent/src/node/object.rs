@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use setpoint_model::version;
 use setpoint_model::volume::RUNTIME;
-use setpoint_model::{condition, version};
 use setpoint_proto::core::{
-    DaemonEndpoint, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeFeatures,
-    NodeRuntimeHandler, NodeRuntimeHandlerFeatures, NodeStatus, NodeSystemInfo, Taint,
+    DaemonEndpoint, NodeAddress, NodeDaemonEndpoints, NodeFeatures, NodeRuntimeHandler,
+    NodeRuntimeHandlerFeatures, NodeStatus, NodeSystemInfo, Taint,
 };
 use setpoint_proto::meta::Quantity;
 use setpoint_runtime::cri::{Cri, Features};
@@ -18,7 +18,7 @@ use setpoint_runtime::simulated::Simulated;
 use setpoint_runtime::{Kind, Runtime as _};
 
 use super::machine::{Machine, architecture};
-use super::{Node, NodeState, Pressure};
+use super::{Node, NodeState, conditions};
 use crate::pod::rejection::OS;
 
 /// The feature that Pods with the restart rule `RestartAllContainers` need (KEP-5328).
@@ -26,9 +26,6 @@ const RESTARTS_ALL: &str = "RestartAllContainersOnContainerExits";
 
 /// The annotation with the directory of the node's persistent volumes.
 const LOCAL_PATH: &str = "setpoint.dev/local-path";
-
-/// Type of the condition that is true if the configured container engine is available.
-const ENGINE: &str = "ContainerEngine";
 
 /// Returns the labels that the agent sets.
 pub fn labels(node: &Node) -> BTreeMap<String, String> {
@@ -87,7 +84,7 @@ pub fn status(
     NodeStatus {
         capacity: with_added(&node.resources, reported),
         allocatable: with_added(&node.allocatable, reported),
-        conditions: conditions(node, state, reported, now),
+        conditions: conditions::of(node, state, reported, now),
         addresses: addresses(node, host),
         daemon_endpoints: NodeDaemonEndpoints {
             kubelet_endpoint: DaemonEndpoint {
@@ -110,99 +107,6 @@ fn with_added(
     let mut resources = reported.capacity.clone();
     resources.extend(own.clone());
     resources
-}
-
-fn conditions(
-    node: &Node,
-    state: &NodeState,
-    reported: &NodeStatus,
-    now: Timestamp,
-) -> Vec<NodeCondition> {
-    let mut conditions = reported.conditions.clone();
-    let all = [
-        pressure(state, Pressure::Memory),
-        pressure(state, Pressure::Disk),
-        (
-            "PIDPressure",
-            condition::FALSE,
-            "KubeletHasSufficientPID",
-            "kubelet has sufficient PID available",
-        ),
-        ready(state),
-    ];
-    let engine = engine(node);
-    if engine.is_none() {
-        conditions.retain(|condition| condition.r#type != ENGINE);
-    }
-    for (kind, status, reason, message) in all.into_iter().chain(engine) {
-        let stated = NodeCondition {
-            r#type: kind.to_owned(),
-            status: status.to_owned(),
-            last_transition_time: now.into(),
-            reason: reason.to_owned(),
-            message: message.to_owned(),
-            ..NodeCondition::default()
-        };
-        condition::set(&mut conditions, stated);
-        let own = conditions
-            .iter_mut()
-            .filter(|condition| condition.r#type == kind);
-        own.for_each(|condition| condition.last_heartbeat_time = now.into());
-    }
-    conditions
-}
-
-/// The type, status, reason and message of a condition.
-type Stated<'a> = (&'a str, &'a str, &'a str, &'a str);
-
-fn pressure(state: &NodeState, pressure: Pressure) -> Stated<'static> {
-    let (reason, message) = match (pressure, state.pressures.contains(&pressure)) {
-        (Pressure::Memory, false) => (
-            "KubeletHasSufficientMemory",
-            "kubelet has sufficient memory available",
-        ),
-        (Pressure::Memory, true) => (
-            "KubeletHasInsufficientMemory",
-            "kubelet has insufficient memory available",
-        ),
-        (Pressure::Disk, false) => ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        (Pressure::Disk, true) => ("KubeletHasDiskPressure", "kubelet has disk pressure"),
-    };
-    let status = match state.pressures.contains(&pressure) {
-        true => condition::TRUE,
-        false => condition::FALSE,
-    };
-    (pressure.condition(), status, reason, message)
-}
-
-fn ready(state: &NodeState) -> Stated<'_> {
-    let obstacle = match (state.shutting_down, state.network.as_str()) {
-        (true, _) => "node is shutting down",
-        (false, network) => network,
-    };
-    let (status, reason, message) = match obstacle {
-        "" => (
-            condition::TRUE,
-            "KubeletReady",
-            "kubelet is posting ready status",
-        ),
-        obstacle => (condition::FALSE, "KubeletNotReady", obstacle),
-    };
-    ("Ready", status, reason, message)
-}
-
-/// Returns the condition of the container engine, if one was configured.
-fn engine(node: &Node) -> Option<Stated<'_>> {
-    match (node.runtime, node.fallback.as_str()) {
-        (Kind::Docker, _) => Some((
-            ENGINE,
-            condition::TRUE,
-            "EngineAnswers",
-            "containers run in a Docker engine",
-        )),
-        (_, "") => None,
-        (_, why) => Some((ENGINE, condition::FALSE, "RunsProcesses", why)),
-    }
 }
 
 fn host_and_port(address: &str) -> (&str, &str) {

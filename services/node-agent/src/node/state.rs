@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use setpoint_model::placement::tolerates;
 use setpoint_proto::core::{Pod, Taint};
+use setpoint_runtime::Obstacle;
 
 use crate::pod::rejection::Rejection;
 
@@ -36,8 +37,8 @@ pub struct NodeState {
     pub pressures: BTreeSet<Pressure>,
     /// Whether it shuts down.
     pub shutting_down: bool,
-    /// The reason why Pods cannot be connected to its network; empty if they can.
-    pub network: String,
+    /// The reason why its runtime cannot start Pods.
+    pub obstacle: Option<Obstacle>,
 }
 
 impl NodeState {

@@ -2,10 +2,7 @@
 
 use setpoint_model::pod::is_sidecar;
 use setpoint_proto::core::{Container, ContainerPort, Pod, PodSpec};
-use setpoint_runtime::{Console, HostPort, Hosts, Pull, Security, TerminationMessage};
-
-/// The type of the runtime's default seccomp or AppArmor profile.
-const DEFAULT_PROFILE: &str = "RuntimeDefault";
+use setpoint_runtime::{Console, HostPort, Hosts, Profile, Pull, Security, TerminationMessage};
 
 /// Capabilities that are never granted: each of them lets a container leave its confinement or control the whole
 /// machine, as `privileged` would.
@@ -114,14 +111,29 @@ pub fn security(spec: &PodSpec, container: &Container) -> Security {
         supplemental_groups: groups.copied().collect(),
         read_only: own.read_only_root_filesystem.unwrap_or_default(),
         no_new_privileges: own.allow_privilege_escalation == Some(false),
-        seccomp: seccomp.is_some_and(|profile| profile.r#type == DEFAULT_PROFILE),
-        app_armor: app_armor.is_some_and(|profile| profile.r#type == DEFAULT_PROFILE),
+        strict_groups: pod.supplemental_groups_policy.as_deref() == Some("Strict"),
+        seccomp_profile: seccomp.map_or(Profile::Unset, |found| {
+            profile(&found.r#type, found.localhost_profile.as_ref())
+        }),
+        app_armor_profile: app_armor.map_or(Profile::Unset, |found| {
+            profile(&found.r#type, found.localhost_profile.as_ref())
+        }),
         add: add.filter(|name| !is_denied(name)).collect(),
         drop: capabilities
             .drop
             .iter()
             .map(|name| capability(name))
             .collect(),
+    }
+}
+
+/// Returns the profile of this type and, if it is one of the node, this name.
+fn profile(kind: &str, name: Option<&String>) -> Profile {
+    match kind {
+        "RuntimeDefault" => Profile::RuntimeDefault,
+        "Unconfined" => Profile::Unconfined,
+        "Localhost" => Profile::Localhost(name.cloned().unwrap_or_default()),
+        _ => Profile::Unset,
     }
 }
 

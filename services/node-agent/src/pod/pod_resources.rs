@@ -48,6 +48,17 @@ pub fn requests(spec: &PodSpec) -> Quantities {
     amounts::to_list(&requests)
 }
 
+/// Returns what the runtime of a Pod needs besides its containers.
+pub fn overhead(spec: &PodSpec) -> Limits {
+    let amounts = amounts::of_list(&spec.overhead);
+    let amount = |name| amounts.get(name).copied().unwrap_or(Amount::ZERO);
+    Limits {
+        millicpu_share: amount("cpu").millis(),
+        millicpu: amount("cpu").millis(),
+        memory: amount("memory").value(),
+    }
+}
+
 /// Returns the limit of all containers together, with the overhead of the Pod: its own, or their sum if each has one.
 fn together(spec: &PodSpec, name: &str, own: Amount) -> Amount {
     let mut containers = spec.init_containers.iter().chain(&spec.containers);

@@ -11,7 +11,7 @@ use crate::agent::Agent;
 use crate::node::admission::{Admission, PodNetwork};
 use crate::node::watch::{Ranges, Wakes};
 use crate::node::{self, Node, NodeState, Pods};
-use crate::pod::act::{Executor, network_not_ready};
+use crate::pod::act::Executor;
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
 use crate::pod::cluster_dns::Resolver;
@@ -92,9 +92,8 @@ impl<R: Runtime> Builder<'_, R> {
         let events = settings.writes_events().then(|| replica.events.clone());
         let by_name = self.nodes.iter();
         let by_name = by_name.map(|node| (node.name.clone(), node.clone()));
-        let network = self.runtime.network_ready().map_err(network_not_ready);
         let state = NodeState {
-            network: network.err().unwrap_or_default(),
+            obstacle: self.runtime.network_ready().err(),
             ..NodeState::default()
         };
         Agent {

@@ -1,12 +1,20 @@
 //! The container engine of the agent, or the fallback to processes.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, bail};
+use setpoint_controller::Backoff;
+use setpoint_host::{Check, Host};
 use setpoint_runtime::Kind;
-use setpoint_runtime::cri::Service;
+use setpoint_runtime::cri::{ConnectError, Service};
 use setpoint_runtime::docker::{Engine, Fallback};
+use tokio::time::sleep;
 use tracing::{info, warn};
 
 use crate::settings::Settings;
+
+/// The readiness check of the runtime that serves the CRI.
+const RUNTIME: &str = "runtime";
 
 /// Connects to the container engine if the settings ask for one. If there is none and the settings allow the fallback,
 /// switches `settings` to processes and returns the reason.
@@ -39,15 +47,22 @@ pub async fn connect(settings: &mut Settings) -> anyhow::Result<(Option<Engine>,
     }
 }
 
-/// Connects to the runtime that serves the CRI if the settings ask for one.
+/// Connects to the runtime that serves the CRI if the settings ask for one. Waits for one that does not answer yet: the
+/// readiness check [`RUNTIME`] fails for that reason meanwhile. Returns `None` as well if the process shuts down first.
 ///
 /// # Errors
-/// If there is none, or it does not serve version v1.
-pub async fn connect_cri(settings: &Settings) -> anyhow::Result<Option<Service>> {
+/// If the setting names no socket, or the runtime does not serve version v1.
+pub async fn connect_cri(settings: &Settings, host: &Host) -> anyhow::Result<Option<Service>> {
     if settings.runtime != Kind::Cri {
         return Ok(None);
     }
-    let service = Service::connect(&settings.cri).await?;
+    let check = host.health().check(RUNTIME);
+    let shutdown = host.shutdown();
+    let Some(service) = shutdown.run_until_cancelled(answer(settings, &check)).await else {
+        return Ok(None);
+    };
+    let service = service?;
+    check.pass();
     info!(
         name = service.name,
         version = service.version,
@@ -55,6 +70,27 @@ pub async fn connect_cri(settings: &Settings) -> anyhow::Result<Option<Service>>
         "connected to the container runtime"
     );
     Ok(Some(service))
+}
+
+/// Connects to a runtime, again until it answers.
+async fn answer(settings: &Settings, check: &Check) -> Result<Service, ConnectError> {
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
+    let mut told = String::new();
+    loop {
+        match Service::connect(&settings.cri).await {
+            Err(error @ (ConnectError::Socket { .. } | ConnectError::Call { .. })) => {
+                let why = error.to_string();
+                if why != told {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    warn!(error = why, cause, "waiting for the container runtime");
+                    check.fail(why.clone());
+                    told = why;
+                }
+                sleep(backoff.next_delay()).await;
+            }
+            connected => return connected,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,10 @@ use crate::settings::Settings;
 /// read.
 pub async fn start(host: Host, mut settings: Settings) -> anyhow::Result<()> {
     let (engine, fallback) = engine::connect(&mut settings).await?;
-    let service = engine::connect_cri(&settings).await?;
+    let service = engine::connect_cri(&settings, &host).await?;
+    if settings.runtime == Kind::Cri && service.is_none() {
+        return Ok(());
+    }
     let images = service.as_ref().and_then(|service| service.root.clone());
     let machine = Machine::read(match (&engine, &images) {
         (Some(engine), _) => &engine.root,

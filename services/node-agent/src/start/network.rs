@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use setpoint_controller::{Backoff, View as _};
 use setpoint_host::Check;
-use setpoint_runtime::Runtime;
+use setpoint_runtime::{Obstacle, Runtime};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::node::Pods;
-use crate::pod::act::network_not_ready;
 
 /// The readiness check of the network.
 pub const CHECK: &str = "network";
@@ -24,7 +23,7 @@ pub async fn keep<R: Runtime>(
 ) {
     match pods.runtime.network_ready() {
         Ok(()) => check.pass(),
-        Err(why) => check.fail(why),
+        Err(why) => check.fail(why.to_string()),
     }
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
     let mut made = String::new();
@@ -38,7 +37,7 @@ pub async fn keep<R: Runtime>(
             Ok(()) => {
                 info!(range = wanted, "Pods have a network");
                 check.pass();
-                pods.state.send_modify(|state| state.network.clear());
+                pods.state.send_modify(|state| state.obstacle = None);
                 pods.all().for_each(|pod| (pods.wake)(&pod.meta().key));
                 made = wanted;
             }
@@ -47,8 +46,9 @@ pub async fn keep<R: Runtime>(
                 let why = format!("{error}: {}", cause.unwrap_or_default());
                 check.fail(why.clone());
                 warn!(%why, range = wanted, "the network of Pods cannot be made; trying again");
-                let message = network_not_ready(why);
-                pods.state.send_modify(|state| state.network = message);
+                let obstacle = Obstacle::Network(why);
+                pods.state
+                    .send_modify(|state| state.obstacle = Some(obstacle));
                 tokio::time::sleep(backoff.next_delay()).await;
             }
         }
@@ -66,11 +66,10 @@ pub async fn follow<R: Runtime>(pods: Arc<Pods<R>>, check: Check) {
         if before.as_ref() != Some(&ready) {
             match &ready {
                 Ok(()) => check.pass(),
-                Err(why) => check.fail(why.clone()),
+                Err(why) => check.fail(why.to_string()),
             }
-            let obstacle = ready.clone().map_err(network_not_ready).err();
-            let obstacle = obstacle.unwrap_or_default();
-            pods.state.send_modify(|state| state.network = obstacle);
+            let obstacle = ready.clone().err();
+            pods.state.send_modify(|state| state.obstacle = obstacle);
             pods.all().for_each(|pod| (pods.wake)(&pod.meta().key));
             before = Some(ready);
         }

@@ -65,6 +65,7 @@ impl Simulation {
                 allocatable: Arc::default(),
                 admission: Ok(Some(IP)),
                 runtime: "fake",
+                scheme: "fake".to_owned(),
                 runs: Runs::Images,
                 mounts: false,
             }),

@@ -101,8 +101,10 @@ pub fn joined_agent(state_dir: &StateDir, joined: &Joined) -> ProcessSpec {
         name: joined_name(&joined.node),
         ..ProcessSpec::bare(AGENT, 0)
     };
+    let endpoint = joined.cri_endpoint.iter();
     agent
         .arg("--runtime", joined.runtime.flag())
+        .args(endpoint.flat_map(|endpoint| ["--cri-endpoint".to_owned(), endpoint.clone()]))
         .arg("--node-name", &joined.node)
         .arg("--state-dir", state_dir.node(&joined.node).display())
         .arg("--bootstrap-directory", joined.folder(state_dir).display())

@@ -75,6 +75,7 @@ fn an_agent_that_has_joined_has_its_own_name_and_no_certificate_of_ours() {
         node: "worker-1".to_owned(),
         server: "https://10.0.0.1:6443".to_owned(),
         runtime: Runtime::Simulated,
+        cri_endpoint: None,
         token: "abcdef".to_owned(),
     };
     let agent = joined_agent(&nowhere(), &joined);
@@ -86,6 +87,16 @@ fn an_agent_that_has_joined_has_its_own_name_and_no_certificate_of_ours() {
         "--runtime simulated --node-name worker-1 --state-dir /nowhere/.setpoint/node/worker-1 \
          --bootstrap-directory /nowhere/.setpoint/join/worker-1 \
          --bootstrap-token-file /nowhere/.setpoint/join/worker-1/token --gateway-address https://10.0.0.1:6443"
+    );
+    let on_cri = Joined {
+        runtime: Runtime::Cri,
+        cri_endpoint: Some("unix:///c.sock".to_owned()),
+        ..joined
+    };
+    let agent = joined_agent(&nowhere(), &on_cri);
+    assert_eq!(
+        agent.args[..4],
+        ["--runtime", "cri", "--cri-endpoint", "unix:///c.sock"]
     );
 }
 

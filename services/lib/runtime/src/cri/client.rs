@@ -18,7 +18,7 @@ use tonic::{Code, Response, Status};
 use tower::service_fn;
 
 use super::settings::{CgroupDriver, Settings};
-use crate::Error;
+use crate::{Error, Obstacle};
 
 /// Time within which a call must be answered, as the kubelet's `runtimeRequestTimeout`.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -158,10 +158,10 @@ impl Service {
     ///
     /// # Errors
     /// With the reason, if it is not or does not answer.
-    pub async fn ready(&self) -> Result<(), String> {
+    pub async fn ready(&self) -> Result<(), Obstacle> {
         let mut runtime = self.runtime();
         let answer = call(runtime.status(StatusRequest::default())).await;
-        let answer = answer.map_err(|status| message_of(&status))?;
+        let answer = answer.map_err(|status| Obstacle::Down(message_of(&status)))?;
         obstacle(&answer.status.unwrap_or_default()).map_or(Ok(()), Err)
     }
 }
@@ -186,7 +186,8 @@ impl Features {
 }
 
 impl ConnectError {
-    fn of(endpoint: String, what: &'static str, status: Status) -> Self {
+    /// Returns the error of a call; `what` is its purpose, as an infinitive.
+    pub(super) fn of(endpoint: String, what: &'static str, status: Status) -> Self {
         match status.code() {
             Code::Unimplemented => Self::NoV1 {
                 endpoint,
@@ -245,13 +246,14 @@ async fn image_root(channel: Channel) -> Option<PathBuf> {
     path.is_dir().then_some(path)
 }
 
-/// Returns the message of the first condition that is false.
-fn obstacle(status: &RuntimeStatus) -> Option<String> {
-    let mut conditions = status.conditions.iter();
-    let broken = conditions.find(|condition| {
-        ["RuntimeReady", "NetworkReady"].contains(&condition.r#type.as_str()) && !condition.status
-    })?;
-    Some(broken.message.clone())
+/// Returns the first condition that is false.
+fn obstacle(status: &RuntimeStatus) -> Option<Obstacle> {
+    let mut broken = status.conditions.iter().filter(|one| !one.status);
+    broken.find_map(|condition| match condition.r#type.as_str() {
+        "RuntimeReady" => Some(Obstacle::Runtime(condition.message.clone())),
+        "NetworkReady" => Some(Obstacle::Network(condition.message.clone())),
+        _ => None,
+    })
 }
 
 /// Waits for an answer for at most [`CALL_TIMEOUT`].
@@ -350,9 +352,11 @@ mod tests {
                 condition("ContainerdHasNoDeprecationWarnings", false, "old"),
             ],
         };
-        let why = "cni plugin not initialized".to_owned();
+        let why = Obstacle::Network("cni plugin not initialized".to_owned());
         assert_eq!(obstacle(&status), Some(why));
         status.conditions[1].status = true;
         assert_eq!(obstacle(&status), None);
+        status.conditions[0].status = false;
+        assert_eq!(obstacle(&status), Some(Obstacle::Runtime(String::new())));
     }
 }

@@ -83,7 +83,7 @@ impl Shared {
     }
 
     /// Returns the id of a container's own process, which containerd and CRI-O tell.
-    async fn init_process(&self, runtime_id: &str) -> Option<i32> {
+    pub(super) async fn init_process(&self, runtime_id: &str) -> Option<i32> {
         #[derive(Deserialize)]
         struct Info {
             pid: i32,

@@ -13,7 +13,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use k8s_cri::v1::Mount;
+use k8s_cri::v1::{Mount, MountPropagation};
 use setpoint_host::private;
 
 use crate::bind::Bind;
@@ -22,7 +22,7 @@ use crate::resolv_conf::node_file;
 use crate::sub_path::{Bound, bind, bind_recursive, clean};
 use crate::termination::MAX_MESSAGE;
 use crate::volumes::{Volumes, remove_dir};
-use crate::{ContainerConfig, ContainerId, SandboxConfig, hosts, resolv_conf};
+use crate::{ContainerConfig, ContainerId, RecursiveReadOnly, SandboxConfig, hosts, resolv_conf};
 
 /// Names of the files of a Pod.
 const HOSTS: &str = "etc-hosts";
@@ -106,6 +106,8 @@ impl Files {
             target: target.to_owned(),
             read_only: false,
             volume: name.to_owned(),
+            propagates: false,
+            recursive_read_only: RecursiveReadOnly::Disabled,
         };
         let mut binds = self.volumes.binds(config);
         let is_free = |path: &str| config.mounts.iter().all(|mount| mount.path != path);
@@ -130,7 +132,8 @@ impl Files {
     }
 
     /// Makes what a container mounts available at paths that no container can replace, and returns the mounts. What is
-    /// returned besides is needed until the container has started.
+    /// returned besides is needed until the container has started. Mounts are read-only with all that is mounted below
+    /// them where they ask for that and the runtime `recurses`.
     ///
     /// # Errors
     /// With the message about a volume that cannot be mounted.
@@ -138,6 +141,7 @@ impl Files {
         &self,
         id: &ContainerId,
         binds: &[Bind],
+        recurses: bool,
     ) -> Result<(Vec<Mount>, Vec<Bound>), String> {
         let folder = self.state.join("mounts").join(id.to_string());
         let mut bound = Vec::new();
@@ -149,6 +153,8 @@ impl Files {
                 container_path: wanted.target.clone(),
                 host_path: made.path().display().to_string(),
                 readonly: wanted.read_only,
+                propagation: propagation(wanted).into(),
+                recursive_read_only: recurses && is_recursive(wanted),
                 ..Mount::default()
             });
             bound.push(made);
@@ -219,6 +225,21 @@ fn made(wanted: &Bind, folder: &Path, index: usize) -> io::Result<Bound> {
         true => Bound::new(&opened, folder, &name, bind_recursive),
         false => Bound::new(&opened, folder, &name, bind),
     }
+}
+
+/// Returns whether what is mounted in a volume later appears in the container.
+const fn propagation(wanted: &Bind) -> MountPropagation {
+    match wanted.propagates {
+        true => MountPropagation::PropagationHostToContainer,
+        false => MountPropagation::PropagationPrivate,
+    }
+}
+
+/// Returns whether a mount asks to be read-only with all that is mounted below it. As in the kubelet, this takes one
+/// that is read-only, and below which nothing appears later.
+fn is_recursive(wanted: &Bind) -> bool {
+    let asks = wanted.recursive_read_only != RecursiveReadOnly::Disabled;
+    asks && wanted.read_only && !wanted.propagates
 }
 
 /// Returns the path of a container's log in the directory of its Pod.

@@ -1,20 +1,18 @@
-//! The images of the runtime: their pulls, the list for the status of the node, and their removal.
+//! The images of the runtime.
 
-use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_cri::v1::{
-    Image, ImageSpec, ImageStatusRequest, ListImagesRequest, PullImageRequest, RemoveImageRequest,
+    AuthConfig, Image, ImageSpec, ImageStatusRequest, ListImagesRequest, PullImageRequest,
+    RemoveImageRequest,
 };
-use setpoint_proto::core::ContainerImage;
 use tonic::Status;
-use tracing::{debug, info};
 
 use super::Shared;
 use super::client::{Service, call, failed, message_of, within};
-use crate::image_pulls::{ImageService, largest, unavailable};
-use crate::image_records::{Unused, familiar, plan};
-use crate::{Error, image_reference};
+use crate::image_gc::Listed;
+use crate::image_service::{ImageService, unavailable};
+use crate::{Credential, Error, image_reference};
 
 /// Time within which an image must be pulled. The CRI tells no progress; runtimes abort pulls without any earlier.
 const PULL_TIMEOUT: Duration = Duration::from_secs(3600);
@@ -42,14 +40,40 @@ impl ImageService for RuntimeImages {
         Ok(found.map(|found| i64::try_from(found.size).unwrap_or(i64::MAX)))
     }
 
-    async fn pull(&self, image: &str) -> Result<(), String> {
+    async fn pull(&self, image: &str, credential: Option<&Credential>) -> Result<(), String> {
         let request = PullImageRequest {
             image: Some(spec(image)),
+            auth: credential.map(|credential| AuthConfig {
+                username: credential.username.clone(),
+                password: credential.password.clone(),
+                ..AuthConfig::default()
+            }),
             ..PullImageRequest::default()
         };
         let mut images = self.0.images();
         let pulled = within(PULL_TIMEOUT, images.pull_image(request)).await;
         pulled.map(drop).map_err(|status| message_of(&status))
+    }
+
+    async fn list(&self) -> Result<Vec<Listed>, String> {
+        let mut images = self.0.images();
+        let answer = call(images.list_images(ListImagesRequest::default())).await;
+        let answer = answer.map_err(|status| message_of(&status))?;
+        let listed = answer.images.into_iter().map(|image| Listed {
+            tags: image.repo_tags,
+            digests: image.repo_digests,
+            bytes: i64::try_from(image.size).unwrap_or(i64::MAX),
+            pinned: image.pinned,
+        });
+        Ok(listed.collect())
+    }
+
+    async fn remove(&self, image: &str) -> Result<(), String> {
+        let request = RemoveImageRequest {
+            image: Some(spec(image)),
+        };
+        let removed = call(self.0.images().remove_image(request)).await;
+        removed.map(drop).map_err(|status| message_of(&status))
     }
 }
 
@@ -59,74 +83,6 @@ impl Shared {
         let found = status(&self.service, image).await;
         let found = found.map_err(failed(format!("inspect image {image}")))?;
         found.ok_or_else(|| Error::Unknown(format!("image {image:?}")))
-    }
-
-    /// Returns the largest images; none if the runtime does not answer.
-    pub(super) async fn list_images(&self) -> Vec<ContainerImage> {
-        let images = self.all_images().await.into_iter();
-        let named = images.map(|image| {
-            let names = image.repo_digests.into_iter().chain(image.repo_tags);
-            ContainerImage {
-                names: names.collect(),
-                size_bytes: i64::try_from(image.size).unwrap_or(i64::MAX),
-            }
-        });
-        largest(named.collect())
-    }
-
-    async fn all_images(&self) -> Vec<Image> {
-        let mut images = self.service.images();
-        match call(images.list_images(ListImagesRequest::default())).await {
-            Ok(answer) => answer.images,
-            Err(status) => {
-                debug!(%status, "the images of the runtime are unknown");
-                Vec::new()
-            }
-        }
-    }
-
-    /// Removes images that this agent has pulled, that are unused and of at least this age, until `bytes` are freed.
-    /// Returns the number of bytes freed.
-    pub(super) async fn remove_images(&self, bytes: u64, min_age: Duration) -> u64 {
-        let containers = self.table.lock().containers();
-        let in_use: HashSet<_> = containers.iter().map(|one| familiar(&one.image)).collect();
-        let now = Instant::now();
-        let records = self.images.records(&in_use, now);
-        let one = |image: Image| {
-            let names = || image.repo_tags.iter().chain(&image.repo_digests);
-            let record = names().find_map(|name| records.get(&familiar(name)))?;
-            let is_used = image.pinned || names().any(|name| in_use.contains(&familiar(name)));
-            (!is_used).then(|| Unused {
-                name: image.id.clone(),
-                bytes: image.size,
-                pulled: record.pulled,
-                used: record.used,
-            })
-        };
-        let unused = self
-            .all_images()
-            .await
-            .into_iter()
-            .filter_map(one)
-            .collect();
-        let mut freed: u64 = 0;
-        for image in plan(unused, bytes, min_age, now) {
-            let request = RemoveImageRequest {
-                image: Some(spec(&image.name)),
-            };
-            match call(self.service.images().remove_image(request)).await {
-                Ok(_) => {
-                    info!(
-                        image = image.name,
-                        bytes = image.bytes,
-                        "removed an unused image"
-                    );
-                    freed = freed.saturating_add(image.bytes);
-                }
-                Err(status) => debug!(image = image.name, %status, "cannot remove the image"),
-            }
-        }
-        freed
     }
 }
 

@@ -1,10 +1,8 @@
 //! Creates and starts containers.
 
-use std::fs;
-
 use k8s_cri::v1::{
     Container as Listed, ContainerFilter, ContainerState, CreateContainerRequest, Image, ImageSpec,
-    ListContainersRequest, StartContainerRequest,
+    ListContainersRequest, Mount, StartContainerRequest,
 };
 use setpoint_model::Key;
 use tonic::Status;
@@ -12,12 +10,9 @@ use tonic::Status;
 use super::client::{call, failed};
 use super::create::{self, Parts, Surroundings};
 use super::files::log_path;
-use super::{Shared, identity, state_error};
+use super::{Shared, abilities, identity, state_error};
 use crate::sub_path::Bound;
-use crate::{ContainerConfig, Error, ImageOrigin, Processes, SandboxConfig, pod_label};
-
-/// Whether the kernel enforces AppArmor.
-const APP_ARMOR: &str = "/sys/module/apparmor/parameters/enabled";
+use crate::{ContainerConfig, Error, ImageOrigin, Processes, SandboxConfig};
 
 impl Shared {
     /// Creates and starts a container, and returns the origin of its image. One that an earlier call has started, whose
@@ -29,8 +24,10 @@ impl Shared {
         let sandbox_id = self.sandboxes.lock().get(&id.uid).cloned();
         let sandbox_id = sandbox_id.ok_or_else(unknown)?.runtime_id;
         let pod = sandbox.pod();
+        abilities::check(&self.service, &sandbox, config)?;
         let key = (id.uid.clone(), id.name.clone());
-        let origin = self.images.ensure(&pod, key, &config.image, config.pull);
+        let (image, keyring) = (&config.image, &config.keyring);
+        let origin = self.images.ensure(&pod, key, image, config.pull, keyring);
         let origin = origin.await?;
         let what = format!("create container {}", id.name);
         if let Some(earlier) = self.earlier(config).await.map_err(failed(&what))? {
@@ -38,7 +35,7 @@ impl Shared {
             return Ok(origin);
         }
         let image = self.image(&config.image).await?;
-        let image_user = verified_user(config, &pod, &image)?;
+        let image_user = abilities::verified_user(config, &pod, &image)?;
         let created = self.create(config, &sandbox, &sandbox_id, image, image_user);
         let (runtime_id, _bound) = created.await?;
         let request = StartContainerRequest {
@@ -121,8 +118,13 @@ impl Shared {
         let prepared = self.files.create_log_folder(sandbox, id);
         let binds = prepared.and_then(|()| self.files.binds(config, sandbox.host_network));
         let binds = binds.map_err(|source| state_error(id, source))?;
-        let (mounts, bound) = self.files.mounts(id, &binds).map_err(Error::Config)?;
+        let recurses = self.service.features.recurses(&sandbox.runtime_handler);
+        let mounts = self.files.mounts(id, &binds, recurses);
+        let (mut mounts, bound) = mounts.map_err(Error::Config)?;
+        mounts.extend(self.image_mounts(&pod, config).await?);
         let parts = Parts {
+            sandbox,
+            seccomp_root: &self.seccomp_root,
             image: ImageSpec {
                 image: image.id,
                 user_specified_image: config.image.clone(),
@@ -134,7 +136,6 @@ impl Shared {
             mounts,
             log_path: log_path(id),
             target: self.target(&config.processes)?,
-            host_network: sandbox.host_network,
         };
         let request = CreateContainerRequest {
             pod_sandbox_id: sandbox_id.to_owned(),
@@ -145,6 +146,33 @@ impl Shared {
         let created = created.map_err(failed(format!("create container {}", id.name)))?;
         self.configs.lock().insert(id.clone(), kept);
         Ok((created.container_id, bound))
+    }
+
+    /// Pulls the images that a container mounts, and returns the mounts.
+    async fn image_mounts(&self, pod: &Key, config: &ContainerConfig) -> Result<Vec<Mount>, Error> {
+        let mut mounts = Vec::new();
+        for mount in &config.mounts {
+            let Some(image) = &mount.image else {
+                continue;
+            };
+            // No container has such a name.
+            let key = (config.id.uid.clone(), format!("volume/{}", mount.volume));
+            let (reference, keyring) = (&image.reference, &config.keyring);
+            let ensured = self.images.ensure(pod, key, reference, image.pull, keyring);
+            ensured.await?;
+            let spec = ImageSpec {
+                image: self.image(reference).await?.id,
+                user_specified_image: reference.clone(),
+                ..ImageSpec::default()
+            };
+            mounts.push(Mount {
+                container_path: mount.path.clone(),
+                image: Some(spec),
+                readonly: true,
+                ..Mount::default()
+            });
+        }
+        Ok(mounts)
     }
 
     /// Returns the configuration of a sandbox as a container needs it.
@@ -167,34 +195,4 @@ impl Shared {
             Processes::Of(target) => Ok(self.table.lock().running(target)?.runtime_id.clone()),
         }
     }
-}
-
-/// Refuses a container that would be less confined than requested. Returns the user of its image if it must be named,
-/// since the CRI has no group without a user.
-fn verified_user(config: &ContainerConfig, pod: &Key, image: &Image) -> Result<Option<i64>, Error> {
-    let (security, id) = (&config.security, &config.id);
-    let number = image.uid.map(|uid| uid.value);
-    let user = number.map_or_else(|| image.username.clone(), |uid| uid.to_string());
-    let label = pod_label(pod, &id.uid);
-    let verified = security.verify_non_root(&user, &label, &id.name);
-    verified.map_err(Error::Config)?;
-    if security.app_armor && !has_app_armor() {
-        let message =
-            "cannot enforce the profile RuntimeDefault: AppArmor is not enabled on the host";
-        return Err(Error::Config(message.to_owned()));
-    }
-    match (security.run_as_user, security.run_as_group, user.as_str()) {
-        (None, Some(_), "") => Ok(Some(0)),
-        (None, Some(_), _) => number.map(Some).ok_or_else(|| {
-            let place = format!("(pod: {label:?}, container: {})", id.name);
-            Error::Config(format!(
-                "container has runAsGroup without runAsUser and image has non-numeric user ({user}) {place}"
-            ))
-        }),
-        _ => Ok(None),
-    }
-}
-
-fn has_app_armor() -> bool {
-    fs::read_to_string(APP_ARMOR).is_ok_and(|enabled| enabled.starts_with('Y'))
 }

@@ -8,6 +8,7 @@
 //! a copy of the runtime's, updated by its events, or by listing where it sends none. Networks are the runtime's, by
 //! CNI: a Pod has the address that its sandbox has.
 
+mod abilities;
 mod client;
 mod create;
 mod exec;
@@ -30,7 +31,7 @@ mod usage;
 mod watch;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -53,8 +54,8 @@ use super::streams::dial;
 use super::table::Table;
 use super::{
     Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, Hosts, ImageOrigin,
-    Inputs, Log, LogOptions, Outputs, PodResources, Reading, Runtime, Sandbox, SandboxConfig,
-    State, Streams, Volume, Wake,
+    Inputs, Log, LogOptions, Obstacle, Outputs, PodResources, Reading, Runtime, Sandbox,
+    SandboxConfig, State, Streams, Volume, Wake,
 };
 
 pub use self::client::{ConnectError, Features, Handler, Service};
@@ -74,6 +75,8 @@ struct Shared {
     relist_period: Duration,
     wake: Wake,
     files: Files,
+    /// The directory of the seccomp profiles of the node.
+    seccomp_root: PathBuf,
     /// The cgroups of Pods, if the agent manages them.
     cgroups: Option<Cgroups>,
     images: Arc<Images<RuntimeImages>>,
@@ -84,8 +87,8 @@ struct Shared {
     incomplete: Mutex<HashSet<String>>,
     /// The configurations of containers, without secrets.
     configs: Mutex<HashMap<ContainerId, ContainerConfig>>,
-    /// The reason for which the runtime cannot connect Pods to its network, or does not answer.
-    obstacle: Mutex<Option<String>>,
+    /// The reason why the runtime cannot start Pods.
+    obstacle: Mutex<Option<Obstacle>>,
     /// Whether the runtime has answered that it sends no events.
     has_no_events: AtomicBool,
     /// Held while a command starts.
@@ -126,6 +129,7 @@ impl Cri {
             node: node.to_owned(),
             relist_period: settings.relist_period,
             files: Files::new(&state, &settings.pod_logs_dir),
+            seccomp_root: settings.seccomp_profile_root.clone(),
             wake,
             table: Mutex::default(),
             sandboxes: Mutex::default(),
@@ -161,11 +165,13 @@ impl Runtime for Cri {
     const RUNS_IMAGES: bool = true;
 
     async fn images(&self) -> Vec<ContainerImage> {
-        self.shared.list_images().await
+        self.shared.images.list().await
     }
 
     async fn remove_images(&self, bytes: u64, min_age: Duration) -> u64 {
-        self.shared.remove_images(bytes, min_age).await
+        let in_use = self.shared.table.lock().images();
+        let images = &self.shared.images;
+        images.remove_unused(&in_use, bytes, min_age).await
     }
 
     async fn disk_usage(&self, pods: HashSet<String>) -> DiskUsage {
@@ -193,7 +199,7 @@ impl Runtime for Cri {
         self.shared.table.lock().pods()
     }
 
-    fn network_ready(&self) -> Result<(), String> {
+    fn network_ready(&self) -> Result<(), Obstacle> {
         self.shared.obstacle.lock().clone().map_or(Ok(()), Err)
     }
 
@@ -241,11 +247,11 @@ impl Runtime for Cri {
         id: &ContainerId,
         resources: &ResourceRequirements,
     ) -> Result<(), Error> {
-        self.shared.resize(id, resources).await
+        crate::resize::resize(&*self.shared, id, resources).await
     }
 
     async fn resize_pod(&self, uid: &str, resources: PodResources) -> Result<bool, Error> {
-        self.shared.resize_pod(uid, resources).await
+        crate::resize::resize_pod(&*self.shared, uid, resources).await
     }
 
     fn bounds_pods(&self) -> bool {

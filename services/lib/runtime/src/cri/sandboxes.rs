@@ -98,7 +98,7 @@ impl Shared {
         );
         let request = RunPodSandboxRequest {
             config: Some(made),
-            runtime_handler: String::new(),
+            runtime_handler: config.runtime_handler.clone(),
         };
         let what = || format!("create the sandbox of {pod}");
         let ran = call(self.service.runtime().run_pod_sandbox(request)).await;

@@ -15,6 +15,8 @@ pub struct Settings {
     pub endpoint: String,
     /// Directory of the logs of containers, as the kubelet's `podLogsDir`. The runtime writes them.
     pub pod_logs_dir: PathBuf,
+    /// Directory of the seccomp profiles that containers name by `localhostProfile`, as the kubelet's.
+    pub seccomp_profile_root: PathBuf,
     /// Cgroup driver of a runtime that does not tell (containerd before 2.0): cgroupfs or systemd.
     pub cgroup_driver: CgroupDriver,
     /// Interval at which containers are listed if the runtime sends no events (containerd before 1.7).
@@ -28,6 +30,7 @@ impl Default for Settings {
         Self {
             endpoint: "unix:///run/containerd/containerd.sock".to_owned(),
             pod_logs_dir: "/var/log/pods".into(),
+            seccomp_profile_root: "/var/lib/kubelet/seccomp".into(),
             cgroup_driver: CgroupDriver::Cgroupfs,
             relist_period: Duration::from_secs(1),
         }

@@ -1,4 +1,5 @@
-//! Stops containers: the runtime sends the stop signal first, and SIGKILL after the grace period.
+//! Stops containers: the runtime sends the stop signal of the image first, and SIGKILL after the grace period. The stop
+//! signal of a Pod's spec is sent by the agent.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -7,13 +8,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_cri::v1::{ContainerFilter, StopContainerRequest};
+use rustix::process::Signal;
 use setpoint_model::time::after;
 use setpoint_task::catch_panic;
+use tokio::time::timeout;
 use tonic::Status;
 use tracing::warn;
 
 use super::Shared;
 use super::client::{is_not_found, within};
+use crate::process::process_handle::{Process, ProcessHandle};
 use crate::{ContainerId, Error, State};
 
 /// Time within which the runtime must have killed a container after its grace period.
@@ -38,12 +42,48 @@ impl Shared {
         };
         let (this, id) = (Arc::clone(this), id.clone());
         tokio::spawn(catch_panic("stop", async move {
+            let grace = this.send_stop_signal(&id, &runtime_id, grace).await;
             if let Err(status) = this.stop_and_refresh(&runtime_id, grace).await {
                 warn!(container = %id, %status, "cannot stop the container");
                 this.forget_stop(&id, deadline);
             }
         }));
         Ok(())
+    }
+
+    /// Sends a container the signal that its spec names, and waits until it has ended, for at most `grace`. Returns the
+    /// grace period that the runtime is to give it: the CRI has no such signal before Kubernetes 1.33.
+    async fn send_stop_signal(
+        &self,
+        id: &ContainerId,
+        runtime_id: &str,
+        grace: Duration,
+    ) -> Duration {
+        let wanted = {
+            let configs = self.configs.lock();
+            configs
+                .get(id)
+                .and_then(|config| signal(&config.stop_signal))
+        };
+        let Some(wanted) = wanted.filter(|_| !grace.is_zero()) else {
+            return grace;
+        };
+        let Some(process) = self.init_handle(runtime_id).await else {
+            warn!(container = %id, "cannot find the process of a container; stopping it by the signal of its image");
+            return grace;
+        };
+        process.signal(wanted);
+        // In vain if it has not ended then: it is killed at once.
+        let _ = timeout(grace, process.gone()).await;
+        Duration::ZERO
+    }
+
+    /// Returns a handle of a container's own process, if the runtime tells it.
+    async fn init_handle(&self, runtime_id: &str) -> Option<ProcessHandle> {
+        let pid = self.init_process(runtime_id).await?;
+        let handle = Process::of(pid).ok()?.open().ok()??;
+        // Asked again, since another process may have had the pid before the handle was opened.
+        (self.init_process(runtime_id).await == Some(pid)).then_some(handle)
     }
 
     async fn stop_and_refresh(&self, runtime_id: &str, grace: Duration) -> Result<(), Status> {
@@ -83,5 +123,24 @@ impl Shared {
         if let Some(pod) = pod {
             (self.wake)(&pod);
         }
+    }
+}
+
+/// Returns the signal of a name; `None` for an empty one, and for those of applications, which have no names here.
+pub fn signal(name: &str) -> Option<Signal> {
+    let known: nix::sys::signal::Signal = name.parse().ok()?;
+    Signal::from_named_raw(known as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_the_names_of_the_api() {
+        assert_eq!(signal("SIGUSR1"), Some(Signal::USR1));
+        assert_eq!(signal("SIGTERM"), Some(Signal::TERM));
+        assert_eq!(signal("SIGRTMIN+3"), None);
+        assert_eq!(signal(""), None);
     }
 }

@@ -1,37 +1,48 @@
 //! Removes everything of a node from a runtime.
 
-use k8s_cri::v1::{ListPodSandboxRequest, PodSandboxFilter};
+use k8s_cri::v1::{
+    ContainerFilter, ListContainersRequest, ListPodSandboxRequest, PodSandboxFilter,
+};
 use tracing::warn;
 
 use super::client::{ConnectError, Service, call};
 use super::settings::Settings;
 use super::{identity, resources, sandboxes};
 
-/// Removes the sandboxes of a node with their containers, and their cgroups; not their files. For a node whose agent
-/// has ended for good.
+/// Removes the sandboxes of a node with their containers, and their cgroups; not their files. Returns the number of
+/// containers. For a node whose agent has ended.
 ///
 /// # Errors
-/// If there is no runtime.
-pub async fn sweep(settings: &Settings, node: &str) -> Result<(), ConnectError> {
+/// If there is no runtime, or it does not answer.
+pub async fn sweep(settings: &Settings, node: &str) -> Result<usize, ConnectError> {
     let service = Service::connect(settings).await?;
-    let request = ListPodSandboxRequest {
+    let failed = |what| {
+        let endpoint = settings.endpoint.clone();
+        move |status| ConnectError::of(endpoint, what, status)
+    };
+    let labels = identity::of_node(node);
+    let containers = ListContainersRequest {
+        filter: Some(ContainerFilter {
+            label_selector: labels.clone(),
+            ..ContainerFilter::default()
+        }),
+    };
+    let containers = call(service.runtime().list_containers(containers)).await;
+    let count = containers.map_err(failed("list containers"))?;
+    let count = count.containers.len();
+    let listed = ListPodSandboxRequest {
         filter: Some(PodSandboxFilter {
-            label_selector: identity::of_node(node),
+            label_selector: labels,
             ..PodSandboxFilter::default()
         }),
     };
-    let listed = call(service.runtime().list_pod_sandbox(request)).await;
-    let listed = listed.map(|answer| answer.items).unwrap_or_else(|status| {
-        warn!(%status, "cannot list the sandboxes of a node");
-        Vec::new()
-    });
-    for sandbox in listed {
-        if let Err(status) = sandboxes::end(&service, &sandbox.id).await {
-            warn!(sandbox = sandbox.id, %status, "cannot remove a sandbox");
-        }
+    let listed = call(service.runtime().list_pod_sandbox(listed)).await;
+    for sandbox in listed.map_err(failed("list sandboxes"))?.items {
+        let ended = sandboxes::end(&service, &sandbox.id).await;
+        ended.map_err(failed("remove a sandbox"))?;
     }
     if let Err(error) = resources::remove_cgroups(&service, node) {
         warn!(%error, "cannot remove the cgroups of a node");
     }
-    Ok(())
+    Ok(count)
 }

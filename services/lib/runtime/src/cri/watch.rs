@@ -74,7 +74,7 @@ impl Shared {
         let before = std::mem::replace(&mut *self.obstacle.lock(), obstacle.clone());
         match obstacle {
             Some(why) if before.as_ref() != Some(&why) => {
-                warn!(why, "the container runtime is not ready")
+                warn!(%why, "the container runtime is not ready")
             }
             None if before.is_some() => info!("the container runtime is ready"),
             _ => {}

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use bollard::auth::DockerCredentials;
 use bollard::errors::Error as BollardError;
-use bollard::query_parameters::CreateImageOptionsBuilder;
+use bollard::models::ImageSummary;
+use bollard::query_parameters::{CreateImageOptionsBuilder, ListImagesOptions, RemoveImageOptions};
 use futures::TryStreamExt as _;
 use tokio::time::timeout;
 
 use super::{engine_error, is_not_found};
-use crate::Error;
-use crate::image_pulls::{ImageService, unavailable};
+use crate::image_gc::Listed;
+use crate::image_service::{ImageService, unavailable};
+use crate::{Credential, Error};
 
 /// A pull without progress for this long is aborted.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -30,13 +33,18 @@ impl ImageService for bollard::Docker {
         }
     }
 
-    async fn pull(&self, image: &str) -> Result<(), String> {
+    async fn pull(&self, image: &str, credential: Option<&Credential>) -> Result<(), String> {
         let (name, tag) = reference(image);
         let options = CreateImageOptionsBuilder::default()
             .from_image(name)
             .tag(tag)
             .build();
-        let mut progress = self.create_image(Some(options), None, None);
+        let credentials = credential.map(|credential| DockerCredentials {
+            username: Some(credential.username.clone()),
+            password: Some(credential.password.clone()),
+            ..DockerCredentials::default()
+        });
+        let mut progress = self.create_image(Some(options), None, credentials);
         loop {
             match timeout(STALL_TIMEOUT, progress.try_next()).await {
                 Ok(Ok(Some(_))) => {}
@@ -48,6 +56,31 @@ impl ImageService for bollard::Docker {
                 Err(_) => return Err(format!("no progress for {} s", STALL_TIMEOUT.as_secs())),
             }
         }
+    }
+
+    async fn list(&self) -> Result<Vec<Listed>, String> {
+        let images = self.list_images(None::<ListImagesOptions>).await;
+        let images = images.map_err(|error| error.to_string())?;
+        Ok(images.into_iter().map(listed).collect())
+    }
+
+    async fn remove(&self, image: &str) -> Result<(), String> {
+        let removed = self.remove_image(image, None::<RemoveImageOptions>, None);
+        removed.await.map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Returns an image of the engine. What has no tag or digest has a name all the same.
+fn listed(image: ImageSummary) -> Listed {
+    let named = |names: Vec<String>| {
+        let names = names.into_iter();
+        names.filter(|name| !name.contains("<none>")).collect()
+    };
+    Listed {
+        tags: named(image.repo_tags),
+        digests: named(image.repo_digests),
+        bytes: image.size,
+        pinned: false,
     }
 }
 
@@ -66,6 +99,17 @@ fn reference(image: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_stands_for_none_is_none() {
+        let image = listed(ImageSummary {
+            repo_tags: vec!["<none>:<none>".into()],
+            repo_digests: vec!["busybox@sha256:1".into()],
+            ..ImageSummary::default()
+        });
+        assert_eq!(image.tags, [""; 0]);
+        assert_eq!(image.digests, ["busybox@sha256:1"]);
+    }
 
     #[test]
     fn an_image_without_a_tag_defaults_to_latest() {

@@ -36,7 +36,7 @@ use tracing::{debug, info};
 use super::identity::{CLUSTER, NODE, filter as with_labels};
 use super::image_files::copy;
 use super::{Shared, carrier, engine_error, is_not_found};
-use crate::{ContainerConfig, Error, ImageVolume};
+use crate::{ContainerConfig, Error, ImageVolume, Keyring};
 
 /// The label of carriers and volumes, with the id of their image.
 const IMAGE: &str = "setpoint.dev/image";
@@ -114,7 +114,7 @@ impl Shared {
         for mount in &mut config.mounts {
             if let Some(image) = &mut mount.image {
                 let id = self
-                    .image_of(pod, &config.id.uid, &mount.volume, image)
+                    .image_of(pod, &config.id.uid, &mount.volume, image, &config.keyring)
                     .await?;
                 image.volume = self.name_of(&id);
                 self.ensure_filled(pod, &id, image).await?;
@@ -130,6 +130,7 @@ impl Shared {
         uid: &str,
         volume: &str,
         image: &ImageVolume,
+        keyring: &Keyring,
     ) -> Result<String, Error> {
         let key = (uid.to_owned(), volume.to_owned());
         if let Some(id) = self.image_volumes.resolved.lock().get(&key) {
@@ -138,7 +139,10 @@ impl Shared {
         // No container has such a name.
         let pull = (uid.to_owned(), format!("volume/{volume}"));
         let reference = &image.reference;
-        self.images.ensure(pod, pull, reference, image.pull).await?;
+        let ensured = self
+            .images
+            .ensure(pod, pull, reference, image.pull, keyring);
+        ensured.await?;
         let inspected = self.engine.client.inspect_image(reference).await;
         let inspected =
             inspected.map_err(|error| engine_error(format!("inspect image {reference}"), error))?;

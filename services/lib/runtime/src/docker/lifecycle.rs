@@ -13,7 +13,8 @@ use super::identity::{CLUSTER, Identity, NODE, PAUSE, UID, filter, pod_labels};
 use super::state::{EngineState, address, identity};
 use super::{Pause, Shared, create, engine_error, resolv_conf, termination, volume};
 use crate::{
-    ContainerConfig, ContainerId, Error, ImageOrigin, Processes, Pull, SandboxConfig, pod_label,
+    ContainerConfig, ContainerId, Error, ImageOrigin, Keyring, Processes, Profile, Pull,
+    SandboxConfig, pod_label,
 };
 
 impl Shared {
@@ -32,10 +33,11 @@ impl Shared {
         let (pod, uid) = (config.pod(), config.uid.clone());
         let image = &self.pause_image;
         let container_key = (uid.clone(), PAUSE.to_owned());
-        self.images
-            .ensure(&pod, container_key, image, Pull::IfNotPresent)
-            .await?;
-
+        let (pull, keyring) = (Pull::IfNotPresent, Keyring::default());
+        let ensured = self
+            .images
+            .ensure(&pod, container_key, image, pull, &keyring);
+        ensured.await?;
         let before = {
             let (known, mut incomplete) = (self.pauses.lock(), self.incomplete.lock());
             let before = incomplete.entry(uid.clone());
@@ -133,7 +135,10 @@ impl Shared {
         let pod = self.table.lock().key(&uid).ok_or_else(unknown)?;
         self.resolve_image_volumes(&pod, &mut config).await?;
         let (key, image) = ((uid.clone(), name), &config.image);
-        let origin = self.images.ensure(&pod, key, image, config.pull).await?;
+        let ensured = self
+            .images
+            .ensure(&pod, key, image, config.pull, &config.keyring);
+        let origin = ensured.await?;
         let pause = self.pauses.lock().get(&uid).cloned();
         let pause = pause.ok_or_else(unknown)?.runtime_id;
         let user = self.image_user(&config).await?;
@@ -242,11 +247,12 @@ impl Shared {
         let verified = security.verify_non_root(image_user, &pod_label(pod, &id.uid), &id.name);
         verified.map_err(Error::Config)?;
         let wanted = [
-            (security.seccomp, "seccomp"),
-            (security.app_armor, "apparmor"),
+            (&security.seccomp_profile, "seccomp"),
+            (&security.app_armor_profile, "apparmor"),
         ];
-        let missing =
-            |(wanted, name): &&(bool, &str)| *wanted && !self.engine.has_security_option(name);
+        let missing = |(wanted, name): &&(&Profile, &str)| {
+            **wanted == Profile::RuntimeDefault && !self.engine.has_security_option(name)
+        };
         match wanted.iter().find(missing) {
             Some((_, name)) => Err(Error::Config(format!(
                 "cannot enforce the profile RuntimeDefault: the container engine runs without {name}"

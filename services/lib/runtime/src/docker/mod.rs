@@ -21,9 +21,7 @@ mod hosts;
 mod identity;
 mod image;
 mod image_files;
-mod image_gc;
 mod image_volume;
-mod images;
 mod lifecycle;
 mod pod_cgroup;
 mod published;
@@ -58,6 +56,7 @@ use tracing::warn;
 
 use self::image_volume::ImageVolumes;
 use super::image_pulls::Images;
+use super::image_records::familiar;
 use super::streams::dial;
 use super::table::Table;
 use super::{
@@ -155,11 +154,14 @@ impl Runtime for Docker {
     const RUNS_IMAGES: bool = true;
 
     async fn images(&self) -> Vec<ContainerImage> {
-        self.shared.list_images().await
+        self.shared.images.list().await
     }
 
     async fn remove_images(&self, bytes: u64, min_age: Duration) -> u64 {
-        self.shared.remove_images(bytes, min_age).await
+        let mut in_use = self.shared.table.lock().images();
+        in_use.insert(familiar(&self.shared.pause_image));
+        let images = &self.shared.images;
+        images.remove_unused(&in_use, bytes, min_age).await
     }
 
     async fn disk_usage(&self, pods: HashSet<String>) -> DiskUsage {
@@ -224,11 +226,11 @@ impl Runtime for Docker {
         id: &ContainerId,
         resources: &ResourceRequirements,
     ) -> Result<(), Error> {
-        self.shared.resize(id, resources).await
+        crate::resize::resize(&*self.shared, id, resources).await
     }
 
     async fn resize_pod(&self, uid: &str, resources: PodResources) -> Result<bool, Error> {
-        self.shared.resize_pod(uid, resources).await
+        crate::resize::resize_pod(&*self.shared, uid, resources).await
     }
 
     fn bounds_pods(&self) -> bool {

@@ -1,15 +1,14 @@
 //! Gives Pods with resources of their own a cgroup.
 
-use std::io;
 use std::sync::atomic::Ordering;
 
 use bollard::models::{SystemInfo, SystemInfoCgroupDriverEnum, SystemInfoCgroupVersionEnum};
-use tokio::task::spawn_blocking;
 use tracing::warn;
 
 use super::Shared;
 use crate::cgroup::Cgroups;
-use crate::{Error, Limits, SandboxConfig};
+use crate::resize::blocking;
+use crate::{Error, SandboxConfig};
 
 /// Returns the cgroups of a cluster; `None` if the engine names cgroups otherwise than by their paths, or this process
 /// cannot manage them.
@@ -41,8 +40,8 @@ impl Shared {
             return Ok(None);
         };
         let (own, uid) = (cgroups.clone(), config.uid.clone());
-        let made = blocking(move || own.create(&uid, resources.all)).await;
-        made.map_err(|source| failed(&config.uid, source))?;
+        let make = move || own.create(&uid, resources.all);
+        blocking(&config.uid, make).await?;
         Ok(Some(cgroups.of_pod(&config.uid)))
     }
 
@@ -60,42 +59,12 @@ impl Shared {
         }
     }
 
-    /// Sets the limits of a Pod. Memory that it uses is not taken from it.
-    pub(super) async fn set_cgroup(&self, uid: &str, limits: Limits) -> Result<(), Error> {
-        let Some(cgroups) = self.cgroups().cloned() else {
-            return Ok(());
-        };
-        let own = uid.to_owned();
-        let set = blocking(move || cgroups.lower_or_raise(&own, limits));
-        match set.await.map_err(|source| failed(uid, source))? {
-            None => Ok(()),
-            Some(usage) => Err(Error::Config(format!(
-                "attempting to set pod memory limit ({}) below current usage ({usage})",
-                limits.memory
-            ))),
-        }
-    }
-
     /// Removes the cgroup of a Pod without containers.
     pub(super) async fn remove_cgroup(&self, uid: &str) -> Result<(), Error> {
         let Some(cgroups) = self.engine.cgroups.clone() else {
             return Ok(());
         };
         let own = uid.to_owned();
-        let removed = blocking(move || cgroups.remove(&own)).await;
-        removed.map_err(|source| failed(uid, source))
+        blocking(uid, move || cgroups.remove(&own)).await
     }
-}
-
-/// Accesses cgroups in a thread of its own: the kernel may wait.
-async fn blocking<T: Send + 'static>(
-    access: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    let done = spawn_blocking(access).await;
-    done.unwrap_or_else(|error| Err(io::Error::other(error)))
-}
-
-fn failed(uid: &str, source: io::Error) -> Error {
-    let what = format!("the cgroup of Pod {uid}");
-    Error::State { what, source }
 }

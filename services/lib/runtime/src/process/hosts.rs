@@ -6,7 +6,7 @@ use std::io;
 use super::Processes;
 use crate::bind::Bind;
 use crate::hosts::{PATH, overwrite};
-use crate::{ContainerConfig, SandboxConfig};
+use crate::{ContainerConfig, RecursiveReadOnly, SandboxConfig};
 
 /// Name of the file in the directory of its Pod.
 const NAME: &str = "etc-hosts";
@@ -45,6 +45,8 @@ impl Processes {
             target: PATH.to_owned(),
             read_only: false,
             volume: MOUNT.to_owned(),
+            propagates: false,
+            recursive_read_only: RecursiveReadOnly::Disabled,
         })
     }
 }

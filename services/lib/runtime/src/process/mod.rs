@@ -21,7 +21,7 @@ mod handover;
 mod hosts;
 mod mounts;
 mod network;
-mod process_handle;
+pub(crate) mod process_handle;
 mod resolv_conf;
 mod rotation;
 pub(super) mod shim;
@@ -61,8 +61,8 @@ use super::table::Table;
 use super::volumes::{Volumes, remove_dir};
 use super::{
     Connection, Container, ContainerConfig, ContainerId, DiskUsage, Error, Hosts, ImageOrigin,
-    Inputs, Log, LogOptions, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State, Streams,
-    Volume, Wake, pod_label,
+    Inputs, Log, LogOptions, Obstacle, Outputs, Reading, Runtime, Sandbox, SandboxConfig, State,
+    Streams, Volume, Wake, pod_label,
 };
 
 pub use self::network::{Network, Settings};
@@ -256,9 +256,10 @@ impl Runtime for Processes {
         self.shared.table.lock().pods()
     }
 
-    fn network_ready(&self) -> Result<(), String> {
+    fn network_ready(&self) -> Result<(), Obstacle> {
         let network = self.shared.network.as_ref();
-        network.map_or(Ok(()), Network::ready)
+        let ready = network.map_or(Ok(()), Network::ready);
+        ready.map_err(Obstacle::Network)
     }
 
     fn has_pod_networks(&self) -> bool {

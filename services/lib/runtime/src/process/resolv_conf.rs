@@ -6,7 +6,7 @@ use super::{Processes, state_error};
 use crate::bind::Bind;
 use crate::hosts::overwrite;
 use crate::resolv_conf::{PATH, node_file};
-use crate::{ContainerConfig, Error};
+use crate::{ContainerConfig, Error, RecursiveReadOnly};
 
 /// Name of the file in the directory of its Pod.
 const NAME: &str = "resolv.conf";
@@ -37,6 +37,8 @@ impl Processes {
             target: PATH.to_owned(),
             read_only: false,
             volume: NAME.to_owned(),
+            propagates: false,
+            recursive_read_only: RecursiveReadOnly::Disabled,
         }))
     }
 }

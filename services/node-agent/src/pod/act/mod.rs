@@ -1,7 +1,9 @@
 //! Executes actions: calls to the runtime and to the gateway.
 
 mod error;
+mod pull_secrets;
 mod resize;
+mod runtime_class;
 mod sandbox;
 mod start;
 mod supervision;
@@ -16,7 +18,6 @@ use setpoint_proto::core::Pod;
 use setpoint_runtime::{ContainerId, LogLimits, Runtime, Wake};
 
 pub use self::error::{Error, resize_error};
-pub use self::sandbox::network_not_ready;
 use self::start::Attempt;
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;

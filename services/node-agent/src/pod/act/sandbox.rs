@@ -51,9 +51,9 @@ impl<R: Runtime> Executor<R> {
 
     /// Checks that a Pod can be connected to the network of its node, unless it is in that of the machine.
     fn check_network(&self, pod: &Pod) -> Result<(), Error> {
-        let ready = self.runtime.network_ready().map_err(network_not_ready);
-        match ready {
-            Err(why) if !pod.spec.host_network => {
+        match self.runtime.network_ready() {
+            Err(obstacle) if !pod.spec.host_network => {
+                let why = obstacle.to_string();
                 self.events.network_not_ready(pod, &why);
                 Err(Error::Network(why))
             }
@@ -107,6 +107,10 @@ impl<R: Runtime> Executor<R> {
             hostname: hostname(&pod.object).to_owned(),
             hosts,
             host_network: spec.host_network,
+            host_pid: spec.host_pid,
+            host_ipc: spec.host_ipc,
+            runtime_handler: self.runtime_handler(&pod.object).await?,
+            overhead: pod_resources::overhead(spec),
             host_ports: container_config::host_ports(spec),
             sysctls: sysctls::values(spec),
             qos_class: qos_class(spec).to_owned(),
@@ -143,11 +147,4 @@ impl<R: Runtime> Executor<R> {
         self.tokens.forget(uid);
         Ok(())
     }
-}
-
-/// Returns the message of the kubelet about a network that is not ready.
-pub fn network_not_ready(why: String) -> String {
-    format!(
-        "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:{why}"
-    )
 }

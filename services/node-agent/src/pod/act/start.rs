@@ -51,7 +51,7 @@ impl<R: Runtime> Executor<R> {
         if started.is_err() {
             self.hooks.forget(&id);
         }
-        let origin = self.start_result(pod, container, started)?;
+        let origin = started.map_err(|error| self.not_started(pod, container, error))?;
         self.record_start(pod, container, origin, attempt.number, placeholder);
         if let Some(handler) = hook {
             self.run_post_start(world, pod, container, id, handler);
@@ -93,6 +93,7 @@ impl<R: Runtime> Executor<R> {
             backoff: attempt.backoff,
             round: world.round(),
             pull: container_config::pull_policy(&container.image_pull_policy),
+            keyring: self.keyring(pod, container).await?,
             resources: container.resources.clone(),
             pod: pod.resources_of_pod(world),
             oom_score_adj: Some(oom_score::of(spec, container, &pod.allocatable)),
@@ -159,37 +160,35 @@ impl<R: Runtime> Executor<R> {
     }
 
     /// Records an Event and returns the error for a container that the runtime has not started.
-    fn start_result(
+    pub(super) fn not_started(
         &self,
         pod: &AssignedPod,
         container: &Container,
-        started: Result<ImageOrigin, runtime::Error>,
-    ) -> Result<ImageOrigin, Error> {
-        match started {
-            Err(runtime::Error::Image {
+        error: runtime::Error,
+    ) -> Error {
+        match error {
+            runtime::Error::Image {
                 image,
                 reason,
                 message,
                 pulling,
-            }) => {
+            } => {
                 let reason = reason.into();
                 let waiting = WaitingReason { reason, message };
                 let (pod, name) = (&pod.object, container.name.clone());
                 self.events
                     .image_unavailable(pod, &name, &image, &waiting, pulling);
-                Err(Error::Config {
+                Error::Config {
                     container: name,
                     waiting,
-                })
+                }
             }
-            Err(runtime::Error::Config(message)) => {
-                Err(self.misconfigured(pod, container, message))
+            runtime::Error::Config(message) => self.misconfigured(pod, container, message),
+            runtime::Error::Refused { why, .. } => self.not_created(pod, container, why),
+            error @ runtime::Error::State { .. } => {
+                self.not_created(pod, container, runtime_message(&error))
             }
-            Err(runtime::Error::Refused { why, .. }) => Err(self.not_created(pod, container, why)),
-            Err(error @ runtime::Error::State { .. }) => {
-                Err(self.not_created(pod, container, runtime_message(&error)))
-            }
-            started => Ok(started?),
+            error => error.into(),
         }
     }
 

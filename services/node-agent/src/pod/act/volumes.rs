@@ -1,7 +1,6 @@
 //! Volumes of Pods and mounts of containers.
 
 use setpoint_proto::core::{Container, Pod};
-use setpoint_runtime::cri::Cri;
 use setpoint_runtime::{Mount, Runtime, Volume};
 use tracing::warn;
 
@@ -95,7 +94,7 @@ impl<R: Runtime> Executor<R> {
             tokens: &self.tokens,
             host_paths: &self.host_paths,
             local_path: self.local_path.as_deref(),
-            has_engine: R::RUNS_IMAGES && R::NAME != Cri::NAME,
+            has_engine: R::RUNS_IMAGES,
             pod: &pod.object,
             placement,
         }
@@ -177,6 +176,7 @@ mod tests {
                 allocatable: Arc::default(),
                 admission: Ok(None),
                 runtime: "fake",
+                scheme: "fake".to_owned(),
                 runs: Runs::Images,
                 mounts: true,
             }),

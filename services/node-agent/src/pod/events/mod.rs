@@ -1,5 +1,6 @@
 //! Events about Pods, with the kubelet's reasons and messages where it has them.
 
+mod images;
 mod node;
 mod placeholder;
 mod resize;
@@ -9,14 +10,11 @@ use std::sync::Arc;
 
 use setpoint_controller::{Recorder, events};
 use setpoint_proto::core::{Container, ContainerStatus, ObjectReference, Pod, PodStatus};
-use setpoint_runtime::ImageOrigin;
 
-use crate::pod::duration;
 use crate::pod::ephemeral;
 use crate::pod::health::ProbeKind;
 use crate::pod::plan::KillReason;
 use crate::pod::status::{DEADLINE, REJECTED};
-use crate::pod::world::WaitingReason;
 
 use self::told::Told;
 
@@ -116,62 +114,6 @@ impl Events {
         self.warning(pod, Some(&container.name), "Failed", || {
             format!("Error: {message}")
         });
-    }
-
-    /// Records where the container's image came from.
-    pub fn pulled(&self, pod: &Pod, container: &Container, origin: ImageOrigin) {
-        let Container { name, image, .. } = container;
-        match origin {
-            ImageOrigin::Unused => {}
-            ImageOrigin::Present => self.normal(pod, Some(name), "Pulled", || {
-                format!("Container image {image:?} already present on machine")
-            }),
-            ImageOrigin::Pulled(pulled) => self.normal(pod, Some(name), "Pulled", || {
-                format!(
-                    "Successfully pulled image {image:?} in {} ({} including waiting). Image size: {} bytes.",
-                    duration::print(pulled.took),
-                    duration::print(pulled.waited),
-                    pulled.bytes
-                )
-            }),
-        }
-    }
-
-    /// Records why an image of a container is unavailable, and that a pull has begun if `pulling`.
-    pub fn image_unavailable(
-        &self,
-        pod: &Pod,
-        container: &str,
-        image: &str,
-        waiting: &WaitingReason,
-        pulling: bool,
-    ) {
-        match (&*waiting.reason, pulling) {
-            ("ContainerCreating", _) | ("ImagePullBackOff", true) => {}
-            _ => self.image_error(pod, container, image, waiting),
-        }
-        if pulling {
-            self.normal(pod, Some(container), "Pulling", || {
-                format!("Pulling image {image:?}")
-            });
-        }
-    }
-
-    fn image_error(&self, pod: &Pod, name: &str, image: &str, waiting: &WaitingReason) {
-        let WaitingReason { reason, message } = waiting;
-        match &**reason {
-            "ErrImagePull" => self.warning(pod, Some(name), "Failed", || {
-                format!("Failed to pull image {image:?}: {message}")
-            }),
-            "ImagePullBackOff" => self.normal(pod, Some(name), "BackOff", || {
-                format!("Back-off pulling image {image:?}")
-            }),
-            "InvalidImageName" => {
-                self.warning(pod, Some(name), "InspectFailed", || message.clone());
-            }
-            reason => self.warning(pod, Some(name), reason, || message.clone()),
-        }
-        self.warning(pod, Some(name), "Failed", || format!("Error: {reason}"));
     }
 
     /// Records that a volume cannot be set up.

@@ -2,7 +2,7 @@
 
 use setpoint_proto::core::{Container, VolumeMount};
 
-use super::Row;
+use super::{Row, Support};
 
 /// The API's default for `terminationMessagePath`.
 const TERMINATION_LOG: &str = "/dev/termination-log";
@@ -44,8 +44,7 @@ pub const CONTAINER: &[Row<Container>] = &[
     Row::supported("readinessProbe"),
     Row::supported("startupProbe"),
     Row::supported("lifecycle"),
-    // The messages of the CRI have no field for it before Kubernetes 1.33: the signal of the image is sent.
-    Row::engine_only("lifecycle.stopSignal", |container| {
+    Row::docker_only("lifecycle.stopSignal", |container| {
         let lifecycle = container.lifecycle.as_ref();
         lifecycle.is_some_and(|lifecycle| lifecycle.stop_signal.is_some())
     }),
@@ -66,15 +65,19 @@ pub const MOUNT: &[Row<VolumeMount>] = &[
     Row::supported("mountPath"),
     Row::supported("subPath"),
     Row::supported("subPathExpr"),
-    Row::ignored("mountPropagation", |mount| {
-        mount
-            .mount_propagation
-            .as_deref()
-            .is_some_and(|mode| mode != "None")
+    Row::ignored(
+        "mountPropagation[HostToContainer]",
+        |mount: &VolumeMount| mount.mount_propagation.as_deref() == Some("HostToContainer"),
+    )
+    .with_cri(Support::Supported),
+    // For privileged containers, which there are none of.
+    Row::ignored("mountPropagation[Bidirectional]", |mount| {
+        mount.mount_propagation.as_deref() == Some("Bidirectional")
     }),
-    Row::refused("recursiveReadOnly[Enabled]", |mount| {
+    Row::refused("recursiveReadOnly[Enabled]", |mount: &VolumeMount| {
         mount.recursive_read_only.as_deref() == Some("Enabled")
-    }),
+    })
+    .with_cri(Support::IfPossible),
     Row::ignored("bindMountOptions", |mount| {
         !mount.bind_mount_options.is_empty()
     }),

@@ -233,9 +233,14 @@ fn rows_of_a_container_match_their_fields() {
         container::MOUNT,
         &[
             [
-                "mountPropagation",
-                r#"{"mountPropagation":"Bidirectional"}"#,
+                "mountPropagation[HostToContainer]",
+                r#"{"mountPropagation":"HostToContainer"}"#,
                 r#"{"mountPropagation":"None"}"#,
+            ],
+            [
+                "mountPropagation[Bidirectional]",
+                r#"{"mountPropagation":"Bidirectional"}"#,
+                "{}",
             ],
             [
                 "recursiveReadOnly[Enabled]",

@@ -71,13 +71,20 @@ impl Matches {
     }
 
     /// Matches the capability to trace processes, if those of the Pod, its pause container included, are shared: with
-    /// it, a container would act as the agent does in the pause container.
+    /// it, a container would act as the agent does in the pause container. With the processes of a node, it would be
+    /// root there.
     pub(super) fn tracing(&mut self, path: &str, spec: &PodSpec, container: &Container) {
-        let has_engine = matches!(self.column, Column::Docker | Column::DockerWithoutCgroups);
-        let shares = spec.share_process_namespace == Some(true);
-        if has_engine && shares && requests(container, TRACING) {
+        let (shares, field) = match self.column {
+            Column::Docker | Column::DockerWithoutCgroups => (
+                spec.share_process_namespace == Some(true),
+                "spec.shareProcessNamespace",
+            ),
+            Column::Cri | Column::CriWithoutCgroups => (spec.host_pid, "spec.hostPID"),
+            _ => return,
+        };
+        if shares && requests(container, TRACING) {
             let path = format!("{path}securityContext.capabilities.add[{TRACING}]");
-            self.add(format!("{path} with spec.shareProcessNamespace"));
+            self.add(format!("{path} with {field}"));
         }
     }
 

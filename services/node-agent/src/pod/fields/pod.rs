@@ -2,7 +2,7 @@
 
 use setpoint_proto::core::PodSpec;
 
-use super::Row;
+use super::{Row, Support};
 
 pub const POD: &[Row<PodSpec>] = &[
     Row::supported("volumes"),
@@ -32,12 +32,12 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::supported("enableServiceLinks"),
     Row::mounts_only("hostname", |spec| !spec.hostname.is_empty()),
     Row::not_docker("hostNetwork", |spec| spec.host_network),
-    Row::process_only("hostPID", |spec| spec.host_pid),
-    Row::process_only("hostIPC", |spec| spec.host_ipc),
+    Row::not_docker("hostPID", |spec| spec.host_pid),
+    Row::not_docker("hostIPC", |spec| spec.host_ipc),
     Row::supported("shareProcessNamespace"),
     Row::mounts_only("dnsPolicy[None]", |spec| spec.dns_policy == "None"),
     Row::mounts_only("dnsConfig", |spec| spec.dns_config.is_some()),
-    Row::ignored("imagePullSecrets", |spec| {
+    Row::docker_only("imagePullSecrets", |spec| {
         !spec.image_pull_secrets.is_empty()
     }),
     Row::mounts_only("subdomain", |spec| !spec.subdomain.is_empty()),
@@ -58,10 +58,11 @@ pub const POD: &[Row<PodSpec>] = &[
     Row::refused("hostUsers", |spec| spec.host_users == Some(false)),
     // A Pod for another operating system is rejected.
     Row::supported("os"),
-    Row::refused("runtimeClassName", |spec| {
+    Row::refused("runtimeClassName", |spec: &PodSpec| {
         spec.runtime_class_name
             .as_ref()
             .is_some_and(|name| !name.is_empty())
-    }),
+    })
+    .with_cri(Support::Supported),
     Row::refused("resourceClaims", |spec| !spec.resource_claims.is_empty()),
 ];

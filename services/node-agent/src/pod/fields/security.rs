@@ -55,25 +55,27 @@ pub fn shared<T: Context>() -> [Row<T>; 11] {
         Row::docker_only("seccompProfile[RuntimeDefault]", |context| {
             seccomp(context) == "RuntimeDefault"
         }),
-        // The engine's default profile still applies, which is stricter than requested.
-        Row::process_only("seccompProfile[Unconfined]", |context| {
+        // A Docker engine's default profile still applies, which is stricter than requested.
+        Row::not_docker("seccompProfile[Unconfined]", |context| {
             seccomp(context) == "Unconfined"
         }),
-        Row::refused("seccompProfile[Localhost]", |context| {
+        Row::refused("seccompProfile[Localhost]", |context: &T| {
             seccomp(context) == "Localhost"
-        }),
+        })
+        .with_cri(Support::Supported),
         Row::new(
             "appArmorProfile[RuntimeDefault]",
             |context| app_armor(context) == "RuntimeDefault",
-            Support::Supported,
+            Support::IfPossible,
             Support::Refused,
         ),
-        Row::process_only("appArmorProfile[Unconfined]", |context| {
+        Row::not_docker("appArmorProfile[Unconfined]", |context| {
             app_armor(context) == "Unconfined"
         }),
-        Row::refused("appArmorProfile[Localhost]", |context| {
+        Row::refused("appArmorProfile[Localhost]", |context: &T| {
             app_armor(context) == "Localhost"
-        }),
+        })
+        .with_cri(Support::IfPossible),
     ]
 }
 
@@ -85,10 +87,13 @@ pub const POD: &[Row<PodSecurityContext>] = &[
     Row::supported("fsGroupChangePolicy"),
     Row::new(
         "supplementalGroupsPolicy[Strict]",
-        |context| context.supplemental_groups_policy.as_deref() == Some("Strict"),
+        |context: &PodSecurityContext| {
+            context.supplemental_groups_policy.as_deref() == Some("Strict")
+        },
         Support::Refused,
         Support::Supported,
-    ),
+    )
+    .with_cri(Support::IfPossible),
     Row::networks_only("sysctls[net]", |context| has_sysctl(context, true)),
     Row::docker_only("sysctls[kernel]", |context| has_sysctl(context, false)),
     Row::ignored("seLinuxChangePolicy", |context| {

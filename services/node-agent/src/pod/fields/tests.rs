@@ -81,7 +81,7 @@ fn a_field_without_effect_is_named_by_its_path() {
     let expected = [
         "spec.hostNetwork",
         "spec.containers{web}.securityContext.privileged",
-        "spec.containers{web}.volumeMounts{/a}.mountPropagation",
+        "spec.containers{web}.volumeMounts{/a}.mountPropagation[Bidirectional]",
         "spec.containers{web}.securityContext.capabilities.add[ALL]",
     ];
     assert_eq!(docker, expected);
@@ -128,6 +128,7 @@ fn a_container_that_would_be_less_confined_than_requested_is_refused() {
         ..SeccompProfile::default()
     });
     let path = "spec.containers{web}.securityContext.seccompProfile[Localhost]";
+    assert_eq!(refused(&spec, "web", Column::Cri), None);
     for column in [Column::Docker, Column::Process] {
         assert_eq!(refused(&spec, "web", column).as_deref(), Some(path));
         assert_eq!(refused(&spec, "other", column), None);
@@ -152,12 +153,20 @@ fn a_container_does_not_trace_the_processes_of_its_pod() {
         assert_eq!(refused(&spec, "other", column), None);
     }
     assert_eq!(refused(&spec, "web", Column::RootProcess), None);
+    assert_eq!(refused(&spec, "web", Column::Cri), None);
+    spec.host_pid = true;
+    let path =
+        "spec.containers{web}.securityContext.capabilities.add[SYS_PTRACE] with spec.hostPID";
+    for column in [Column::Cri, Column::CriWithoutCgroups] {
+        assert_eq!(refused(&spec, "web", column).as_deref(), Some(path));
+    }
 }
 
 /// Returns the lines of a table of the fields that some runtime does not support.
 fn lines<T>(prefix: &str, rows: &[Row<T>]) -> Vec<String> {
     let word = |support| match support {
         Support::Supported => "yes",
+        Support::IfPossible => "if possible",
         Support::Ignored => "no",
         Support::Refused => "refused",
     };

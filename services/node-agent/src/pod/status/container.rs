@@ -6,7 +6,8 @@ use setpoint_proto::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
     ContainerStateWaiting, ContainerStatus, ResourceRequirements,
 };
-use setpoint_runtime::{self as runtime, ContainerId, Exit, State};
+use setpoint_runtime::cri::Cri;
+use setpoint_runtime::{self as runtime, ContainerId, Exit, Runtime as _, State};
 
 use crate::pod::duration;
 use crate::pod::ephemeral;
@@ -62,7 +63,7 @@ fn of_attempt(
         ready: is_ready(pod, world, container, latest),
         restart_count: i32::try_from(latest.id.attempt).unwrap_or(i32::MAX),
         image: latest.image.clone(),
-        image_id: format!("{}://{}", pod.runtime, image_id(latest)),
+        image_id: pod.image_id_of(latest),
         container_id: pod.id_of(latest),
         started: Some(pod.has_started(world, container)),
         resources: Some(resources(container, latest)),
@@ -234,19 +235,21 @@ fn terminated(container_id: String, exit: &Exit) -> ContainerState {
     }
 }
 
-fn image_id(container: &runtime::Container) -> &str {
-    match container.image_id.as_str() {
-        "" => &container.image,
-        id => id,
-    }
-}
-
 impl AssignedPod {
+    /// Returns the id of a container's image: as the CRI has it, with the scheme of other runtimes.
+    fn image_id_of(&self, container: &runtime::Container) -> String {
+        match (container.image_id.as_str(), self.runtime) {
+            ("", _) => format!("{}://{}", self.scheme, container.image),
+            (id, Cri::NAME) => id.to_owned(),
+            (id, _) => format!("{}://{id}", self.scheme),
+        }
+    }
+
     /// Returns the container's id as Kubernetes formats it: `<runtime>://<id>`.
     pub fn id_of(&self, container: &runtime::Container) -> String {
         match container.runtime_id.as_str() {
-            "" => format!("{}://{}", self.runtime, container.id),
-            runtime_id => format!("{}://{runtime_id}", self.runtime),
+            "" => format!("{}://{}", self.scheme, container.id),
+            runtime_id => format!("{}://{runtime_id}", self.scheme),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Resolves the mounts of a container.
 
 use setpoint_proto::core::{Container, Volume, VolumeMount};
-use setpoint_runtime::{ImageVolume, Mount};
+use setpoint_runtime::{ImageVolume, Mount, RecursiveReadOnly};
 
 use super::{Sources, config_error, is_files};
 use crate::pod::container_config::pull_policy;
@@ -51,7 +51,18 @@ impl Sources<'_> {
             sub_path,
             read_only: wanted.read_only || only_read,
             files,
+            propagates: wanted.mount_propagation.as_deref() == Some("HostToContainer"),
+            recursive_read_only: recursive_read_only(wanted),
         })
+    }
+}
+
+/// Returns whether a mount is to be read-only with all that is mounted below it.
+fn recursive_read_only(wanted: &VolumeMount) -> RecursiveReadOnly {
+    match wanted.recursive_read_only.as_deref() {
+        Some("Enabled") => RecursiveReadOnly::Enabled,
+        Some("IfPossible") => RecursiveReadOnly::IfPossible,
+        _ => RecursiveReadOnly::Disabled,
     }
 }
 

@@ -34,8 +34,10 @@ pub struct AssignedPod {
     pub allocatable: Arc<BTreeMap<String, Quantity>>,
     /// Whether the node has admitted the Pod, can admit it, or rejects it.
     pub admission: AdmitResult,
-    /// Name of the runtime: the scheme of container ids.
+    /// Name of the runtime.
     pub runtime: &'static str,
+    /// The scheme of container ids: the name of the runtime, or of the software that serves the CRI.
+    pub scheme: String,
     /// The kind of containers that the runtime runs.
     pub runs: Runs,
     /// Whether the runtime mounts volumes.

@@ -1,15 +1,17 @@
 //! Tests of the cri runtime beyond the contract.
 
+mod fields;
 pub mod fixture;
+mod images;
+mod mounts;
 
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use setpoint_runtime::contract::{
     ALL_OUTPUT, POLL_INTERVAL, TIMEOUT, Woken, container, id, pod, sandbox, uid,
 };
 use setpoint_runtime::cri::{ConnectError, Service, Settings};
-use setpoint_runtime::{Dns, LogOptions, Pull, Runtime as _, SandboxConfig, State};
+use setpoint_runtime::{Dns, LogOptions, Obstacle, Runtime as _, SandboxConfig, State};
 use tokio::time::{sleep, timeout};
 
 use self::fixture::{Containerd, fixture, open};
@@ -77,7 +79,7 @@ async fn a_pod_has_the_address_that_cni_gave_and_its_own_host_name_and_resolver(
 
 #[tokio::test]
 async fn an_agent_that_starts_again_takes_over_what_runs() {
-    let Some(containerd) = Containerd::start().await else {
+    let Some(containerd) = Containerd::start() else {
         return;
     };
     let woken = Woken::default();
@@ -106,7 +108,7 @@ async fn an_agent_that_starts_again_takes_over_what_runs() {
 
 #[tokio::test]
 async fn a_sandbox_that_died_is_made_anew_and_the_old_one_goes_with_its_containers() {
-    let Some(containerd) = Containerd::start().await else {
+    let Some(containerd) = Containerd::start() else {
         return;
     };
     let woken = Woken::default();
@@ -154,7 +156,7 @@ async fn until(mut wanted: impl FnMut() -> bool) {
 
 #[tokio::test]
 async fn a_runtime_that_is_killed_is_followed_again_and_its_containers_run_on() {
-    let Some(mut containerd) = Containerd::start().await else {
+    let Some(mut containerd) = Containerd::start() else {
         return;
     };
     let woken = Woken::default();
@@ -187,7 +189,7 @@ async fn a_runtime_that_is_killed_is_followed_again_and_its_containers_run_on() 
 
 #[tokio::test]
 async fn without_a_configuration_of_cni_the_network_is_not_ready() {
-    let Some(containerd) = Containerd::start().await else {
+    let Some(containerd) = Containerd::start() else {
         return;
     };
     containerd.remove_network();
@@ -200,41 +202,10 @@ async fn without_a_configuration_of_cni_the_network_is_not_ready() {
     let runtime = runtime.await.unwrap();
     until(|| runtime.network_ready().is_err()).await;
     let why = runtime.network_ready().unwrap_err();
-    assert!(why.contains("cni"), "{why}");
-}
-
-#[tokio::test]
-async fn images_that_are_absent_invalid_or_never_pulled_have_the_kubelets_reasons() {
-    let Some(fixture) = fixture().await else {
-        return;
-    };
-    fixture.runtime.run_sandbox(sandbox()).await.unwrap();
-    let reason = async |image: &str, pull| {
-        let mut config = container(0, &["true"]);
-        config.image = image.into();
-        config.pull = pull;
-        match fixture.runtime.start(config).await {
-            Err(setpoint_runtime::Error::Image { reason, .. }) => reason,
-            other => panic!("{image}: {other:?}"),
-        }
-    };
-    assert_eq!(
-        reason("no Image", Pull::IfNotPresent).await,
-        "InvalidImageName"
+    assert!(
+        matches!(&why, Obstacle::Network(why) if why.contains("cni")),
+        "{why}"
     );
-    assert_eq!(
-        reason("127.0.0.1:1/none:1", Pull::Never).await,
-        "ErrImageNeverPull"
-    );
-    // Nothing listens there.
-    let pulled = async {
-        while reason("127.0.0.1:1/none:1", Pull::IfNotPresent).await != "ErrImagePull" {
-            sleep(POLL_INTERVAL).await;
-        }
-        reason("127.0.0.1:1/none:1", Pull::IfNotPresent).await
-    };
-    assert_eq!(timeout(TIMEOUT, pulled).await.unwrap(), "ImagePullBackOff");
-    fixture.clean_up().await;
 }
 
 #[tokio::test]
@@ -306,31 +277,5 @@ async fn a_log_has_the_timestamps_of_the_runtime_and_long_lines_whole() {
     let (time, text) = stamped.split_once(' ').unwrap();
     assert_eq!(text, "last\n");
     time.parse::<jiff::Timestamp>().unwrap();
-    fixture.clean_up().await;
-}
-
-#[tokio::test]
-async fn a_pod_in_the_network_of_its_node_has_the_interfaces_of_the_node() {
-    let Some(fixture) = fixture().await else {
-        return;
-    };
-    let config = SandboxConfig {
-        host_network: true,
-        ip: Ipv4Addr::LOCALHOST,
-        ..sandbox()
-    };
-    fixture.runtime.run_sandbox(config).await.unwrap();
-    fixture
-        .runtime
-        .start(container(0, &["sleep", "1000"]))
-        .await
-        .unwrap();
-    fixture.running(0).await;
-    let seen = fixture
-        .run(&["readlink", "/proc/self/ns/net"], ALL_OUTPUT, &[])
-        .await
-        .0;
-    let own = std::fs::read_link("/proc/self/ns/net").unwrap();
-    assert_eq!(seen.trim(), own.to_string_lossy());
     fixture.clean_up().await;
 }

@@ -9,8 +9,8 @@ use setpoint_runtime::contract::{
     ALL_OUTPUT, IMAGE, TIMEOUT, container, id, resources, sandbox, sandbox_with, uid,
 };
 use setpoint_runtime::{
-    Console, ContainerConfig, Dns, Error, Input, LogOptions, Output, Processes, Runtime as _,
-    SandboxConfig, Security, Streams, TerminationMessage, VolumeKind,
+    Console, ContainerConfig, Dns, Error, Input, LogOptions, Output, Processes, Profile,
+    Runtime as _, SandboxConfig, Security, Streams, TerminationMessage, VolumeKind,
 };
 
 use super::fixture::{client, fixture};
@@ -37,8 +37,9 @@ async fn a_container_runs_as_its_pod_describes_it() {
         supplemental_groups: vec![4242],
         read_only: true,
         no_new_privileges: true,
-        seccomp: true,
-        app_armor: false,
+        strict_groups: false,
+        seccomp_profile: Profile::RuntimeDefault,
+        app_armor_profile: Profile::Unset,
         add: vec!["NET_ADMIN".into()],
         drop: vec!["ALL".into()],
     };

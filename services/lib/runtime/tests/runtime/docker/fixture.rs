@@ -7,14 +7,11 @@ use bollard::{API_DEFAULT_VERSION, body_full};
 use futures::TryStreamExt as _;
 use setpoint_runtime::contract::{Fixture, IMAGE, Woken, uid};
 use setpoint_runtime::docker::{Docker, Engine, Settings, sweep};
+use setpoint_testkit::busybox_files;
 use tokio::sync::OnceCell;
 
 /// Path of the engine's socket.
 pub const SOCKET: &str = "/var/run/docker.sock";
-const APPLETS: [&str; 15] = [
-    "sh", "true", "sleep", "cat", "echo", "ls", "mount", "grep", "dd", "touch", "stat", "hostname",
-    "stty", "setsid", "readlink",
-];
 const SLEEP: &str = r#"CMD ["sh", "-c", "trap 'exit 0' TERM; sleep 1000000 & wait"]"#;
 
 /// Removes everything of a cluster when dropped.
@@ -69,7 +66,7 @@ pub async fn client() -> Option<bollard::Docker> {
 
 /// Imports the test image under this name. An image with a `mark` of its own shares no layer with others.
 pub async fn import(client: &bollard::Docker, name: &str, tag: &str, mark: &str) {
-    let files = files(mark).into_inner().unwrap();
+    let files = busybox_files(mark).into_inner().unwrap();
     import_files(client, name, tag, files).await;
 }
 
@@ -79,7 +76,7 @@ pub async fn import_with_libraries(client: &bollard::Docker) -> String {
         .arg(env!("CARGO_BIN_EXE_runtime-program"))
         .output();
     let linked = String::from_utf8(linked.unwrap().stdout).unwrap();
-    let mut archive = files("libraries");
+    let mut archive = busybox_files("libraries");
     for path in linked
         .split_whitespace()
         .filter(|word| word.starts_with('/'))
@@ -108,47 +105,6 @@ async fn import_files(client: &bollard::Docker, name: &str, tag: &str, files: Ve
     let files = body_full(files.into());
     let import = client.create_image(Some(options), Some(files), None);
     import.try_collect::<Vec<_>>().await.unwrap();
-}
-
-/// Returns the files of the test image.
-pub fn files(mark: &str) -> tar::Builder<Vec<u8>> {
-    let found = Command::new("sh")
-        .args(["-c", "command -v busybox"])
-        .output();
-    let path = String::from_utf8(found.unwrap().stdout).unwrap();
-    let busybox =
-        std::fs::read(path.trim()).expect("busybox-static is installed; see tests/prepare");
-    let mut archive = tar::Builder::new(Vec::new());
-    let mut header = tar::Header::new_gnu();
-    header.set_mode(0o755);
-    header.set_size(busybox.len().try_into().unwrap());
-    archive
-        .append_data(&mut header, "bin/busybox", busybox.as_slice())
-        .unwrap();
-    for applet in APPLETS {
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(tar::EntryType::Symlink);
-        header.set_size(0);
-        archive
-            .append_link(&mut header, format!("bin/{applet}"), "busybox")
-            .unwrap();
-    }
-    for (folder, mode) in [("tmp/", 0o1777), ("etc/", 0o755), ("proc/", 0o755)] {
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(tar::EntryType::Directory);
-        header.set_mode(mode);
-        header.set_size(0);
-        archive
-            .append_data(&mut header, folder, std::io::empty())
-            .unwrap();
-    }
-    let mut header = tar::Header::new_gnu();
-    header.set_mode(0o644);
-    header.set_size(mark.len().try_into().unwrap());
-    archive
-        .append_data(&mut header, "srv/mark", mark.as_bytes())
-        .unwrap();
-    archive
 }
 
 pub async fn fixture() -> Option<Fixture<Docker>> {

@@ -1,0 +1,132 @@
+//! Pulls of images from a registry of this machine.
+
+use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, sandbox};
+use setpoint_runtime::cri::Cri;
+use setpoint_runtime::{ContainerConfig, Error, ImageOrigin, Keyring, Pull, Runtime as _};
+use setpoint_testkit::{ImageRegistry, REGISTRY_USER, busybox_image};
+use tokio::time::{sleep, timeout};
+
+use super::fixture::{Containerd, open};
+
+/// Returns the reason for which a container does not start; empty if it does.
+async fn reason(runtime: &Cri, config: ContainerConfig) -> &'static str {
+    let image = config.image.clone();
+    match runtime.start(config).await {
+        Ok(_) => "",
+        Err(Error::Image { reason, .. }) => reason,
+        Err(other) => panic!("{image}: {other:?}"),
+    }
+}
+
+/// Returns the configuration of a container of this name and image. Each has a backoff of its own.
+fn named(name: &str, image: &str, pull: Pull, keyring: &Keyring) -> ContainerConfig {
+    let mut config = container(0, &["true"]);
+    config.id.name = name.into();
+    config.image = image.into();
+    config.pull = pull;
+    config.keyring = keyring.clone();
+    config
+}
+
+/// Waits for the end of a pull, and returns the reason then.
+async fn after_pull(runtime: &Cri, config: &ContainerConfig) -> &'static str {
+    let ended = async {
+        loop {
+            match reason(runtime, config.clone()).await {
+                "ContainerCreating" => sleep(POLL_INTERVAL).await,
+                reason => return reason,
+            }
+        }
+    };
+    timeout(TIMEOUT, ended).await.expect("the pull ends")
+}
+
+fn keyring(registry: &str, user: &str, password: &str) -> Keyring {
+    let config = serde_json::json!({
+        "auths": { registry: { "username": user, "password": password } },
+    });
+    let mut keyring = Keyring::default();
+    keyring.add_config(config.to_string().as_bytes()).unwrap();
+    keyring
+}
+
+#[tokio::test]
+async fn images_that_are_absent_invalid_or_never_pulled_have_the_kubelets_reasons() {
+    let Some(containerd) = Containerd::start() else {
+        return;
+    };
+    let runtime = open(&containerd, &Woken::default()).await;
+    runtime.run_sandbox(sandbox()).await.unwrap();
+    // Nothing listens there.
+    let (absent, none) = ("127.0.0.1:1/none:1", Keyring::default());
+    let first = async |image, pull| reason(&runtime, named("main", image, pull, &none)).await;
+    assert_eq!(
+        first("no Image", Pull::IfNotPresent).await,
+        "InvalidImageName"
+    );
+    assert_eq!(first(absent, Pull::Never).await, "ErrImageNeverPull");
+    let config = named("main", absent, Pull::IfNotPresent, &none);
+    assert_eq!(after_pull(&runtime, &config).await, "ErrImagePull");
+    assert_eq!(after_pull(&runtime, &config).await, "ImagePullBackOff");
+}
+
+#[tokio::test]
+async fn a_private_image_is_pulled_by_the_credentials_of_its_pod_and_no_others() {
+    let Some(registry) = ImageRegistry::guarded() else {
+        return;
+    };
+    let Some(containerd) = Containerd::start() else {
+        return;
+    };
+    let image = format!("{}:1", registry.name("private"));
+    push(&containerd, &image);
+    let runtime = open(&containerd, &Woken::default()).await;
+    runtime.run_sandbox(sandbox()).await.unwrap();
+    let (user, password) = REGISTRY_USER;
+    let host = image.split('/').next().unwrap();
+    let right = keyring(host, user, password);
+    for (name, refused) in [
+        ("anonymous", Keyring::default()),
+        ("wrong", keyring(host, user, "guessed")),
+        ("elsewhere", keyring("127.0.0.1:1", user, password)),
+    ] {
+        let config = named(name, &image, Pull::IfNotPresent, &refused);
+        assert_eq!(
+            after_pull(&runtime, &config).await,
+            "ErrImagePull",
+            "{name}"
+        );
+    }
+    let config = named("right", &image, Pull::IfNotPresent, &right);
+    assert_eq!(reason(&runtime, config.clone()).await, "ContainerCreating");
+    let pulled = async {
+        loop {
+            match runtime.start(config.clone()).await {
+                Ok(origin) => return origin,
+                Err(_) => sleep(POLL_INTERVAL).await,
+            }
+        }
+    };
+    let origin = timeout(TIMEOUT, pulled).await.unwrap();
+    assert!(
+        matches!(origin, ImageOrigin::Pulled(pulled) if pulled.bytes > 0),
+        "{origin:?}"
+    );
+    let annotations = containerd.ctr(&["containers", "list"]);
+    let listed = String::from_utf8_lossy(&annotations.stdout).into_owned();
+    assert!(
+        listed.contains(&image) && !listed.contains(password),
+        "{listed}"
+    );
+}
+
+/// Pushes an image to its registry, and removes it from the machine.
+fn push(containerd: &Containerd, image: &str) {
+    containerd.import(&busybox_image(image, "private"));
+    let user = [REGISTRY_USER.0, REGISTRY_USER.1].join(":");
+    let words = ["images", "push", "--plain-http", "--user", &user, image];
+    let pushed = containerd.ctr(&words);
+    assert!(pushed.status.success(), "{pushed:?}");
+    let removed = containerd.ctr(&["images", "remove", "--sync", image]);
+    assert!(removed.status.success(), "{removed:?}");
+}
