@@ -1,13 +1,14 @@
 //! kubectl's commands that connect with containers: `exec`, `attach`, `cp`, `port-forward` and `proxy`, over WebSocket
 //! and over SPDY.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use setpoint_tests::{Cluster, Kubectl, Size, eventually};
 
 use super::{client, succeed};
+use crate::forward::Forward;
 
 /// The protocols: by default kubectl tries WebSocket first.
 const PROTOCOLS: [&str; 2] = ["true", "false"];
@@ -191,29 +192,9 @@ impl Drop for Running {
 fn a_port_is_forwarded(plane: &Plane, websocket: &str) {
     let remote = format!(":{}", plane.port);
     let arguments = ["port-forward", "pod/web", &remote];
-    let mut child = command(&plane.kubectl, websocket, &arguments)
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("kubectl is installed");
-    let stdout = child.stdout.take().expect("it is a pipe");
-    let _running = Running(child);
-    // kubectl ends when it cannot write, so the pipe stays open.
-    let mut stdout = BufReader::new(stdout);
-    let mut line = String::new();
-    stdout.read_line(&mut line).expect("kubectl writes");
-    let local = line
-        .split(" -> ")
-        .next()
-        .and_then(|from| from.rsplit(':').next());
-    let local: u16 = local.and_then(|port| port.parse().ok()).expect(&line);
+    let forward = Forward::start(&mut command(&plane.kubectl, websocket, &arguments));
     for _ in 0..3 {
-        let mut stream = TcpStream::connect(("127.0.0.1", local)).expect("kubectl listens");
-        let request = b"GET /GPL-3 HTTP/1.0\r\n\r\n";
-        stream.write_all(request).expect("it is sent");
-        let mut response = String::new();
-        stream
-            .read_to_string(&mut response)
-            .expect("it is answered");
+        let response = forward.get("/GPL-3");
         assert!(response.starts_with("HTTP/1.0 200 OK"), "{response}");
         assert!(
             response.contains("GNU GENERAL PUBLIC LICENSE"),
