@@ -67,6 +67,7 @@ mod settings_file;
 mod start;
 mod usage;
 pub mod verbs;
+mod warnings;
 mod webhook;
 mod write;
 

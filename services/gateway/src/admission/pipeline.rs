@@ -137,7 +137,6 @@ pub(crate) async fn run<D: Draft>(
     if let Err(error) = admit(plugins, &mut chain, &mut draft).await {
         return Err(chain.refused(error));
     }
-    chain.warnings.extend(draft.warnings());
     let mut at = AtLeast::Any;
     loop {
         let reservation = match reserve(plugins, &mut draft, at).await {
@@ -169,6 +168,7 @@ async fn admit<D: Draft>(
     }
     draft.prepare()?;
     draft.validate().await?;
+    chain.warnings.extend(draft.warnings());
     let request = draft.request().with_object(Some(draft.object()));
     plugins.check(request, &mut chain.warnings).await?;
     if !chain.is_empty() {

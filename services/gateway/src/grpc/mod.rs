@@ -1,4 +1,5 @@
-//! The gRPC API of controllers, and server reflection.
+//! The gRPC API of controllers, and server reflection. The warnings about a write are in the metadata of its response,
+//! each as an entry `warning` in the form of the header of HTTP.
 
 mod explain;
 mod metadata;
@@ -91,7 +92,7 @@ async fn actor_of(registry: &Registry, request: &mut Request) -> Result<Actor, A
     let user = registry
         .authenticator()
         .authenticate(connection.as_ref(), headers, &path);
-    // Calls have no warnings.
+    // A call has no warnings about its credentials.
     Actor::of(user.await?.user, headers)
 }
 

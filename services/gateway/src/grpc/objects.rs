@@ -1,5 +1,6 @@
 //! The service `setpoint.v1.Objects`.
 
+use std::mem;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
@@ -23,6 +24,7 @@ use crate::registry::{ObjectResponse, Registry, Subresource, Target};
 use crate::request::audit;
 use crate::verbs::patch::Patch;
 use crate::verbs::read::{List, ListParams, RevisionMatch};
+use crate::warnings;
 
 /// The resource, the namespace, the name and the subresource that a request names.
 type Named<'a> = [&'a str; 4];
@@ -218,9 +220,20 @@ async fn patch(request: &PatchRequest) -> Result<Patch, ApiError> {
 }
 
 fn response(result: Result<ObjectResponse, ApiError>) -> Result<Response<Object>, Status> {
-    let response = result?;
-    audit::response(|| Some(audit::Body::Message(response.kind, response.raw.clone())));
-    Ok(Response::new(response.into_message()))
+    let mut found = result.map_err(refusal)?;
+    audit::response(|| Some(audit::Body::Message(found.kind, found.raw.clone())));
+    let texts = mem::take(&mut found.warnings);
+    let mut response = Response::new(found.into_message());
+    warnings::add_to(response.metadata_mut(), &texts);
+    Ok(response)
+}
+
+/// Returns the status of an error, with its warnings.
+fn refusal(mut error: ApiError) -> Status {
+    let texts = mem::take(&mut error.warnings);
+    let mut status = Status::from(error);
+    warnings::add_to(status.metadata_mut(), &texts);
+    status
 }
 
 fn response_of(list: List, served: &'static Kind) -> Result<ListResponse, ApiError> {

@@ -16,13 +16,13 @@ use setpoint_kinds::Identity;
 use setpoint_proto::{ApiError, Reason};
 
 use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
-use super::warnings;
 use crate::registry::Registry;
 use crate::request::audit;
 use crate::request::authentication::Authenticated;
 use crate::request::impersonation::Actor;
 use crate::request::service_account::ISSUER;
 use crate::request::{Query, RequestInfo};
+use crate::warnings;
 
 const KEYS: &str = "/openid/v1/jwks";
 

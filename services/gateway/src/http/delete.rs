@@ -77,7 +77,8 @@ pub(super) async fn all(request: ObjectRequest) -> Result<ApiResponse, ApiError>
     };
     let items: Vec<Bytes> = items.iter().map(|item| item.raw.clone()).collect();
     let bytes = items.iter().map(Bytes::len).sum();
-    offload(bytes, || encoder.list(kind, metadata, items)).await
+    let response = offload(bytes, || encoder.list(kind, metadata, items)).await?;
+    Ok(response.with_warnings(&kinds::delete::warnings(kind, &options)))
 }
 
 fn status(deleted: Deleted) -> Result<Status, ApiError> {

@@ -1,25 +1,33 @@
-//! Warnings about deprecated versions of custom resources.
+//! Warnings about deprecated versions of kinds.
 
 use http::HeaderValue;
 use setpoint_codec::Kind;
+use setpoint_kinds as kinds;
 
 use super::discovery::order;
-use super::warnings;
+use crate::warnings;
 
 /// Returns the `Warning` header of responses to all requests that use a kind, if it is deprecated.
 pub(super) fn header(kind: &Kind) -> Option<HeaderValue> {
+    warnings::header(&text(kind)?)
+}
+
+fn text(kind: &Kind) -> Option<String> {
     let definition = kind.definition();
-    let version = definition.custom.as_ref()?;
+    let Some(version) = definition.custom.as_ref() else {
+        let why = kinds::find(kind)?.deprecation()?;
+        let (version, kind) = (kind.api_version(), &kind.kind);
+        return Some(format!("{version} {kind} is deprecated in {why}"));
+    };
     if !version.is_deprecated {
         return None;
     }
     let declared = version.deprecation_warning.clone();
-    let text = declared.unwrap_or_else(|| {
+    Some(declared.unwrap_or_else(|| {
         let versions = &version.resource().versions;
         let served = versions.iter().filter(|(_, is_served)| *is_served);
         default(kind, served.map(|(kind, _)| *kind))
-    });
-    warnings::header(&text)
+    }))
 }
 
 /// Returns the default text, which names the most stable newer version that is not deprecated.

@@ -28,7 +28,6 @@ mod response;
 mod table;
 mod telemetry;
 mod version;
-mod warnings;
 mod watch;
 mod watch_socket;
 mod write;

@@ -9,9 +9,10 @@ use setpoint_codec::{Kind, Object as _};
 use setpoint_proto::ApiError;
 
 use super::accept::{self, Media, PROTOBUF};
+use super::encoding;
 use super::yaml::{self, YAML};
-use super::{encoding, warnings};
 use crate::request::{Query, audit};
+use crate::warnings;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 

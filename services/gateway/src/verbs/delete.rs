@@ -66,8 +66,11 @@ impl Registry {
             target,
             options: Some(options),
         };
-        self.delete_as(context, target, options, Some(admission))
-            .await
+        let deleted = self.delete_as(context, target, options, Some(admission));
+        let mut deleted = deleted.await?;
+        let warnings = &mut deleted.response.warnings;
+        warnings.extend(delete::warnings(target.kind, options));
+        Ok(deleted)
     }
 
     /// Deletes an object as a part of a request that was admitted.

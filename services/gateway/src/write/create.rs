@@ -159,7 +159,7 @@ impl Draft for Create<'_> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.rules().warnings(&*self.object, None)
+        create::warnings(&self.target, &*self.object)
     }
 
     fn effect(&self) -> Effect {

@@ -198,10 +198,11 @@ impl Draft for Update<'_, '_> {
 
     fn warnings(&self) -> Vec<String> {
         match &self.change.admission {
-            Some(admission) if admission.operation == Operation::Update => {
-                let old = Some(&*self.old.object);
-                kinds::of(self.target.kind).warnings(self.object(), old)
-            }
+            Some(admission) if admission.operation == Operation::Update => update::warnings(
+                &admission.target.written(),
+                &*self.old.object,
+                self.object(),
+            ),
             _ => Vec::new(),
         }
     }

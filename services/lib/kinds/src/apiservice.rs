@@ -15,6 +15,7 @@ use super::StoredKind;
 use super::admission::validate_dns_1035_label;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 
 /// The condition of one whose requests are served.
 pub const AVAILABLE: &str = "Available";
@@ -72,13 +73,13 @@ impl StoredKind for ApiService {
         }
     }
 
-    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
         let spec = &self.spec;
-        let replaces = spec.service.is_some() && is_resource_metrics(&spec.group, &spec.version);
-        let warning = replaces.then_some(
-            "the gateway has these metrics itself: its clients get those of this server while it is available, and autoscalers keep those of the gateway",
-        );
-        warning.map(str::to_owned).into_iter().collect()
+        if spec.service.is_some() && is_resource_metrics(&spec.group, &spec.version) {
+            warnings.add(
+                "the gateway has these metrics itself: its clients get those of this server while it is available, and autoscalers keep those of the gateway",
+            );
+        }
     }
 
     fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {

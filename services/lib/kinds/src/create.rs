@@ -5,6 +5,7 @@ use setpoint_proto::ApiError;
 
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::metadata;
+use crate::validation::warnings::Warnings;
 use crate::{Target, versions};
 
 /// Prepares a new object, whose metadata [`metadata::prepare_create`] has prepared: sets defaults, and removes what a
@@ -30,4 +31,11 @@ pub fn validate(target: &Target, object: &mut dyn Object) -> Result<(), ApiError
     errors.into_result(target.served, &target.name)?;
     object.meta_mut().generation = i64::from(rules.counts_generations());
     Ok(())
+}
+
+/// Returns the warnings about a valid object.
+pub fn warnings(target: &Target, object: &dyn Object) -> Vec<String> {
+    let mut warnings = Warnings::default();
+    crate::of(target.kind).warn(object, None, &mut warnings);
+    warnings.into_texts()
 }

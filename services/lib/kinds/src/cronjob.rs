@@ -14,6 +14,7 @@ use super::{Role, StoredKind, age, job, status};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::set_default;
+use crate::validation::warnings::{Warnings, warn_of_pod_names};
 use crate::waits::Records;
 
 const POLICIES: &[&str] = &["Allow", "Forbid", "Replace"];
@@ -22,6 +23,9 @@ const POLICIES: &[&str] = &["Allow", "Forbid", "Replace"];
 const MAX_NAME: usize = 52;
 /// The length of a part of the name of a time zone.
 const MAX_ZONE_PART: usize = 14;
+
+/// The warning of a schedule that names a time zone, with upstream's path.
+const ZONE_IN_SCHEDULE: &str = "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
 
 impl StoredKind for CronJob {
     const WAITS_HAVE_NEXT_RECONCILE: bool = true;
@@ -60,6 +64,7 @@ impl StoredKind for CronJob {
     }
 
     fn validate_create(&self, errors: &mut FieldErrors) {
+        validate_schedule_zone(&self.spec, None, errors);
         validate_zone(self.spec.time_zone.as_deref(), errors);
         let name = &self.metadata.name;
         if name.len() > MAX_NAME {
@@ -69,8 +74,24 @@ impl StoredKind for CronJob {
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
+        validate_schedule_zone(&self.spec, Some(&old.spec.schedule), errors);
         if self.spec.time_zone != old.spec.time_zone {
             validate_zone(self.spec.time_zone.as_deref(), errors);
+        }
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        if old.is_none() {
+            warn_of_pod_names(&self.metadata.name, warnings);
+        }
+        if template::is_new_intent(self, old) {
+            let path = FieldPath::root("spec");
+            let path = path.field("jobTemplate");
+            let spec = &self.spec.job_template.spec;
+            job::warn_of_spec(spec, &path.field("spec"), warnings);
+        }
+        if has_zone(&self.spec.schedule) {
+            warnings.add(ZONE_IN_SCHEDULE);
         }
     }
 
@@ -108,10 +129,27 @@ fn validate_schedule(schedule: &str, path: &FieldPath<'_>, errors: &mut FieldErr
     if let Err(error) = Timetable::parse(schedule, &TimeZone::UTC) {
         errors.invalid(path, schedule, error);
     }
-    if schedule.contains("TZ") {
-        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
-        errors.invalid(path, schedule, detail);
+}
+
+/// Returns whether a schedule names the time zone that it is of. That is an error of a new schedule.
+fn has_zone(schedule: &str) -> bool {
+    schedule.contains("TZ")
+}
+
+/// Validates that only the field names the time zone, unless `old` is a schedule that names it, too.
+fn validate_schedule_zone(spec: &CronJobSpec, old: Option<&str>, errors: &mut FieldErrors) {
+    if !has_zone(&spec.schedule) {
+        return;
     }
+    let detail = match old.is_some_and(has_zone) {
+        false => "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+        true if spec.time_zone.is_some() => {
+            "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        }
+        true => return,
+    };
+    let path = FieldPath::root("spec");
+    errors.invalid(&path.field("schedule"), &spec.schedule, detail);
 }
 
 fn validate_zone(zone: Option<&str>, errors: &mut FieldErrors) {

@@ -9,6 +9,7 @@ use setpoint_proto::storage::{CsiDriver, CsiDriverSpec, TokenRequest};
 use super::StoredKind;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 
 const GROUP_POLICIES: &[&str] = &["File", "None", "ReadWriteOnceWithFSType"];
 const MODES: &[&str] = &["Persistent", "Ephemeral"];
@@ -54,6 +55,18 @@ impl StoredKind for CsiDriver {
 
     fn validate(&self, errors: &mut FieldErrors) {
         validate_spec(&self.spec, &FieldPath::root("spec"), errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        let spec = &self.spec;
+        let requests = &spec.token_requests;
+        let is_new = old.is_none_or(|old| old.spec.token_requests != *requests);
+        if is_new && !requests.is_empty() && spec.service_account_token_in_secrets.is_none() {
+            let path = FieldPath::root("spec");
+            let text = "is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
+            let at = path.field("serviceAccountTokenInSecrets");
+            warnings.add(format!("{at} {text}"));
+        }
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {

@@ -8,6 +8,7 @@ use super::StoredKind;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::label_selector;
+use crate::validation::warnings::{Warnings, warn_of_node_selector};
 
 impl StoredKind for CsiStorageCapacity {
     const ALLOWS_UNCONDITIONAL_UPDATE: bool = false;
@@ -40,6 +41,12 @@ impl StoredKind for CsiStorageCapacity {
                 errors.invalid(&path, capacity, "must be greater than or equal to 0");
             }
             Ok(_) => {}
+        }
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        if let Some(topology) = &self.node_topology {
+            warn_of_node_selector(topology, &FieldPath::root("nodeTopology"), warnings);
         }
     }
 

@@ -14,6 +14,7 @@ use setpoint_schema::Schema;
 use super::{Replicas, StoredKind};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::metadata;
+use crate::validation::warnings::Warnings;
 use crate::waits::Records;
 
 const STATUS: &str = "status";
@@ -98,15 +99,14 @@ impl StoredKind for CustomObject {
             .extend(status.map(|status| (STATUS.to_owned(), status)));
     }
 
-    fn warnings(&self, old: Option<&Self>) -> Vec<String> {
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
         let known = old.map_or(&[][..], |old| &old.meta().finalizers);
         let finalizers = self.meta().finalizers.iter();
         let added = finalizers.filter(|name| !known.contains(name) && metadata::lacks_domain(name));
         let added: BTreeSet<_> = added.collect();
-        added
-            .into_iter()
-            .map(|name| finalizer_warning(name))
-            .collect()
+        for name in added {
+            warnings.add(finalizer_warning(name));
+        }
     }
 
     fn intent_changed(&self, old: &Self) -> bool {

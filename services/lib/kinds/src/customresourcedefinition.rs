@@ -9,6 +9,7 @@ mod column;
 mod condition;
 mod conversion;
 mod establishment;
+mod formats;
 mod names;
 mod removal;
 mod schema;
@@ -24,6 +25,7 @@ use setpoint_proto::apiextensions::CustomResourceDefinition;
 use super::StoredKind;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 
 pub use establishment::{is_settled, settle_names};
 pub use removal::{Removal, has_failed, needs_removal, remove_finalizer};
@@ -91,6 +93,10 @@ impl StoredKind for CustomResourceDefinition {
         errors.immutable(&path.field("group"), &new.group, &was.group);
         errors.immutable(&names.field("plural"), &new.names.plural, &was.names.plural);
         approval::validate(self, Some(old), errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        formats::warn(self, old, warnings);
     }
 
     fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {

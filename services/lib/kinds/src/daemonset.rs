@@ -14,6 +14,7 @@ use super::{Role, StoredKind};
 use crate::validation::amount::{self, Amount};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 use crate::validation::{label_selector, podspec, set_default};
 use crate::waits::{Records, Rollout, wait};
 
@@ -100,6 +101,14 @@ impl StoredKind for DaemonSet {
         );
         let collisions = old.status.collision_count;
         template::validate_collisions(status.collision_count, collisions, &path, errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        let template = &self.spec.template;
+        if old.is_none_or(|old| old.spec.template != *template) {
+            let path = FieldPath::root("spec");
+            podspec::warn_of_template(template, &path.field("template"), warnings);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

@@ -1,7 +1,7 @@
 //! The deletion of an object: its grace period, the finalizers of its propagation policy, and when it is complete.
 
 use jiff::Timestamp;
-use setpoint_codec::Object;
+use setpoint_codec::{Kind, Object};
 use setpoint_model::time::seconds_after;
 use setpoint_proto::meta::{DeleteOptions, ObjectMeta};
 
@@ -28,6 +28,13 @@ pub fn begin_or_shorten(object: &mut dyn Object, options: &DeleteOptions, now: T
         (Some(_), Some(_)) => {}
         (first, _) => begin(object, requested, first.is_none(), now),
     }
+}
+
+/// Returns the warnings about a deletion with these options.
+pub fn warnings(kind: &Kind, options: &DeleteOptions) -> Vec<String> {
+    let has_policy = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
+    let warning = crate::of(kind).orphan_warning().filter(|_| !has_policy);
+    warning.map(str::to_owned).into_iter().collect()
 }
 
 /// Returns whether the object is being deleted, its grace period is over, and no finalizer holds it.

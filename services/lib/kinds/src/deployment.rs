@@ -13,6 +13,7 @@ use crate::validation::amount::{self, Amount};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec;
+use crate::validation::warnings::{Warnings, warn_of_pod_names};
 use crate::waits::{Records, Rollout, failures};
 
 impl StoredKind for Deployment {

@@ -9,13 +9,17 @@ use super::StoredKind;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec::{PROTOCOLS, validate_port};
+use crate::validation::warnings::{Warnings, warn_of_address};
 use crate::validation::{ip, set_default};
 
+/// The label that names the controller.
+const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
 /// The number of entries that the cell of a list shows.
 const SHOWN: usize = 3;
 
 impl StoredKind for Endpoints {
     const CREATES_ON_UPDATE: bool = true;
+    const DEPRECATION: Option<&'static str> = Some("v1.33+; use discovery.k8s.io/v1 EndpointSlice");
 
     fn fill_defaults(&mut self) {
         for port in self.subsets.iter_mut().flat_map(|subset| &mut subset.ports) {
@@ -34,11 +38,32 @@ impl StoredKind for Endpoints {
         }
     }
 
+    /// Does not warn the controller, which writes addresses in their canonical form.
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        let manager = self.metadata.labels.get(MANAGED_BY);
+        if manager.is_some_and(|manager| manager == "endpoint-controller") {
+            return;
+        }
+        let path = FieldPath::root("subsets");
+        for (index, subset) in self.subsets.iter().enumerate() {
+            let path = path.index(index);
+            warn_of_addresses(&subset.addresses, &path.field("addresses"), warnings);
+            let at = path.field("notReadyAddresses");
+            warn_of_addresses(&subset.not_ready_addresses, &at, warnings);
+        }
+    }
+
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         (column == "Endpoints").then(|| match self.subsets.is_empty() {
             true => "<none>".into(),
             false => shortened(self.subsets.iter().flat_map(addresses)).into(),
         })
+    }
+}
+
+fn warn_of_addresses(addresses: &[EndpointAddress], path: &FieldPath<'_>, warnings: &mut Warnings) {
+    for (index, address) in addresses.iter().enumerate() {
+        warn_of_address(&address.ip, &path.index(index).field("ip"), warnings);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use setpoint_model::endpointslice::MANAGED_BY;
 use setpoint_model::names;
 use setpoint_proto::discovery::{Endpoint, EndpointHints, EndpointPort, EndpointSlice};
 
@@ -12,9 +13,14 @@ use super::endpoints::shortened;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec::PROTOCOLS;
+use crate::validation::warnings::{Warnings, warn_of_addresses};
 use crate::validation::{ip, metadata};
 
 const ADDRESS_TYPES: &[&str] = &["FQDN", "IPv4", "IPv6"];
+const CONTROLLERS: &[&str] = &[
+    "endpointslice-controller.k8s.io",
+    "endpointslicemirroring-controller.k8s.io",
+];
 const TOPOLOGY_MAX: usize = 16;
 const ADDRESSES_MAX: usize = 100;
 const PORTS_MAX: usize = 20_000;
@@ -71,6 +77,22 @@ impl StoredKind for EndpointSlice {
         }
         let path = FieldPath::root("addressType");
         errors.immutable(&path, &self.address_type, &old.address_type);
+    }
+
+    /// Does not warn the controllers of addresses, which they write in their canonical form.
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        if old.is_none() && self.address_type == "FQDN" {
+            warnings.add("spec.addressType: FQDN endpoints are deprecated");
+        }
+        let manager = self.metadata.labels.get(MANAGED_BY);
+        if manager.is_some_and(|manager| CONTROLLERS.contains(&manager.as_str())) {
+            return;
+        }
+        let path = FieldPath::root("endpoints");
+        for (index, endpoint) in self.endpoints.iter().enumerate() {
+            let at = path.index(index);
+            warn_of_addresses(&endpoint.addresses, &at.field("addresses"), warnings);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

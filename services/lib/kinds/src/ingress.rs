@@ -11,6 +11,7 @@ use setpoint_proto::networking::{Ingress, IngressRule};
 use super::{StoredKind, status};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::{Warnings, warn_of_address};
 
 /// The annotation with the class in old versions of Kubernetes.
 pub const CLASS: &str = "kubernetes.io/ingress.class";
@@ -38,6 +39,24 @@ impl StoredKind for Ingress {
 
     fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
         validation::validate_status(&self.status, &old.status, errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        let has_annotation = self.metadata.annotations.contains_key(CLASS);
+        if old.is_none() && has_annotation && self.spec.ingress_class_name.is_none() {
+            warnings.add(format!(
+                "annotation {CLASS:?} is deprecated, please use 'spec.ingressClassName' instead"
+            ));
+        }
+    }
+
+    fn warn_of_status(&self, warnings: &mut Warnings) {
+        let path = FieldPath::root("status");
+        let path = path.field("loadBalancer");
+        let ingress = &self.status.load_balancer.ingress;
+        for (index, one) in ingress.iter().enumerate() {
+            warn_of_address(&one.ip, &path.field("ingress").index(index), warnings);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

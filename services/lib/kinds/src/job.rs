@@ -17,9 +17,10 @@ use super::template;
 use super::{Role, StoredKind, age};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::{Warnings, warn_of_pod_names};
 use crate::waits::Records;
 
-pub(super) use spec::{fill_defaults, validate as validate_spec};
+pub(super) use spec::{fill_defaults, validate as validate_spec, warn as warn_of_spec};
 
 /// The labels with the uid of the Job; the first has no prefix for compatibility.
 const UID_LABELS: [&str; 2] = ["controller-uid", "batch.kubernetes.io/controller-uid"];
@@ -32,6 +33,9 @@ const NEVER: &str = "Never";
 impl StoredKind for Job {
     const ROLE: Role = Role::Workload;
     const ORPHANS_BY_DEFAULT: bool = true;
+    const ORPHAN_WARNING: Option<&'static str> = Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+    );
     const COUNTS_GENERATIONS: bool = true;
 
     fn fill_defaults(&mut self) {
@@ -75,6 +79,15 @@ impl StoredKind for Job {
 
     fn validate_status_update(&self, old: &Self, errors: &mut FieldErrors) {
         status::validate(self, old, errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        if old.is_none() {
+            warn_of_pod_names(&self.metadata.name, warnings);
+        }
+        if template::is_new_intent(self, old) {
+            spec::warn(&self.spec, &FieldPath::root("spec"), warnings);
+        }
     }
 
     fn cell(&self, column: &str, now: Timestamp) -> Option<Value> {

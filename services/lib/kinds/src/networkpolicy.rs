@@ -12,6 +12,7 @@ use super::{StoredKind, template};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec::{check_port_name, validate_port};
+use crate::validation::warnings::{Warnings, warn_of_range};
 use crate::validation::{ip, label_selector};
 
 const PROTOCOLS: &[&str] = &["TCP", "UDP", "SCTP"];
@@ -47,9 +48,37 @@ impl StoredKind for NetworkPolicy {
         validate(&self.spec, &ranges(&old.spec), errors);
     }
 
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        let path = FieldPath::root("spec");
+        let at = path.field("ingress");
+        for (index, rule) in self.spec.ingress.iter().enumerate() {
+            warn_of_peers(&rule.from, &at.index(index).field("from"), warnings);
+        }
+        let at = path.field("egress");
+        for (index, rule) in self.spec.egress.iter().enumerate() {
+            warn_of_peers(&rule.to, &at.index(index).field("to"), warnings);
+        }
+    }
+
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         let selector = Some(&self.spec.pod_selector);
         (column == "Pod-Selector").then(|| template::selector(selector))
+    }
+}
+
+/// Warns of the ranges of peers.
+fn warn_of_peers(peers: &[NetworkPolicyPeer], path: &FieldPath<'_>, warnings: &mut Warnings) {
+    for (index, peer) in peers.iter().enumerate() {
+        let Some(block) = &peer.ip_block else {
+            continue;
+        };
+        let path = path.index(index);
+        let path = path.field("ipBlock");
+        warn_of_range(&block.cidr, &path.field("cidr"), warnings);
+        let at = path.field("except");
+        for (index, range) in block.except.iter().enumerate() {
+            warn_of_range(range, &at.index(index), warnings);
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::ip;
 use crate::validation::podspec;
+use crate::validation::warnings::{Warnings, warn_of_range};
 
 /// The longest name of a feature.
 const FEATURE_MAX: usize = 253;
@@ -82,6 +83,21 @@ impl StoredKind for Node {
     fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {
         validate_status(self, errors);
         validate_addresses(&self.status.addresses, errors);
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        let (path, spec) = (FieldPath::root("spec"), &self.spec);
+        if spec.config_source.is_some() {
+            warnings.about(&path.field("configSource"), "the feature is removed");
+        }
+        if !spec.external_id.is_empty() {
+            let text = "this field is deprecated, and is unused by Kubernetes";
+            warnings.about(&path.field("externalID"), text);
+        }
+        let at = path.field("podCIDRs");
+        for (index, range) in spec.pod_cidrs.iter().enumerate() {
+            warn_of_range(range, &at.index(index), warnings);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

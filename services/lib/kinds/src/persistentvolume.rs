@@ -3,6 +3,7 @@
 
 pub mod secrets;
 mod source;
+mod warnings;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec::{canonicalise, validate_node_selector};
 use crate::validation::set_default;
+use crate::validation::warnings::Warnings;
 
 const RECLAIM_POLICIES: &[&str] = &["Delete", "Recycle", "Retain"];
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
@@ -85,6 +87,10 @@ impl StoredKind for PersistentVolume {
             let detail = "may not specify mount options for this volume type";
             errors.forbidden(&path.field(MOUNT_OPTIONS), detail);
         }
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        warnings::warn(self, warnings);
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {

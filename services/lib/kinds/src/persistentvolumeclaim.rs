@@ -20,6 +20,7 @@ use super::persistentvolume::{access_modes, storage_of};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec::canonicalise;
+use crate::validation::warnings::Warnings;
 use crate::validation::{changes, claim, set_default};
 
 const RESIZE_STATES: &[&str] = &[
@@ -67,6 +68,15 @@ impl StoredKind for PersistentVolumeClaim {
         errors.immutable(&path, &self.spec.volume_mode, &old.spec.volume_mode);
         validate_shrinking(self, old, errors);
         validate_attributes_change(self, old, errors);
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        if self.metadata.annotations.contains_key(CLASS) {
+            let path = FieldPath::root("metadata");
+            let path = path.field("annotations");
+            warnings.about(&path.key(CLASS), claim::OLD_CLASS);
+        }
+        claim::warn_of_spec(&self.spec, &FieldPath::root("spec"), warnings);
     }
 
     fn validate_status_update(&self, _old: &Self, errors: &mut FieldErrors) {

@@ -23,6 +23,7 @@ use crate::Subresource;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec;
+use crate::validation::warnings::{Warnings, warn_of_hostname};
 use crate::waits::Records;
 
 /// The default grace period of a deletion, in seconds.
@@ -130,6 +131,18 @@ impl StoredKind for Pod {
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
         update::validate(self, old, errors);
+    }
+
+    /// Does not warn of updates, as upstream: most are made by programs.
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        if old.is_none() {
+            warn_of_hostname(&self.metadata.name, warnings);
+            podspec::warn_of_pod(self, warnings);
+        }
+    }
+
+    fn warn_of_status(&self, warnings: &mut Warnings) {
+        status::warn(&self.status, warnings);
     }
 
     fn cell(&self, column: &str, now: Timestamp) -> Option<Value> {

@@ -8,6 +8,7 @@ use super::{StoredKind, template};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec;
+use crate::validation::warnings::Warnings;
 
 impl StoredKind for PodTemplate {
     const COUNTS_GENERATIONS: bool = true;
@@ -23,6 +24,12 @@ impl StoredKind for PodTemplate {
 
     fn validate(&self, errors: &mut FieldErrors) {
         template::validate_template(&self.template, &FieldPath::root("template"), errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        if template::is_new_intent(self, old) {
+            podspec::warn_of_template(&self.template, &FieldPath::root("template"), warnings);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

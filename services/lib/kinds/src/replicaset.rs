@@ -11,6 +11,7 @@ use super::{Replicas, Role, StoredKind};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec;
+use crate::validation::warnings::{Warnings, warn_of_pod_names};
 use crate::waits::{Records, Rollout, failures};
 
 impl StoredKind for ReplicaSet {

@@ -11,6 +11,7 @@ use super::{Replicas, Role, StoredKind, status};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec;
+use crate::validation::warnings::{Warnings, warn_of_pod_names};
 use crate::waits::{Records, Rollout, failures};
 
 impl StoredKind for ReplicationController {
@@ -78,6 +79,16 @@ impl StoredKind for ReplicationController {
     }
 
     template::scale_items!(set);
+
+    /// Warns of the new template; upstream warns of the old one when both differ.
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        if old.is_none() {
+            warn_of_pod_names(&self.metadata.name, warnings);
+        }
+        if let Some(template) = &self.spec.template {
+            template::warn_of_change(self, old, template, warnings);
+        }
+    }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {
         let (spec, status) = (&self.spec, &self.status);

@@ -5,18 +5,23 @@
 
 mod scope;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
 use setpoint_model::amounts::Quantities;
 use setpoint_model::quantity::Amount;
 use setpoint_proto::core::{ResourceQuota, ResourceQuotaSpec};
+use setpoint_proto::meta::Quantity;
 
 use super::{StoredKind, status};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec;
+use crate::validation::warnings::Warnings;
+
+/// The resources with bounds of both requests and limits.
+const LIMITED: [&str; 4] = ["cpu", "memory", "storage", "ephemeral-storage"];
 
 impl StoredKind for ResourceQuota {
     const RETURNS_DELETED: bool = true;
@@ -37,6 +42,12 @@ impl StoredKind for ResourceQuota {
         let path = FieldPath::root("spec");
         validate_amounts(&self.spec.hard, &path.field("hard"), errors);
         scope::validate(&self.spec, &path, errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        for resource in LIMITED.iter().filter(|_| old.is_none()) {
+            warn_of_limit(&self.spec.hard, resource, warnings);
+        }
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {
@@ -70,6 +81,26 @@ impl StoredKind for ResourceQuota {
             format!("{name}: {used}/{hard}")
         });
         Some(parts.collect::<Vec<_>>().join(", ").into())
+    }
+}
+
+/// Warns of requests of a resource that may be more than its limits.
+fn warn_of_limit(hard: &BTreeMap<String, Quantity>, resource: &str, warnings: &mut Warnings) {
+    let amount = |name: String| {
+        let quantity = &hard.get(&name)?.string;
+        Some((name, Amount::parse(quantity).ok()?))
+    };
+    let has_short_name = ["cpu", "memory"].contains(&resource);
+    let short = || amount(resource.to_owned()).filter(|_| has_short_name);
+    let request = amount(format!("requests.{resource}")).or_else(short);
+    let limit = amount(format!("limits.{resource}"));
+    if let (Some((of_requests, request)), Some((of_limits, limit))) = (request, limit)
+        && request > limit
+    {
+        let (request, limit) = (request.canonical(), limit.canonical());
+        warnings.add(format!(
+            "ResourceQuota {of_requests} ({request}) should be less than {of_limits} ({limit})"
+        ));
     }
 }
 

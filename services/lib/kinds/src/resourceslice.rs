@@ -12,6 +12,7 @@ use super::device::{validate_pool, validate_set};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::podspec::{validate_driver, validate_node_selector};
+use crate::validation::warnings::Warnings;
 
 const DEVICES_MAX: usize = 128;
 /// The largest number of devices with taints, counters or lists of attributes.
@@ -47,6 +48,17 @@ impl StoredKind for ResourceSlice {
         errors.immutable(&at.field("name"), &new.pool.name, &old.pool.name);
         errors.immutable(&path.field("driver"), &new.driver, &old.driver);
         errors.immutable(&path.field("nodeName"), &new.node_name, &old.node_name);
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        let driver = &self.spec.driver;
+        if *driver != driver.to_lowercase() {
+            let path = FieldPath::root("spec");
+            let text = format!(
+                "driver names should be lowercase; {driver:?} contains uppercase characters"
+            );
+            warnings.about(&path.field("driver"), text);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

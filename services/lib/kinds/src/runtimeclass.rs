@@ -10,6 +10,7 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::metadata;
 use crate::validation::podspec::{canonicalise, validate_resources, validate_toleration};
+use crate::validation::warnings::{Warnings, node_label_message};
 
 impl StoredKind for RuntimeClass {
     const CREATES_ON_UPDATE: bool = true;
@@ -37,6 +38,15 @@ impl StoredKind for RuntimeClass {
             metadata::validate_labels(&scheduling.node_selector, &at, errors);
             let at = path.field("tolerations");
             validate_tolerations(&scheduling.tolerations, &at, errors);
+        }
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        let scheduling = self.scheduling.iter();
+        let labels = scheduling.flat_map(|scheduling| scheduling.node_selector.keys());
+        let path = FieldPath::root("scheduling");
+        for message in labels.filter_map(|label| node_label_message(label)) {
+            warnings.about(&path.field("nodeSelector"), message);
         }
     }
 

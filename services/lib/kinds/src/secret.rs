@@ -1,5 +1,7 @@
 //! Secret: `stringData` is moved to `data`, and the type is immutable.
 
+mod key_pair;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -12,6 +14,11 @@ use super::StoredKind;
 use super::configmap::{DATA_MAX, validate_immutable, validate_keys};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
+
+const TLS: &str = "kubernetes.io/tls";
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
 
 impl StoredKind for Secret {
     fn fill_defaults(&mut self) {
@@ -30,7 +37,7 @@ impl StoredKind for Secret {
             errors.too_long(&path, DATA_MAX);
         }
         match self.r#type.as_str() {
-            "kubernetes.io/tls" => require(data, &["tls.crt", "tls.key"], &path, errors),
+            TLS => require(data, &[CERTIFICATE, KEY], &path, errors),
             "kubernetes.io/ssh-auth" => {
                 let key = "ssh-privatekey";
                 if data.get(key).is_none_or(Bytes::is_empty) {
@@ -56,6 +63,17 @@ impl StoredKind for Secret {
         errors.immutable(&FieldPath::root("type"), &self.r#type, &old.r#type);
         let changes = [("data", self.data != old.data)];
         validate_immutable(self.immutable, old.immutable, &changes, errors);
+    }
+
+    /// Warns of a key that is not that of its certificate, in the words of Go's `crypto/tls`.
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        if self.r#type != TLS {
+            return;
+        }
+        let text = |key: &str| self.data.get(key).map_or(&[][..], |text| &text[..]);
+        if let Err(problem) = key_pair::check(text(CERTIFICATE), text(KEY)) {
+            warnings.add(problem);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

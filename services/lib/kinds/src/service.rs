@@ -7,6 +7,7 @@ pub mod families;
 mod port;
 mod status;
 mod traffic;
+mod warnings;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -17,6 +18,7 @@ use setpoint_proto::meta::IntOrString;
 use super::StoredKind;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::{Warnings, warn_of_address};
 use crate::validation::{metadata, set_default};
 
 const TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
@@ -85,6 +87,19 @@ impl StoredKind for Service {
         let path = FieldPath::root("status");
         let path = path.field("loadBalancer");
         status::validate(self, old, &path.field("ingress"), errors);
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        warnings::warn(self, warnings);
+    }
+
+    fn warn_of_status(&self, warnings: &mut Warnings) {
+        let path = FieldPath::root("status");
+        let path = path.field("loadBalancer");
+        let ingress = &self.status.load_balancer.ingress;
+        for (index, one) in ingress.iter().enumerate() {
+            warn_of_address(&one.ip, &path.field("ingress").index(index), warnings);
+        }
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

@@ -1,6 +1,7 @@
 //! StatefulSet: claims for each Pod, and a spec of which few fields can be changed.
 
 mod waits;
+mod warnings;
 
 use std::collections::BTreeSet;
 
@@ -24,6 +25,7 @@ use crate::validation::amount::{self, Amount};
 use crate::validation::claim as claim_spec;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 use crate::validation::{label_selector, podspec, set_default};
 use crate::waits::{Records, Rollout};
 
@@ -153,6 +155,11 @@ impl StoredKind for StatefulSet {
         }
         let collisions = old.status.collision_count;
         template::validate_collisions(status.collision_count, collisions, &path, errors);
+    }
+
+    fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+        template::warn_of_change(self, old, &self.spec.template, warnings);
+        warnings::warn(&self.spec, old.is_some(), warnings);
     }
 
     template::scale_items!();

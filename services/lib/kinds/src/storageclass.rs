@@ -12,6 +12,7 @@ use setpoint_proto::storage::StorageClass;
 use super::{StoredKind, default_class};
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::{Warnings, node_label_message};
 
 /// The annotations that mark the default class.
 pub const DEFAULT: &[&str] = &[
@@ -56,6 +57,19 @@ impl StoredKind for StorageClass {
         let path = FieldPath::root("volumeBindingMode");
         errors.one_of(&path, self.volume_binding_mode.as_deref(), BINDING_MODES);
         validate_topologies(&self.allowed_topologies, errors);
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        let path = FieldPath::root("allowedTopologies");
+        for (index, term) in self.allowed_topologies.iter().enumerate() {
+            let path = path.index(index);
+            let at = path.field("matchLabelExpressions");
+            for (index, requirement) in term.match_label_expressions.iter().enumerate() {
+                if let Some(message) = node_label_message(&requirement.key) {
+                    warnings.about(&at.index(index).field("key"), message);
+                }
+            }
+        }
     }
 
     fn validate_update(&self, old: &Self, errors: &mut FieldErrors) {

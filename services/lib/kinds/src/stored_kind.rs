@@ -8,6 +8,7 @@ use setpoint_model::selector::Selector;
 use setpoint_proto::setpoint::Wait;
 
 use crate::validation::field_errors::FieldErrors;
+use crate::validation::warnings::Warnings;
 use crate::waits::Records;
 use crate::{Identity, Subresource};
 
@@ -60,6 +61,10 @@ pub trait StoredKind: Object {
     const RETURNS_DELETED: bool = false;
     /// Whether a deletion without a propagation policy orphans the dependants.
     const ORPHANS_BY_DEFAULT: bool = false;
+    /// The warning of a deletion that orphans the dependants because it has no propagation policy.
+    const ORPHAN_WARNING: Option<&'static str> = None;
+    /// The version of Kubernetes that has deprecated the kind, and the kind to use instead.
+    const DEPRECATION: Option<&'static str> = None;
     /// The role of its objects in running containers.
     const ROLE: Role = Role::Other;
     /// The fields that a write of the status restores, whatever it sends, so that nobody comes to own them by it.
@@ -106,11 +111,11 @@ pub trait StoredKind: Object {
     fn prepare_part_update(&mut self, _old: &Self, _part: Subresource) {}
     /// Validates a change of a subresource that only this kind has. `validate` is not called.
     fn validate_part_update(&self, _old: &Self, _part: Subresource, _errors: &mut FieldErrors) {}
-    /// Returns the warnings that answer a create, or an update of `old`: above all, which of the object's meaning has
-    /// no effect.
-    fn warnings(&self, _old: Option<&Self>) -> Vec<String> {
-        Vec::new()
-    }
+    /// Warns of a valid object that is created, or that replaces `old` (upstream: `WarningsOnCreate`,
+    /// `WarningsOnUpdate`). Called when generations have been counted.
+    fn warn(&self, _old: Option<&Self>, _warnings: &mut Warnings) {}
+    /// Warns of a valid status that is written.
+    fn warn_of_status(&self, _warnings: &mut Warnings) {}
 
     /// Returns the replicas, for kinds with the subresource `scale`.
     fn scale(&self) -> Option<Replicas> {

@@ -13,6 +13,7 @@ use setpoint_proto::{Resource, for_each_stored_kind};
 
 use super::{Identity, Paths, Replicas, Role, StoredKind, Subresource, Writes};
 use crate::validation::field_errors::FieldErrors;
+use crate::validation::warnings::Warnings;
 use crate::waits::Records;
 
 struct StrategyOf<T>(PhantomData<fn() -> T>);
@@ -41,6 +42,8 @@ strategy! {
     fn creates_on_update() -> bool => T::CREATES_ON_UPDATE;
     fn returns_deleted() -> bool => T::RETURNS_DELETED;
     fn orphans_by_default() -> bool => T::ORPHANS_BY_DEFAULT;
+    fn orphan_warning() -> Option<&'static str> => T::ORPHAN_WARNING;
+    fn deprecation() -> Option<&'static str> => T::DEPRECATION;
     fn role() -> Role => T::ROLE;
     fn writes() -> Writes => T::WRITES;
     fn waits_have_next_reconcile() -> bool => T::WAITS_HAVE_NEXT_RECONCILE;
@@ -64,7 +67,9 @@ strategy! {
     fn validate_status_update(new: &dyn Object, old: &dyn Object, errors: &mut FieldErrors) =>
         typed::<T>(new).validate_status_update(typed(old), errors);
     fn set_requester(new: &mut dyn Object, user: &Identity) => typed_mut::<T>(new).set_requester(user);
-    fn warnings(new: &dyn Object, old: Option<&dyn Object>) -> Vec<String> => typed::<T>(new).warnings(old.map(typed));
+    fn warn(new: &dyn Object, old: Option<&dyn Object>, warnings: &mut Warnings) =>
+        typed::<T>(new).warn(old.map(typed), warnings);
+    fn warn_of_status(new: &dyn Object, warnings: &mut Warnings) => typed::<T>(new).warn_of_status(warnings);
     fn scale(object: &dyn Object) -> Option<Replicas> => typed::<T>(object).scale();
     fn set_replicas(object: &mut dyn Object, replicas: i32) => typed_mut::<T>(object).set_replicas(replicas);
     fn bind(object: &mut dyn Object, node: &str, now: Timestamp) -> Result<(), String> =>

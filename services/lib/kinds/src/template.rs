@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use setpoint_codec::Object;
 use setpoint_model::selector::Selector;
 use setpoint_proto::core::PodTemplateSpec;
 use setpoint_proto::meta::LabelSelector;
@@ -12,6 +13,7 @@ use crate::validation::field_path::FieldPath;
 use crate::validation::label_selector;
 use crate::validation::metadata;
 use crate::validation::podspec;
+use crate::validation::warnings::Warnings;
 
 /// The items of [`StoredKind`](super::StoredKind) of kinds with the subresource `scale` and a label selector.
 macro_rules! scale_items {
@@ -50,10 +52,35 @@ macro_rules! workload_items {
             errors.immutable(&path.field("selector"), new, old);
         }
 
+        fn warn(&self, old: Option<&Self>, warnings: &mut Warnings) {
+            if old.is_none() {
+                warn_of_pod_names(&self.metadata.name, warnings);
+            }
+            super::template::warn_of_change(self, old, &self.spec.template, warnings);
+        }
+
         super::template::scale_items!();
     };
 }
 pub(super) use workload_items;
+
+/// Warns of the template at `spec.template` of a new object, or of one whose intent an update changes.
+pub(super) fn warn_of_change(
+    new: &impl Object,
+    old: Option<&impl Object>,
+    template: &PodTemplateSpec,
+    warnings: &mut Warnings,
+) {
+    if is_new_intent(new, old) {
+        let path = FieldPath::root("spec");
+        podspec::warn_of_template(template, &path.field("template"), warnings);
+    }
+}
+
+/// Returns whether an object is new, or its generation differs from that of `old`.
+pub(super) fn is_new_intent(new: &impl Object, old: Option<&impl Object>) -> bool {
+    old.is_none_or(|old| old.meta().generation != new.meta().generation)
+}
 
 /// Validates the selector, the template, and that they match.
 pub(super) fn validate(

@@ -5,6 +5,7 @@ use setpoint_proto::ApiError;
 
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::metadata;
+use crate::validation::warnings::Warnings;
 use crate::{Subresource, Target, versions};
 
 /// Prepares the update `new` of `old`: restores what it may not change, and sets defaults.
@@ -55,6 +56,17 @@ pub fn validate(target: &Target, old: &dyn Object, new: &mut dyn Object) -> Resu
         new.meta_mut().generation = old.meta().generation + i64::from(changed);
     }
     Ok(())
+}
+
+/// Returns the warnings about a valid update. Writes of parts other than the status have none, as upstream.
+pub fn warnings(target: &Target, old: &dyn Object, new: &dyn Object) -> Vec<String> {
+    let (rules, mut warnings) = (crate::of(target.kind), Warnings::default());
+    match target.subresource {
+        Subresource::Status => rules.warn_of_status(new, &mut warnings),
+        Subresource::None | Subresource::Scale => rules.warn(new, Some(old), &mut warnings),
+        _ => {}
+    }
+    warnings.into_texts()
 }
 
 fn validate_whole(target: &Target, old: &dyn Object, new: &dyn Object, errors: &mut FieldErrors) {

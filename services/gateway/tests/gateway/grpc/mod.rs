@@ -4,6 +4,7 @@
 
 mod custom;
 mod metadata;
+mod warnings;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -38,6 +38,7 @@ mod streams;
 mod telemetry;
 mod unreadable;
 mod versions;
+mod warnings;
 mod watch;
 mod watch_socket;
 mod webhook;

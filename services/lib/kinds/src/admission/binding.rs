@@ -8,11 +8,12 @@ use setpoint_proto::admissionregistration::{
     MutatingAdmissionPolicyBinding, ParamRef, ValidatingAdmissionPolicyBinding,
 };
 
-use super::rule;
+use super::{rule, warn_of_name};
 use crate::StoredKind;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::label_selector;
+use crate::validation::warnings::Warnings;
 
 const ACTIONS: &[&str] = &["Audit", "Deny", "Warn"];
 const NOT_FOUND_ACTIONS: &[&str] = &["Deny", "Allow"];
@@ -42,6 +43,10 @@ macro_rules! binding_items {
                 rule::validate_resources(resources, &path.field("matchResources"), errors);
             }
             ($validate)(self, &path, errors);
+        }
+
+        fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+            warn_of_name(&self.metadata.name, warnings);
         }
 
         fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

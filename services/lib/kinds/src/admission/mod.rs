@@ -12,11 +12,21 @@ use setpoint_proto::admissionregistration::MatchCondition;
 
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 
 const FAILURE_POLICIES: &[&str] = &["Fail", "Ignore"];
 const MATCH_POLICIES: &[&str] = &["Equivalent", "Exact"];
 const REINVOCATION_POLICIES: &[&str] = &["IfNeeded", "Never"];
 const MOST_CONDITIONS: usize = 64;
+
+/// Warns of the name of an object that is reserved for those that the API server reads from files.
+fn warn_of_name(name: &str, warnings: &mut Warnings) {
+    if name.ends_with(".static.k8s.io") {
+        let path = FieldPath::root("metadata");
+        let text = r#"names ending with ".static.k8s.io" are reserved for static manifest-based configurations and cannot be managed via the API"#;
+        warnings.about(&path.field("name"), text);
+    }
+}
 
 /// Returns the problems of a label as of RFC 1035, for example a version.
 pub(super) fn validate_dns_1035_label(label: &str) -> Vec<String> {

@@ -10,11 +10,12 @@ use super::policy::{
     param_kind_cell, report, report_conditions, report_variables, validate_constraints,
     validate_failure_policy, validate_param_kind, validate_variables,
 };
-use super::{REINVOCATION_POLICIES, rule, validate_conditions};
+use super::{REINVOCATION_POLICIES, rule, validate_conditions, warn_of_name};
 use crate::StoredKind;
 use crate::expressions::compile_mutations;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 
 const PATCH_TYPES: &[&str] = &["ApplyConfiguration", "JSONPatch"];
 
@@ -56,6 +57,10 @@ impl StoredKind for MutatingAdmissionPolicy {
             policy => errors.one_of(&at, policy, REINVOCATION_POLICIES),
         }
         validate_expressions(spec, &path, errors);
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        warn_of_name(&self.metadata.name, warnings);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

@@ -11,11 +11,12 @@ use super::policy::{
     param_kind_cell, report_conditions, report_variables, validate_constraints,
     validate_expression, validate_failure_policy, validate_param_kind, validate_variables,
 };
-use super::{rule, validate_conditions};
+use super::{rule, validate_conditions, warn_of_name};
 use crate::expressions::{Compiled, Types, compile};
 use crate::validation::conditions;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 use crate::{Paths, StoredKind, status};
 
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
@@ -69,6 +70,10 @@ impl StoredKind for ValidatingAdmissionPolicy {
             errors.not_empty(&at.field("fieldRef"), warning.field_ref.trim());
         }
         conditions::validate(&status.conditions, &path.field("conditions"), errors);
+    }
+
+    fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+        warn_of_name(&self.metadata.name, warnings);
     }
 
     fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

@@ -11,13 +11,14 @@ use setpoint_proto::admissionregistration::{
 
 use super::{
     FAILURE_POLICIES, MATCH_POLICIES, REINVOCATION_POLICIES, rule, validate_conditions,
-    validate_dns_1035_label,
+    validate_dns_1035_label, warn_of_name,
 };
 use crate::StoredKind;
 use crate::expressions::compile_conditions;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::label_selector;
+use crate::validation::warnings::Warnings;
 
 const SIDE_EFFECTS: &[&str] = &["None", "NoneOnDryRun"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -83,6 +84,10 @@ macro_rules! configuration_items {
                 let missing = "must specify one of v1, v1beta1";
                 validate_versions(&hook.admission_review_versions, missing, &versions, errors);
             }
+        }
+
+        fn warn(&self, _old: Option<&Self>, warnings: &mut Warnings) {
+            warn_of_name(&self.metadata.name, warnings);
         }
 
         fn cell(&self, column: &str, _now: Timestamp) -> Option<Value> {

@@ -7,6 +7,7 @@ use super::{INDEXED, NEVER, policies};
 use crate::template;
 use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
+use crate::validation::warnings::Warnings;
 use crate::validation::{label_selector, podspec};
 
 const MODES: &[&str] = &["NonIndexed", INDEXED];
@@ -30,6 +31,19 @@ pub fn fill_defaults(spec: &mut JobSpec) {
     for pattern in rules.flat_map(|rule| &mut rule.on_pod_conditions) {
         crate::validation::set_default(&mut pattern.status, "True");
     }
+}
+
+/// Warns of the template, and of numbers that the status may be too small for.
+pub fn warn(spec: &JobSpec, path: &FieldPath<'_>, warnings: &mut Warnings) {
+    let count = |number: Option<i32>| number.unwrap_or_default();
+    if is_indexed(spec)
+        && count(spec.completions) > MAX_INDEXED
+        && count(spec.parallelism) > MAX_OF_MANY
+    {
+        let text = "In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail";
+        warnings.about(path, text);
+    }
+    podspec::warn_of_template(&spec.template, &path.field("template"), warnings);
 }
 
 /// Sets the defaults of a Job itself.

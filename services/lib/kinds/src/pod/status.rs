@@ -10,6 +10,7 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::ip;
 use crate::validation::podspec;
+use crate::validation::warnings::{Warnings, warn_of_address};
 
 /// Condition types that are accepted although they are not qualified names.
 const SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
@@ -36,6 +37,19 @@ pub(super) fn keep_unset(new: &mut PodStatus, old: &PodStatus) {
         if condition.observed_generation == 0 {
             condition.observed_generation = before;
         }
+    }
+}
+
+/// Warns of the addresses.
+pub(super) fn warn(status: &PodStatus, warnings: &mut Warnings) {
+    let path = FieldPath::root("status");
+    let at = path.field("podIPs");
+    for (index, one) in status.pod_ips.iter().enumerate() {
+        warn_of_address(&one.ip, &at.index(index).field("ip"), warnings);
+    }
+    let at = path.field("hostIPs");
+    for (index, one) in status.host_ips.iter().enumerate() {
+        warn_of_address(&one.ip, &at.index(index).field("ip"), warnings);
     }
 }
 

@@ -9,7 +9,10 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::label_selector;
 use crate::validation::podspec::canonicalise;
+use crate::validation::warnings::{Warnings, warn_of_fraction};
 
+/// The warning of the annotation with the class.
+pub const OLD_CLASS: &str = r#"deprecated since v1.8; use "storageClassName" attribute instead"#;
 const ACCESS_MODES: &[&str] = &[
     "ReadOnlyMany",
     "ReadWriteMany",
@@ -54,6 +57,22 @@ pub fn validate_spec(
         }
     }
     validate_data(spec, path, errors);
+}
+
+/// Warns of sizes with a fraction of a byte.
+pub fn warn_of_spec(
+    spec: &PersistentVolumeClaimSpec,
+    path: &FieldPath<'_>,
+    warnings: &mut Warnings,
+) {
+    let path = path.field("resources");
+    for (field, amounts) in [
+        ("requests", &spec.resources.requests),
+        ("limits", &spec.resources.limits),
+    ] {
+        let at = path.field(field);
+        warn_of_fraction(amounts.get("storage"), &at.key("storage"), warnings);
+    }
 }
 
 /// Validates access modes.

@@ -10,6 +10,7 @@ pub(crate) mod ip;
 pub(crate) mod label_selector;
 pub mod metadata;
 pub mod podspec;
+pub mod warnings;
 
 /// Sets a field to its default if it is empty.
 pub fn set_default(field: &mut String, value: &str) {

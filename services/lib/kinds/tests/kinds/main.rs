@@ -35,4 +35,5 @@ mod storage;
 mod system;
 mod table;
 mod volumes;
+mod warnings;
 mod workloads;

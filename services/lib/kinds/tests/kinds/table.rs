@@ -19,6 +19,13 @@ pub struct Base {
     pub object: Value,
 }
 
+/// An update of an object.
+pub struct UpdatedObject {
+    pub target: Target,
+    pub old: Box<dyn Object>,
+    pub new: Box<dyn Object>,
+}
+
 impl Base {
     /// Checks creates, with each of the changes.
     pub fn created(&self, cases: &[Creation]) {
@@ -77,7 +84,13 @@ impl Base {
     }
 
     /// Returns the object as it is stored.
-    fn create(&self, object: &Value) -> Result<Value, ApiError> {
+    pub fn create(&self, object: &Value) -> Result<Value, ApiError> {
+        let (_, object) = self.created_object(object)?;
+        Ok(stored(&*object))
+    }
+
+    /// Returns a new object that is valid, and its target.
+    pub fn created_object(&self, object: &Value) -> Result<(Target, Box<dyn Object>), ApiError> {
         let mut target = self.target("", "");
         let mut object = decoded(&target, object)?;
         let rules = setpoint_kinds::of(target.kind);
@@ -91,16 +104,27 @@ impl Base {
         rules.set_requester(&mut *object, &Identity::server());
         create::prepare(&target, &mut *object);
         create::validate(&target, &mut *object)?;
-        Ok(stored(&*object))
+        Ok((target, object))
     }
 
     fn update(&self, part: &str, old: &Value, new: &Value) -> Result<Value, ApiError> {
+        let updated = self.updated_object(part, old, new)?;
+        Ok(stored(&*updated.new))
+    }
+
+    /// Returns an update that is valid.
+    pub fn updated_object(
+        &self,
+        part: &str,
+        old: &Value,
+        new: &Value,
+    ) -> Result<UpdatedObject, ApiError> {
         let name = old["metadata"]["name"].as_str().unwrap();
         let target = self.target(name, part);
         let (old, mut new) = (decoded(&target, old)?, decoded(&target, new)?);
         update::prepare(&target, &*old, &mut *new)?;
         update::validate(&target, &*old, &mut *new)?;
-        Ok(stored(&*new))
+        Ok(UpdatedObject { target, old, new })
     }
 
     fn target(&self, name: &str, part: &str) -> Target {

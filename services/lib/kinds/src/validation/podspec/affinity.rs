@@ -11,8 +11,8 @@ use crate::validation::field_errors::FieldErrors;
 use crate::validation::field_path::FieldPath;
 use crate::validation::label_selector;
 
-const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+pub const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+pub const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const WEIGHTS: std::ops::RangeInclusive<i32> = 1..=100;
 
 /// Validates node affinity, Pod affinity and Pod anti-affinity.

@@ -13,13 +13,13 @@ const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The annotation of a mirror Pod, the object of a static Pod of a node.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The annotation of a Pod's seccomp profile.
-const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
+pub const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
 /// The prefix, before a container's name, of the annotation with its seccomp profile.
-const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+pub const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 /// The prefix, before a container's name, of the annotation with its AppArmor profile.
 pub const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 /// The prefix of the name of a profile on the node.
-const LOCALHOST: &str = "localhost/";
+pub const LOCALHOST: &str = "localhost/";
 
 /// Validates the annotations of a Pod.
 pub fn validate(

@@ -23,6 +23,7 @@ mod spread;
 mod system;
 mod validate;
 mod volume;
+mod warnings;
 mod windows;
 
 pub(crate) use affinity::validate_selector as validate_node_selector;
@@ -44,3 +45,4 @@ pub(crate) use scheduling::{EFFECTS as TAINT_EFFECTS, validate_toleration};
 pub(crate) use security::validate_id;
 pub(crate) use validate::{validate, validate_pod};
 pub(crate) use volume::{validate_driver, validate_type as validate_volume};
+pub(crate) use warnings::{warn_of_pod, warn_of_template};
