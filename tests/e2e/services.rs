@@ -6,6 +6,7 @@ mod load;
 mod local;
 mod pods;
 mod policies;
+mod warnings;
 
 use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

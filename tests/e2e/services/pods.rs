@@ -126,10 +126,10 @@ fn pods_find_each_other_and_the_api() {
 }
 
 /// The user nobody.
-const NOBODY: u32 = 65_534;
+pub const NOBODY: u32 = 65_534;
 
 /// Returns whether the user nobody may run the programs under test; says so if not.
-fn nobody_runs_programs() -> bool {
+pub fn nobody_runs_programs() -> bool {
     let mut version = Command::new(program("setpoint").unwrap());
     version.arg("--version").uid(NOBODY).gid(NOBODY);
     let runs = version.output().is_ok_and(|output| output.status.success());
