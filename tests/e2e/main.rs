@@ -36,6 +36,7 @@ mod operators;
 mod owners;
 mod panics;
 mod pulls;
+mod readme;
 mod rejected;
 mod replicas;
 mod rolling;

@@ -28,9 +28,9 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Records Events about objects. Clones share one queue.
 ///
-/// Repetitions are counted in one Event, and after 25 writes about one object further ones wait: as in upstream, for one
-/// write in five minutes. Recording neither blocks nor fails: if too many Events wait, further ones are
-/// dropped and counted in the metrics.
+/// Repetitions are counted in one Event. As in upstream, 25 writes about an object are followed by one in five minutes,
+/// which has the count of all occurrences. Recording neither blocks nor fails: if too many Events wait, further ones
+/// are dropped and counted in the metrics.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     component: Arc<str>,
