@@ -14,8 +14,8 @@ const SWEEP_GRACE: Duration = Duration::from_secs(2);
 /// `EX_USAGE` of sysexits.h.
 const USAGE: u8 = 64;
 
-/// Runs the subcommand in `args`: `sweep`, or one of the runtimes' own. Returns `None` if there is none and the agent is
-/// to run.
+/// Runs the subcommand in `args`: `sweep`, or one of the runtimes' own. Returns `None` if there is none and the agent
+/// is to run.
 pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let args: Vec<_> = args.into_iter().collect();
     match args.as_slice() {

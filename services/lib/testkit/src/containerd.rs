@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::busybox_image;
+
 /// The program; another one can be tested by this variable.
 const PROGRAM: &str = "containerd";
 const VARIABLE: &str = "SETPOINT_TEST_CONTAINERD";
@@ -105,6 +107,20 @@ impl Containerd {
         let error = String::from_utf8_lossy(&imported.stderr);
         assert!(imported.status.success(), "{error}");
         fs::remove_file(path).unwrap();
+    }
+
+    /// Pushes an image of its own to a registry of this machine, as this user, and removes it here.
+    pub fn push(&self, image: &str, (user, password): (&str, &str)) {
+        self.import(&busybox_image(image, image));
+        let user = format!("{user}:{password}");
+        for words in [
+            ["images", "push", "--plain-http", "--user", &user, image].as_slice(),
+            &["images", "remove", "--sync", image],
+        ] {
+            let done = self.ctr(words);
+            let error = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{error}");
+        }
     }
 
     fn wait_until_it_answers(&self) {

@@ -37,12 +37,14 @@ pub async fn sweep(settings: &Settings, node: &str) -> Result<usize, ConnectErro
         }),
     };
     let listed = call(service.runtime().list_pod_sandbox(listed)).await;
+    let mut outcome = Ok(count);
     for sandbox in listed.map_err(failed("list sandboxes"))?.items {
         let ended = sandboxes::end(&service, &sandbox.id).await;
-        ended.map_err(failed("remove a sandbox"))?;
+        // The others are removed all the same.
+        outcome = outcome.and(ended.map(|()| count).map_err(failed("remove a sandbox")));
     }
     if let Err(error) = resources::remove_cgroups(&service, node) {
         warn!(%error, "cannot remove the cgroups of a node");
     }
-    Ok(count)
+    outcome
 }

@@ -3,7 +3,7 @@
 use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, sandbox};
 use setpoint_runtime::cri::Cri;
 use setpoint_runtime::{ContainerConfig, Error, ImageOrigin, Keyring, Pull, Runtime as _};
-use setpoint_testkit::{ImageRegistry, REGISTRY_USER, busybox_image};
+use setpoint_testkit::{ImageRegistry, REGISTRY_USER};
 use tokio::time::{sleep, timeout};
 
 use super::fixture::{Containerd, open};
@@ -79,7 +79,7 @@ async fn a_private_image_is_pulled_by_the_credentials_of_its_pod_and_no_others()
         return;
     };
     let image = format!("{}:1", registry.name("private"));
-    push(&containerd, &image);
+    containerd.push(&image, REGISTRY_USER);
     let runtime = open(&containerd, &Woken::default()).await;
     runtime.run_sandbox(sandbox()).await.unwrap();
     let (user, password) = REGISTRY_USER;
@@ -118,15 +118,4 @@ async fn a_private_image_is_pulled_by_the_credentials_of_its_pod_and_no_others()
         listed.contains(&image) && !listed.contains(password),
         "{listed}"
     );
-}
-
-/// Pushes an image to its registry, and removes it from the machine.
-fn push(containerd: &Containerd, image: &str) {
-    containerd.import(&busybox_image(image, "private"));
-    let user = [REGISTRY_USER.0, REGISTRY_USER.1].join(":");
-    let words = ["images", "push", "--plain-http", "--user", &user, image];
-    let pushed = containerd.ctr(&words);
-    assert!(pushed.status.success(), "{pushed:?}");
-    let removed = containerd.ctr(&["images", "remove", "--sync", image]);
-    assert!(removed.status.success(), "{removed:?}");
 }
