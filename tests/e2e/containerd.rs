@@ -35,6 +35,10 @@ impl CriNode {
             ..Size::default()
         };
         let mut cluster = Cluster::start_with(size, &fast_election());
+        // Which sets the taints of nodes.
+        let controllers = ["--controllers", "node-lifecycle"].map(str::to_owned);
+        let flags = [fast_election(), controllers.into()].concat();
+        cluster.service("controller-manager", 0, &flags);
         self.start_agent(&mut cluster);
         until_ready(&cluster.kubectl());
         cluster

@@ -4,6 +4,10 @@ use serde_json::Value;
 use setpoint_tests::{Cluster, Kubectl, eventually};
 
 use crate::containerd::{CriNode, IMAGE, NODE, until_ready};
+use crate::cri_pods::{
+    a_pod_has_the_handler_of_its_runtime_class,
+    a_private_image_is_pulled_by_the_secret_of_the_account,
+};
 use crate::forward::Forward;
 use crate::web::{is_ready, text};
 
@@ -50,6 +54,9 @@ fn a_deployment_runs_on_containerd_through_rollouts_and_kills_and_leaves_nothing
     a_killed_containerd_is_waited_for(&mut node, &mut cluster, &kubectl);
     pods_stay_beside_a_new_one(&node, &kubectl, &before, 3);
     a_network_without_a_configuration_keeps_pods_away(&node, &kubectl);
+    kubectl.ok("create namespace production");
+    a_private_image_is_pulled_by_the_secret_of_the_account(&node, &kubectl);
+    a_pod_has_the_handler_of_its_runtime_class(&kubectl);
     kubectl.ok("delete deployment web");
     eventually("nothing is left of the Deployment", || {
         let all = node.all();

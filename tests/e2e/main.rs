@@ -8,6 +8,7 @@ mod clock;
 mod containerd;
 mod controller_manager;
 mod cri;
+mod cri_pods;
 mod docker;
 mod encryption;
 mod engine;
