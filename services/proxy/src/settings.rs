@@ -60,9 +60,9 @@ pub struct Settings {
     /// Enforce NetworkPolicies on the Pods of the nodes, in the table of that name with `-policies`. With the back end
     /// nftables alone.
     pub network_policies: bool,
-    /// Ranges of the addresses of the cluster's Pods. The kernel gets a route to the range of each other node that lies in
-    /// one of them, by the InternalIP of the node: for machines of one network, each of which is a node. None by default.
-    /// With the back end nftables alone.
+    /// Ranges of the addresses of the cluster's Pods. The kernel gets a route to the range of each other node that lies
+    /// in one of them, by the InternalIP of the node: for machines of one network, each of which is a node. None by
+    /// default. With the back end nftables alone.
     pub routed_pod_ranges: Vec<Cidr>,
     /// Answer for all addresses of service_ranges on the networks of this process, by a route in its network namespace,
     /// so that the ranges can be parts of these networks. For a network namespace that nothing else uses, and nftables.

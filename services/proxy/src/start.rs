@@ -180,8 +180,8 @@ fn follow(
     })
 }
 
-/// Enforces NetworkPolicies until shutdown, or until the handle is dropped. The task is one of its own, because Services
-/// must not wait for plans of policies.
+/// Enforces NetworkPolicies until shutdown, or until the handle is dropped. The task is one of its own, because
+/// Services must not wait for plans of policies.
 fn enforce(
     replica: &Replica,
     nodes: Reader<NodeView>,

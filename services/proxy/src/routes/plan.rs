@@ -31,8 +31,8 @@ pub struct Refused {
     pub reason: String,
 }
 
-/// Returns the routes to the ranges of nodes that lie `within` those of the cluster, except for the nodes with the names
-/// `ours`, and those that share an InternalIP with these: they are on the same machine.
+/// Returns the routes to the ranges of nodes that lie `within` those of the cluster. The nodes with the names `ours`
+/// have none, nor those that share an InternalIP with these: they are on the same machine.
 ///
 /// Ranges do not overlap: those of nodes with the names `ours` come first, then others by name.
 pub fn plan<'n>(

@@ -1,5 +1,5 @@
-//! Refuses containers that ask for what this runtime, or this machine, cannot do. They would be less confined than their
-//! specs require, or lack something.
+//! Refuses containers that ask for what this runtime, or this machine, cannot do. They would be less confined than
+//! their specs require, or lack something.
 
 use std::fs;
 
