@@ -5,6 +5,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use setpoint_model::pod::is_sidecar;
 use setpoint_proto::core::{Container, ContainerRestartRule, PodSpec};
 
 /// Backoff before the second restart; doubled by each later one.
