@@ -49,6 +49,8 @@ impl HostPort {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::core::Container;
+
     use super::*;
 
     fn port(ip: &str, protocol: &str, host_port: i32) -> ContainerPort {
