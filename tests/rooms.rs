@@ -22,6 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "outbound",
             "kubeconfig",
             "errors",
+            "warnings",
             "cached",
             "request",
             "request_context",
