@@ -72,9 +72,12 @@ impl Style {
 mod tests {
     use super::*;
 
+    /// The environment variables of a case.
+    type Variables = &'static [(&'static str, &'static str)];
+
     #[test]
     fn colours_are_for_terminals_whose_user_wants_them() {
-        let cases: [(bool, &[(&str, &str)], bool, bool); 6] = [
+        let cases: [(bool, Variables, bool, bool); 6] = [
             (true, &[], true, true),
             (true, &[("TERM", "xterm")], true, true),
             (true, &[("NO_COLOR", "1")], false, true),
