@@ -16,11 +16,14 @@ pub struct Options {
 /// A shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shell {
-    /// source <(setpoint completion bash)
+    /// The shell of GNU.
+    #[value(help = "source <(setpoint completion bash)")]
     Bash,
-    /// setpoint completion zsh > "${fpath[1]}/_setpoint"
+    /// The Z shell.
+    #[value(help = "setpoint completion zsh > \"${fpath[1]}/_setpoint\"")]
     Zsh,
-    /// setpoint completion fish > ~/.config/fish/completions/setpoint.fish
+    /// The friendly interactive shell.
+    #[value(help = "setpoint completion fish > ~/.config/fish/completions/setpoint.fish")]
     Fish,
 }
 
