@@ -1,4 +1,4 @@
-//! What Pods ask for on a node of containerd: images of a private registry, and handlers of the runtime.
+//! Pods on a node of containerd with images of a private registry, and with handlers of the runtime.
 
 use setpoint_testkit::{HANDLER, ImageRegistry, REGISTRY_USER};
 use setpoint_tests::{Kubectl, eventually};

@@ -1,4 +1,4 @@
-//! What the README shows of kubectl is what kubectl prints.
+//! The output of kubectl in the README is the one that kubectl prints.
 
 use setpoint_tests::Cluster;
 

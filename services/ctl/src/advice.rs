@@ -1,4 +1,4 @@
-//! What to do about an error: the next command to try, which the error itself knows, or its kind, or the subcommand.
+//! Advice about an error: the next command to try, from the error itself, from its kind, or from the subcommand.
 
 use std::error::Error;
 use std::fmt;

@@ -7,11 +7,11 @@ use std::io::{self, IsTerminal};
 /// A colour of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
-    /// What is as it should be.
+    /// The colour of a state that needs nothing.
     Green,
-    /// What waits.
+    /// The colour of a state that is to change.
     Yellow,
-    /// What has failed.
+    /// The colour of a failure.
     Red,
 }
 

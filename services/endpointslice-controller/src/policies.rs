@@ -24,7 +24,7 @@ use tracing::debug;
 use crate::{NodeView, PodView};
 
 const REASON: &str = "NotEnforced";
-/// What an Event says to do.
+/// The advice at the end of an Event.
 const ADVICE: &str =
     "Pods are restricted on process nodes with networks of their own, where a proxy uses nftables";
 /// The number of nodes that an Event names.

@@ -21,7 +21,7 @@ const SERVICES: [&[&str]; 2] = [
         "load",
     ],
 ];
-/// What a process node does not do is told by these Events of the node.
+/// The reasons of the Events by which a process node tells what it does not do.
 const REMARKS: [&str; 3] = [
     "Unsupported",
     "MissingClusterDNS",

@@ -1,4 +1,4 @@
-//! How images are pulled, and where those of containers come from.
+//! Pull policies, and the origin of the image of a container.
 
 use std::time::Duration;
 

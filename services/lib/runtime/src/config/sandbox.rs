@@ -38,7 +38,7 @@ pub struct SandboxConfig {
     /// The runtime's handler; empty for the default one.
     #[serde(default)]
     pub runtime_handler: String,
-    /// What the handler itself needs besides the containers.
+    /// The resources that the handler itself needs besides the containers.
     #[serde(default)]
     pub overhead: Limits,
     /// The ports of its node that lead to it, if it has a network of its own.

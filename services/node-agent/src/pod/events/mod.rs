@@ -25,7 +25,7 @@ const MAX_MESSAGE: usize = 1024;
 #[derive(Clone)]
 pub struct Events {
     recorder: Option<Recorder>,
-    /// What was said of nodes.
+    /// The remarks about nodes that were recorded.
     told: Arc<Told>,
 }
 

@@ -1,11 +1,11 @@
-//! What was said of nodes, so that it is said once and not for each Pod.
+//! The remarks about nodes that were recorded, so that each is recorded once and not for each Pod.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// The time that an Event is kept: what it said may be said again after that.
+/// The time that an Event is kept. After that, its remark may be recorded again.
 const KEPT: Duration = Duration::from_secs(3600);
 /// A bound on memory: names of capabilities are a user's words.
 const MAX: usize = 4096;
