@@ -5,17 +5,27 @@ const MAX_NAME: usize = 255;
 /// Maximum length of a tag.
 const MAX_TAG: usize = 128;
 
-/// Returns whether a reference is well formed: `[host[:port]/]path[:tag][@algorithm:digest]`.
-pub fn is_valid(reference: &str) -> bool {
+/// Returns the name, the tag and the digest of a reference, which may be malformed.
+fn split(reference: &str) -> (&str, Option<&str>, Option<&str>) {
     let (named, digest) = match reference.split_once('@') {
         Some((named, digest)) => (named, Some(digest)),
         None => (reference, None),
     };
-    let (name, tag) = match named.rsplit_once(':') {
+    match named.rsplit_once(':') {
         // A colon before the last slash is that of a port.
-        Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
-        _ => (named, None),
-    };
+        Some((name, tag)) if !tag.contains('/') => (name, Some(tag), digest),
+        _ => (named, None, digest),
+    }
+}
+
+/// Returns the name of an image without its tag and digest, with the host of its registry if the reference has one.
+pub fn image_name(reference: &str) -> &str {
+    split(reference).0
+}
+
+/// Returns whether a reference is well formed: `[host[:port]/]path[:tag][@algorithm:digest]`.
+pub fn is_valid(reference: &str) -> bool {
+    let (name, tag, digest) = split(reference);
     let path = match name.split_once('/') {
         Some((host, path)) if is_host(host) => path,
         _ => name,

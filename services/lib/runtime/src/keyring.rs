@@ -7,6 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
+use crate::image_name;
+
 /// The key under which Docker's configuration has the credentials of its own registry.
 const DOCKER_HUB: &str = "index.docker.io";
 
@@ -139,12 +141,7 @@ fn place(registry: &str) -> String {
 
 /// Returns the repository of an image, with the host of its registry.
 fn repository(image: &str) -> String {
-    let name = image.split_once('@').map_or(image, |(name, _)| name);
-    let name = match name.rsplit_once(':') {
-        // A colon before the last slash is that of a port.
-        Some((name, tag)) if !tag.contains('/') => name,
-        _ => name,
-    };
+    let name = image_name(image);
     match name.split_once('/') {
         Some(("docker.io" | DOCKER_HUB, path)) if !path.contains('/') => {
             format!("docker.io/library/{path}")

@@ -56,6 +56,7 @@ pub use container::{Container, ContainerId, Exit, State};
 pub use dns::{ClusterDns, Dns};
 pub use error::Error;
 pub use hosts::Hosts;
+pub use image_reference::image_name;
 pub use keyring::{Credential, Keyring};
 pub use kind::Kind;
 pub use log::{Log, LogOptions};

@@ -1,6 +1,6 @@
 //! Derives parts of a container's runtime configuration from its spec. Pure.
 
-use setpoint_model::pod::is_sidecar;
+use setpoint_model::pod::running_containers;
 use setpoint_proto::core::{Container, ContainerPort, Pod, PodSpec};
 use setpoint_runtime::{Console, HostPort, Hosts, Profile, Pull, Security, TerminationMessage};
 
@@ -56,9 +56,7 @@ pub fn termination_message(container: &Container) -> TerminationMessage {
 
 /// Returns the ports of the node that lead to a Pod with a network of its own.
 pub fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
-    let sidecars = spec.init_containers.iter().filter(|init| is_sidecar(init));
-    let ports = spec.containers.iter().chain(sidecars);
-    let ports = ports.flat_map(|container| &container.ports);
+    let ports = running_containers(spec).flat_map(|container| &container.ports);
     let number = |port| u16::try_from(port).ok().filter(|port| *port > 0);
     let of = |port: &ContainerPort| {
         Some(HostPort {

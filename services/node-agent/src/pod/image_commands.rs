@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use setpoint_proto::core::{Container, PodSpec};
+use setpoint_runtime::image_name;
 
 /// The commands of images, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl ImageCommands {
     /// Returns the command of a container's image: of its whole name, or of that without tag and digest.
     fn of(&self, container: &Container) -> Option<&Vec<String>> {
         let image = container.image.as_str();
-        self.0.get(image).or_else(|| self.0.get(untagged(image)))
+        self.0.get(image).or_else(|| self.0.get(image_name(image)))
     }
 }
 
@@ -48,13 +49,6 @@ fn words(command: &str) -> Option<Vec<String>> {
         true => serde_json::from_str(command).ok(),
         false => Some(command.split_whitespace().map(str::to_owned).collect()),
     }
-}
-
-/// Returns the name of an image without its tag and digest. A port of a registry is before a slash.
-fn untagged(image: &str) -> &str {
-    let image = image.split_once('@').map_or(image, |(name, _)| name);
-    let tag = image.rfind(':').filter(|at| !image[*at..].contains('/'));
-    tag.map_or(image, |at| &image[..at])
 }
 
 #[cfg(test)]
