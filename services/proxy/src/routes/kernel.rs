@@ -38,7 +38,10 @@ impl Kernel {
             "-json", "-4", "route", "show", "table", "main", "protocol", PROTOCOL,
         ];
         let text = self.run(&args, String::new()).await?;
-        let routes: Vec<Route> = serde_json::from_str(&text).unwrap_or_default();
+        let routes = parse(&text).map_err(|error| Error::Failed {
+            program: self.ip.first().cloned().unwrap_or_default(),
+            message: error.to_string(),
+        })?;
         let ours = routes.into_iter().filter_map(|route| {
             let range: Cidr = route.dst.parse().ok()?;
             let is_ours = within.iter().any(|whole| range.is_within(*whole));
@@ -61,6 +64,14 @@ impl Kernel {
 
     async fn run(&self, args: &[&str], input: String) -> Result<String, Error> {
         command::run(&self.ip, args, input, self.timeout).await
+    }
+}
+
+/// Parses the routes as `ip` prints them: nothing at all if there are none.
+fn parse(text: &str) -> serde_json::Result<Vec<Route>> {
+    match text.trim() {
+        "" => Ok(Vec::new()),
+        text => serde_json::from_str(text),
     }
 }
 
