@@ -1,8 +1,9 @@
 //! The warnings of a response: `Warning` headers, which kubectl prints, and the metadata of calls.
 
 use std::collections::HashSet;
+use std::iter;
 
-use http::HeaderValue;
+use http::header::{Entry, HeaderMap, HeaderValue, WARNING};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
 /// The length of all texts together, in characters, above which they are shortened, as upstream's.
@@ -35,6 +36,17 @@ pub(crate) fn add_to(metadata: &mut MetadataMap, texts: &[String]) {
         if let Ok(value) = MetadataValue::<Ascii>::try_from(value) {
             metadata.append(METADATA, value);
         }
+    }
+}
+
+/// Adds a header before the `Warning` headers of a response.
+pub(crate) fn put_first(headers: &mut HeaderMap, first: HeaderValue) {
+    let others: Vec<_> = match headers.entry(WARNING) {
+        Entry::Occupied(found) => found.remove_entry_mult().1.collect(),
+        Entry::Vacant(_) => Vec::new(),
+    };
+    for warning in iter::once(first).chain(others) {
+        headers.append(WARNING, warning);
     }
 }
 

@@ -25,12 +25,13 @@
 use std::future::Future;
 
 use setpoint_codec::Object;
+use setpoint_kinds::Target;
+use setpoint_kinds::validation::metadata;
 use setpoint_proto::ApiError;
 use setpoint_store::cache::AtLeast;
 
 use super::{Attributes, Chain, Plugins, Reservation};
 use crate::admission::Admission;
-use setpoint_kinds::Target;
 
 /// The effect of a commit on the stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,9 +163,15 @@ async fn admit<D: Draft>(
 ) -> Result<(), ApiError> {
     draft.set_defaults().await?;
     let (request, object) = draft.parts();
+    let duplicates = metadata::remove_duplicate_owners(object.meta_mut(), "");
+    chain.warnings.extend(duplicates);
     plugins.admit(request, object).await?;
     if chain.mutates() {
         draft.mutate(chain).await?;
+        let meta = draft.parts().1.meta_mut();
+        let after = " after mutating admission happens";
+        let duplicates = metadata::remove_duplicate_owners(meta, after);
+        chain.warnings.extend(duplicates);
     }
     draft.prepare()?;
     draft.validate().await?;

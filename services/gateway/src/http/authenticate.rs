@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
-use http::header::{HOST, WARNING, X_CONTENT_TYPE_OPTIONS};
+use http::header::{HOST, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 use setpoint_host::serve::ConnectionInfo;
@@ -39,7 +39,7 @@ pub(super) async fn authenticate<F: Future<Output = Response>>(
             request.extensions_mut().insert(user);
             let mut response = next(request).await;
             if let Some(warning) = warning.and_then(warnings::header) {
-                response.headers_mut().append(WARNING, warning);
+                warnings::put_first(response.headers_mut(), warning);
             }
             response
         }

@@ -8,7 +8,6 @@ use axum::response::{IntoResponse as _, Response};
 use futures::TryFutureExt as _;
 use futures::future::BoxFuture;
 use http::HeaderMap;
-use http::header::WARNING;
 use hyper::upgrade::OnUpgrade;
 use setpoint_codec::Kind;
 use setpoint_codec::rest::{is_connect, subresource_kind};
@@ -22,6 +21,7 @@ use super::{delete, deprecation, not_allowed, not_found, read, watch, write};
 use crate::registry::Registry;
 use crate::request::flow_control::Admission;
 use crate::request::{Attributes, Query, RequestInfo, Route, audit};
+use crate::warnings;
 
 /// A request for an object or a collection.
 pub(super) struct ObjectRequest {
@@ -88,7 +88,7 @@ pub(super) async fn serve(State(registry): State<Arc<Registry>>, request: Reques
     let response = response.await;
     let mut response = response.unwrap_or_else(|error| ErrorResponse(error).in_format(errors));
     if let Some(deprecation) = deprecation {
-        response.headers_mut().append(WARNING, deprecation);
+        warnings::put_first(response.headers_mut(), deprecation);
     }
     response
 }

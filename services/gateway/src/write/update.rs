@@ -38,6 +38,8 @@ pub(super) struct Update<'a, 'm> {
     mutate: &'a mut Mutate<'m>,
     /// Whether policies or webhooks have changed it.
     mutated: bool,
+    /// Warnings about what would be an error if the update changed it.
+    forgiven: Vec<String>,
 }
 
 const MADE: &str = "the new object is made by the first step";
@@ -60,6 +62,7 @@ impl<'a, 'm> Update<'a, 'm> {
             new: None,
             mutate,
             mutated: false,
+            forgiven: Vec::new(),
         }
     }
 
@@ -178,7 +181,8 @@ impl Draft for Update<'_, '_> {
         let (bytes, target) = (self.bytes(), admission.target.written());
         let new = self.new.as_mut().expect(MADE);
         let old = &*self.old.object;
-        offload(bytes, || update::validate(&target, old, &mut **new)).await
+        self.forgiven = offload(bytes, || update::validate(&target, old, &mut **new)).await?;
+        Ok(())
     }
 
     async fn validate_by(&mut self, chain: &mut Chain<'_>) -> Result<(), ApiError> {
@@ -197,14 +201,14 @@ impl Draft for Update<'_, '_> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        match &self.change.admission {
-            Some(admission) if admission.operation == Operation::Update => update::warnings(
-                &admission.target.written(),
-                &*self.old.object,
-                self.object(),
-            ),
-            _ => Vec::new(),
+        let mut warnings = self.forgiven.clone();
+        if let Some(admission) = &self.change.admission
+            && admission.operation == Operation::Update
+        {
+            let (target, old) = (admission.target.written(), &*self.old.object);
+            warnings.extend(update::warnings(&target, old, self.object()));
         }
+        warnings
     }
 
     fn effect(&self) -> Effect {

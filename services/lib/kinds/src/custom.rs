@@ -179,8 +179,12 @@ fn validate(new: &CustomObject, old: Option<&CustomObject>, errors: &mut FieldEr
     let version = definition.custom.as_ref();
     if let Some(schema) = version.and_then(|version| version.schema()) {
         let old = old.map(CustomObject::document);
-        for violation in schema.validate(&new.document(), old.as_ref()) {
+        let (new, mut forgiven) = (new.document(), Vec::new());
+        for violation in schema.validate_and_forgive(&new, old.as_ref(), &mut forgiven) {
             errors.violation(&violation);
+        }
+        for violation in forgiven {
+            errors.forgive(&violation);
         }
     }
 }

@@ -28,11 +28,16 @@ pub fn prepare(target: &Target, old: &dyn Object, new: &mut dyn Object) -> Resul
     Ok(())
 }
 
-/// Validates a prepared update, and counts its generation.
+/// Validates a prepared update, and counts its generation. Returns warnings about what would be an error if the update
+/// changed it.
 ///
 /// # Errors
-/// `Invalid` with all that is wrong.
-pub fn validate(target: &Target, old: &dyn Object, new: &mut dyn Object) -> Result<(), ApiError> {
+/// `Invalid` with all that is wrong, and with those warnings.
+pub fn validate(
+    target: &Target,
+    old: &dyn Object,
+    new: &mut dyn Object,
+) -> Result<Vec<String>, ApiError> {
     let (rules, part) = (crate::of(target.kind), target.subresource);
     let mut errors = FieldErrors::default();
     match part {
@@ -50,12 +55,16 @@ pub fn validate(target: &Target, old: &dyn Object, new: &mut dyn Object) -> Resu
         }
         _ => validate_whole(target, old, new, &mut errors),
     }
-    errors.into_result(target.served, &new.meta().name)?;
+    let forgiven = errors.take_forgiven();
+    if let Err(mut error) = errors.into_result(target.served, &new.meta().name) {
+        error.warnings.extend(forgiven);
+        return Err(error);
+    }
     if rules.counts_generations() && changes_intent(part) {
         let changed = rules.intent_changed(new, old);
         new.meta_mut().generation = old.meta().generation + i64::from(changed);
     }
-    Ok(())
+    Ok(forgiven)
 }
 
 /// Returns the warnings about a valid update. Writes of parts other than the status have none, as upstream.

@@ -64,6 +64,16 @@ impl Schema {
 
     /// Validates an object. `old` is the object that it replaces: errors of unchanged parts are not reported.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<Violation> {
+        self.validate_and_forgive(new, old, &mut Vec::new())
+    }
+
+    /// As [`Self::validate`]. Puts what rules say of unchanged parts into `forgiven`.
+    pub fn validate_and_forgive(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        forgiven: &mut Vec<Violation>,
+    ) -> Vec<Violation> {
         let correlated = old.map(|old| Correlated::new(new, old, self.root()));
         let mut found = value::validate(self.root(), new, correlated.as_ref(), "");
         embedded::check(self.root(), new, &Path::ROOT, &mut found);
@@ -73,15 +83,21 @@ impl Schema {
         if let Some(rules) = self.rules() {
             match found.iter().any(is_blocking) {
                 true => found.push(not_checked()),
-                false => found.extend(self.against_rules(rules, new, old)),
+                false => found.extend(self.against_rules(rules, new, old, forgiven)),
             }
         }
         found
     }
 
-    fn against_rules(&self, rules: &Tree, new: &Value, old: Option<&Value>) -> Vec<Violation> {
-        let budget = &mut Budget::new();
-        rules::validate(rules, self.root(), new, old, true, &Path::ROOT, budget)
+    fn against_rules(
+        &self,
+        rules: &Tree,
+        new: &Value,
+        old: Option<&Value>,
+        forgiven: &mut Vec<Violation>,
+    ) -> Vec<Violation> {
+        let (root, budget) = (self.root(), &mut Budget::new());
+        rules::validate(rules, root, new, old, Some(forgiven), &Path::ROOT, budget)
     }
 
     fn duplicates(&self, object: &Value) -> Vec<Violation> {

@@ -48,6 +48,8 @@ pub use webhook::TokenWebhook;
 
 /// The error of a token that no method knows.
 pub(super) const INVALID: &str = "invalid bearer token";
+/// The warning about a token that is not read, as upstream's.
+const EXTRA_SPACE: &str = "the provided Authorization header contains extra space before the bearer token, and is ignored";
 /// The start of the headers by which a front proxy names users. Nobody may set them here, so they are not passed on.
 const REMOTE: &str = "x-remote-";
 
@@ -141,16 +143,23 @@ impl Authenticator {
         if let Some(user) = known {
             return Ok(user);
         }
+        let warning = (authorization.as_ref().is_some_and(has_extra_space)).then_some(EXTRA_SPACE);
+        let refused = |why: &str| {
+            let mut error = unauthorized(why);
+            error.warnings.extend(warning.map(str::to_owned));
+            error
+        };
         if !failures.is_empty() {
-            return Err(unauthorized(&failures.join(", ")));
+            return Err(refused(&failures.join(", ")));
         }
-        match connection.is_some_and(ConnectionInfo::is_tls) {
-            true if self.anonymous.accepts(path) => Ok(anonymous().into()),
-            true => Err(unauthorized("there are no credentials")),
+        let user = match connection.is_some_and(ConnectionInfo::is_tls) {
+            true if self.anonymous.accepts(path) => anonymous(),
+            true => return Err(refused("there are no credentials")),
             // What is not understood does not make an administrator.
-            false if authorization.is_some() => Err(unauthorized("it is no bearer token")),
-            false => Ok(Identity::administrator().into()),
-        }
+            false if authorization.is_some() => return Err(refused("it is no bearer token")),
+            false => Identity::administrator(),
+        };
+        Ok(Authenticated { user, warning })
     }
 
     /// Returns the user that the credentials of a request identify, and why those were refused that do not.
@@ -262,6 +271,13 @@ fn bearer(header: &HeaderValue) -> Option<&str> {
     let scheme = parts.next()?;
     let token = parts.next()?;
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Returns whether a header has more than one space before its token, which is not read then.
+fn has_extra_space(header: &HeaderValue) -> bool {
+    let text = header.to_str().map(str::trim).unwrap_or_default();
+    let parts: Vec<&str> = text.splitn(3, ' ').collect();
+    matches!(parts[..], [scheme, "", _] if scheme.eq_ignore_ascii_case("bearer"))
 }
 
 /// Removes the headers of front proxies.

@@ -2,7 +2,7 @@
 //! run.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use http::StatusCode;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use setpoint_codec::envelope;
 use setpoint_store::contract::FaultyStore;
 use setpoint_store::{Memory, Store, cache};
+use tokio::time::sleep;
 use tokio_util::sync::DropGuard;
 
 use crate::http::api::{Api, CONFIGMAPS, Reply};
@@ -215,6 +216,33 @@ async fn a_new_default_is_set_in_reads_of_old_objects() {
     let watch = format!("{TABS}?watch=true&resourceVersion={from}");
     let mut events = Events::of(&api, &watch, "application/json").await;
     assert_eq!(events.next().await.unwrap()["object"]["size"], 7);
+}
+
+#[tokio::test]
+async fn a_new_rule_warns_of_parts_that_do_not_change() {
+    const WARNING: &str = r#"color: Invalid value: "red": not blue"#;
+    let (api, _background) = with_tabs().await;
+    api.post(TABS, tab("a")).await.ok();
+    let mut new = version("v1", true);
+    new["schema"]["openAPIV3Schema"]["properties"]["color"]["x-kubernetes-validations"] =
+        json!([{ "rule": "self == 'blue'", "message": "not blue" }]);
+    set_versions(&api, json!([new])).await.ok();
+    let patch = json!({ "metadata": { "labels": { "a": "b" } } });
+    let path = format!("{TAB}?dryRun=All");
+    let end = Instant::now() + Duration::from_secs(10);
+    let mut patched = api.patch(&path, "merge-patch+json", patch.clone()).await;
+    while patched.warnings().is_empty() && Instant::now() < end {
+        sleep(Duration::from_millis(20)).await;
+        patched = api.patch(&path, "merge-patch+json", patch.clone()).await;
+    }
+    patched.ok();
+    assert_eq!(patched.warnings(), [WARNING]);
+    let changed = api.patch(TAB, "merge-patch+json", json!({ "color": "green" }));
+    let message = changed.await.refused(422, "Invalid");
+    assert!(
+        message.contains(r#"color: Invalid value: "green": not blue"#),
+        "{message}"
+    );
 }
 
 #[tokio::test]

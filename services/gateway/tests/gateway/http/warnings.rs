@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::api::{Api, DEPLOYMENTS, deployment};
+use super::api::{Api, CONFIGMAPS, DEPLOYMENTS, deployment};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
+const REPEATED: &str = ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: 1";
 const OLD_LABEL: &str = r#"spec.template.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead"#;
 
 /// Returns a Deployment that is warned of.
@@ -75,6 +76,28 @@ async fn an_error_after_the_validation_has_the_warnings() {
 }
 
 #[tokio::test]
+async fn owners_that_are_listed_twice_are_removed() {
+    let api = Api::start().await;
+    let owner = |name: &str| json!({ "apiVersion": "v1", "kind": "Pod", "name": name, "uid": "1" });
+    let all = json!([owner("a"), owner("a"), owner("b")]);
+    let once = json!([owner("a"), owner("b")]);
+    let mut object = json!({ "metadata": { "name": "a", "ownerReferences": all } });
+    let created = api.post(CONFIGMAPS, object.clone()).await;
+    assert_eq!(created.ok()["metadata"]["ownerReferences"], once);
+    assert_eq!(created.warnings(), [REPEATED]);
+    object["data"] = json!({ "a": "b" });
+    let path = format!("{CONFIGMAPS}/a");
+    let updated = api.put(&path, object).await;
+    assert_eq!(updated.ok()["metadata"]["ownerReferences"], once);
+    assert_eq!(updated.warnings(), [REPEATED]);
+    let patch = json!([{ "op": "replace", "path": "/metadata/ownerReferences", "value": all }]);
+    let patched = api.patch(&path, "json-patch+json", patch).await;
+    assert_eq!(patched.ok()["metadata"]["ownerReferences"], once);
+    assert_eq!(patched.warnings(), [REPEATED]);
+}
+
+/// The deprecation of the version is the first one, as upstream.
+#[tokio::test]
 async fn endpoints_are_deprecated() {
     const DEPRECATED: &str =
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
@@ -84,6 +107,14 @@ async fn endpoints_are_deprecated() {
     let created = api.post(ENDPOINTS, created).await;
     assert_eq!(created.warnings(), [DEPRECATED]);
     assert_eq!(api.get(ENDPOINTS).await.warnings(), [DEPRECATED]);
+    let addresses = json!([{ "addresses": [{ "ip": "010.0.0.1" }], "ports": [{ "port": 80 }] }]);
+    let other = json!({ "metadata": { "name": "b" }, "subsets": addresses });
+    let warnings = api.post(ENDPOINTS, other).await.warnings();
+    assert_eq!(
+        (warnings.len(), &warnings[0][..]),
+        (2, DEPRECATED),
+        "{warnings:?}"
+    );
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     assert_eq!(api.get(slices).await.warnings(), [""; 0]);
 }

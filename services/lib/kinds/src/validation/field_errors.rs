@@ -1,6 +1,7 @@
 //! The errors of a validation, by field (upstream: `field.ErrorList`).
 
 use std::fmt::{self, Display, Write as _};
+use std::mem;
 
 use serde::Serialize;
 use setpoint_codec::Kind;
@@ -15,6 +16,8 @@ use crate::validation::field_path::FieldPath;
 #[derive(Debug, Default)]
 pub struct FieldErrors {
     causes: Vec<StatusCause>,
+    /// What would be errors if the fields had changed. They are warnings.
+    forgiven: Vec<String>,
 }
 
 impl FieldErrors {
@@ -197,6 +200,16 @@ impl FieldErrors {
             message: violation.body(),
             field: violation.path.clone(),
         });
+    }
+
+    /// Adds the error of a schema about a part that the write does not change, which is only a warning.
+    pub fn forgive(&mut self, violation: &Violation) {
+        self.forgiven.push(violation.to_string());
+    }
+
+    /// Takes the warnings about parts that the write does not change.
+    pub fn take_forgiven(&mut self) -> Vec<String> {
+        mem::take(&mut self.forgiven)
     }
 
     /// Returns the number of errors.

@@ -1,8 +1,9 @@
 //! Preparation and validation of the metadata of all kinds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
+use prost::Message as _;
 use setpoint_codec::Kind;
 use setpoint_model::names;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
@@ -79,6 +80,27 @@ pub fn keep_unset(meta: &mut ObjectMeta, old: &ObjectMeta) {
     if meta.generate_name.is_empty() {
         meta.generate_name.clone_from(&old.generate_name);
     }
+}
+
+/// Removes owners that are listed more than once. Returns a warning, if there are any; `after` says after which step
+/// they were found.
+pub fn remove_duplicate_owners(meta: &mut ObjectMeta, after: &str) -> Option<String> {
+    let mut seen = HashSet::new();
+    let mut duplicates = Vec::new();
+    meta.owner_references.retain(|owner| {
+        let is_new = seen.insert(owner.encode_to_vec());
+        if !is_new {
+            duplicates.push(owner.uid.clone());
+        }
+        is_new
+    });
+    if duplicates.is_empty() {
+        return None;
+    }
+    Some(format!(
+        ".metadata.ownerReferences contains duplicate entries{after}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+        duplicates.join(", ")
+    ))
 }
 
 /// Restores from `old` the metadata that a write of the status does not change in kinds that were added to Kubernetes

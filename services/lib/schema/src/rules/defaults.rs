@@ -23,9 +23,9 @@ fn walk(
 ) {
     if let Some(default) = &node.default {
         let path = path.field("default");
-        let mut errors = validate(tree, node, default, Some(default), false, &path, budget);
+        let mut errors = validate(tree, node, default, Some(default), None, &path, budget);
         if errors.is_empty() {
-            errors = validate(tree, node, default, None, false, &path, budget);
+            errors = validate(tree, node, default, None, None, &path, budget);
         }
         found.extend(errors);
     }

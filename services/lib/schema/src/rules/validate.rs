@@ -26,26 +26,27 @@ impl Budget {
     }
 }
 
-/// Evaluates the rules of a value. `old` is the value that it replaces; `is_ratcheted`: errors of parts that did not
-/// change are not reported.
+/// Evaluates the rules of a value. `old` is the value that it replaces; with `forgiven`, what rules say of parts that
+/// did not change is no error, and is put there.
 pub(crate) fn validate(
     tree: &Tree,
     node: &Node,
     new: &Value,
     old: Option<&Value>,
-    is_ratcheted: bool,
+    forgiven: Option<&mut Vec<Violation>>,
     path: &Path<'_>,
     budget: &mut Budget,
 ) -> Vec<Violation> {
     let ratchet = Ratchet {
         current: old
-            .filter(|_| is_ratcheted)
+            .filter(|_| forgiven.is_some())
             .map(|old| Seen::new(Correlated::new(new, old, node))),
         parent: None,
     };
     let mut validator = Validator {
         meter: &mut budget.0,
         found: Vec::new(),
+        forgiven,
     };
     // The budget may end it: what was found is reported then.
     let _ = validator.value(tree, node, new, old, &ratchet, path);
@@ -110,6 +111,7 @@ struct Stop;
 struct Validator<'m> {
     meter: &'m mut Meter,
     found: Vec<Violation>,
+    forgiven: Option<&'m mut Vec<Violation>>,
 }
 
 impl Validator<'_> {
@@ -238,10 +240,16 @@ impl Validator<'_> {
             Ok(_) => self.message(rule, compiled, activation, optional, place)?,
             Err(failure) => return self.failure(&failure, rule, place),
         };
-        if !program.uses_old() && ratchet.forgives() {
-            return Ok(());
+        let refused = place.refused(rule, compiled, new, detail);
+        match &mut self.forgiven {
+            Some(forgiven) if !program.uses_old() && ratchet.forgives() => {
+                if forgiven.len() < MAX_ERRORS {
+                    forgiven.push(refused);
+                }
+                Ok(())
+            }
+            _ => self.push(refused),
         }
-        self.push(place.refused(rule, compiled, new, detail))
     }
 
     fn failure(&mut self, failure: &Failure, rule: &Rule, place: &Place<'_>) -> Result<(), Stop> {

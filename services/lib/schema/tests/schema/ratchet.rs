@@ -89,3 +89,28 @@ fn an_unchanged_list_with_repeated_keys_has_no_errors() {
     let list = json!([{ "b": null }, {}]);
     assert_eq!(schema.validate(&list, Some(&list)), vec![]);
 }
+
+#[test]
+fn what_rules_say_of_unchanged_parts_is_told_apart() {
+    let schema = compile(&json!({"type": "object", "properties": {
+        "a": {"type": "string", "x-kubernetes-validations": [{"rule": "self == 'x'"}]},
+        "b": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}}}));
+    let old = json!({"a": "y", "b": "1"});
+    let mut forgiven = Vec::new();
+    let found = schema.validate_and_forgive(&old, Some(&old), &mut forgiven);
+    assert_eq!(found, vec![]);
+    let forgiven: Vec<_> = forgiven.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        forgiven,
+        [r#"a: Invalid value: "y": failed rule: self == 'x'"#]
+    );
+    let new = json!({"a": "z", "b": "2"});
+    let mut forgiven = Vec::new();
+    assert_eq!(
+        schema
+            .validate_and_forgive(&new, Some(&old), &mut forgiven)
+            .len(),
+        2
+    );
+    assert_eq!(forgiven, vec![]);
+}
