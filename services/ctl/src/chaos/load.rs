@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use setpoint_controller::Client;
 use setpoint_controller::client::{ListOptions, Preconditions};
 use setpoint_model::Key;
+use setpoint_model::volume::{RUNTIME, SIMULATED};
 use setpoint_proto::apps::Deployment;
-use setpoint_proto::core::{ConfigMap, Namespace};
+use setpoint_proto::core::{ConfigMap, Namespace, Node};
 use setpoint_proto::{ApiError, Reason};
 use tokio::time::{sleep, timeout};
 
@@ -50,17 +51,25 @@ pub struct Load {
 }
 
 impl Load {
-    /// Creates a load; with `simulated`, its Pods run on simulated nodes only.
-    pub fn new(gateway: &Client, simulated: bool) -> Self {
-        Self {
+    /// Creates a load. Its Pods run on simulated nodes if the cluster has some.
+    ///
+    /// # Errors
+    /// If the nodes cannot be listed.
+    pub async fn new(gateway: &Client) -> Result<Self, ApiError> {
+        let simulated = ListOptions {
+            labels: format!("{RUNTIME}={SIMULATED}"),
+            ..ListOptions::default()
+        };
+        let simulated = gateway.list::<Node>(&simulated).await?;
+        Ok(Self {
             gateway: gateway.clone(),
-            simulated,
+            simulated: !simulated.items.is_empty(),
             max_pods: MAX_PODS,
             tried: 0,
             scaled: 0,
             step: 0,
             created: Vec::new(),
-        }
+        })
     }
 
     /// Raises the maximum number of Pods, so that a controller has writes in progress at any time.
@@ -215,7 +224,7 @@ fn patch(step: u64, scaled: u64, max_pods: u64) -> Value {
 fn deployment(simulated: bool) -> Value {
     let labels = json!({"app": "setpoint-chaos"});
     let selector = match simulated {
-        true => json!({"setpoint.dev/runtime": "simulated"}),
+        true => json!({ RUNTIME: SIMULATED }),
         false => json!({}),
     };
     json!({

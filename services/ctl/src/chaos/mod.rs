@@ -47,7 +47,7 @@ pub async fn chaos(connection: &Connection, options: &Options) -> anyhow::Result
     if cluster.replicas(&options.service).await?.is_empty() {
         bail!("no replica of {} runs", options.service);
     }
-    let load = Load::new(&gateway, options.compose.is_none());
+    let load = Load::new(&gateway).await?;
     let mut load = match options.fault {
         Fault::Delay => load.heavy(),
         _ => load,

@@ -162,15 +162,13 @@ async fn admit<D: Draft>(
     draft: &mut D,
 ) -> Result<(), ApiError> {
     draft.set_defaults().await?;
+    chain.warnings.extend(remove_duplicate_owners(draft, ""));
     let (request, object) = draft.parts();
-    let duplicates = metadata::remove_duplicate_owners(object.meta_mut(), "");
-    chain.warnings.extend(duplicates);
     plugins.admit(request, object).await?;
     if chain.mutates() {
         draft.mutate(chain).await?;
-        let meta = draft.parts().1.meta_mut();
         let after = " after mutating admission happens";
-        let duplicates = metadata::remove_duplicate_owners(meta, after);
+        let duplicates = remove_duplicate_owners(draft, after);
         chain.warnings.extend(duplicates);
     }
     draft.prepare()?;
@@ -182,6 +180,15 @@ async fn admit<D: Draft>(
         draft.validate_by(chain).await?;
     }
     Ok(())
+}
+
+/// Removes owners that an object lists twice. Returns the warning. The body of a request that stores nothing may have no
+/// metadata.
+fn remove_duplicate_owners<D: Draft>(draft: &mut D, after: &str) -> Option<String> {
+    if draft.effect() == Effect::Nothing {
+        return None;
+    }
+    metadata::remove_duplicate_owners(draft.parts().1.meta_mut(), after)
 }
 
 /// Reserves what the commit of a draft needs.

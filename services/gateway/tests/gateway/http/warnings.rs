@@ -107,7 +107,7 @@ async fn endpoints_are_deprecated() {
     let created = api.post(ENDPOINTS, created).await;
     assert_eq!(created.warnings(), [DEPRECATED]);
     assert_eq!(api.get(ENDPOINTS).await.warnings(), [DEPRECATED]);
-    let addresses = json!([{ "addresses": [{ "ip": "010.0.0.1" }], "ports": [{ "port": 80 }] }]);
+    let addresses = json!([{ "addresses": [{ "ip": "2001:DB8::1" }], "ports": [{ "port": 80 }] }]);
     let other = json!({ "metadata": { "name": "b" }, "subsets": addresses });
     let warnings = api.post(ENDPOINTS, other).await.warnings();
     assert_eq!(
