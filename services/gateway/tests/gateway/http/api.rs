@@ -1,5 +1,7 @@
 //! A client of a gateway in the same process.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,6 +203,13 @@ impl Api {
     pub async fn configmap(&self, name: &str) -> Value {
         self.post(CONFIGMAPS, configmap(name)).await.ok()
     }
+}
+
+/// Replaces a file as a whole: one that is written in place can be read before it is complete.
+pub fn replace(path: &Path, text: impl AsRef<[u8]>) {
+    let new = path.with_extension("new");
+    fs::write(&new, text).unwrap();
+    fs::rename(new, path).unwrap();
 }
 
 pub fn configmap(name: &str) -> Value {

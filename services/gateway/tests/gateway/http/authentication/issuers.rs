@@ -16,6 +16,7 @@ use setpoint_store::cache::Settings;
 use setpoint_testkit::OidcIssuer;
 use tokio::time::{sleep, timeout};
 
+use super::super::api::replace;
 use super::tokens::{of_token, review};
 use super::{Api, Reply, nobody, user_info};
 
@@ -238,11 +239,11 @@ async fn a_changed_configuration_is_in_force_unless_it_is_wrong() {
         eventually(&api, &first.token(&jane)).await;
         let fetched = first.fetched();
         let both = text(&[first.entry(BY_CLAIM), second.entry(BY_CLAIM)], "");
-        fs::write(&path, &both).unwrap();
+        replace(&path, &both);
         eventually(&api, &second.token(&jane)).await;
         // What has not changed is kept.
         assert_eq!(first.fetched(), fetched);
-        fs::write(&path, both.replace("claim: sub", "claims: sub")).unwrap();
+        replace(&path, both.replace("claim: sub", "claims: sub"));
         let events = "/api/v1/namespaces/default/events";
         let told = |count: usize| {
             api.eventually(events, move |reply| {
@@ -263,7 +264,7 @@ async fn a_changed_configuration_is_in_force_unless_it_is_wrong() {
             assert_eq!(user_info(&found)["username"], "corp:jane");
         }
         // The rule for requests without credentials is that of the start.
-        fs::write(&path, text(&[], "anonymous: {enabled: false}\n")).unwrap();
+        replace(&path, text(&[], "anonymous: {enabled: false}\n"));
         let events = told(2).await.json();
         let messages = events["items"]
             .as_array()
@@ -279,7 +280,7 @@ async fn a_changed_configuration_is_in_force_unless_it_is_wrong() {
         // An issuer of which other rules are in force keeps its keys: nothing of it is fetched.
         second.hang(true);
         let renamed = BY_CLAIM.replace("corp:", "new:");
-        fs::write(&path, text(&[second.entry(&renamed)], "")).unwrap();
+        replace(&path, text(&[second.entry(&renamed)], ""));
         let removed = async {
             while whoami(&api, &first.token(&jane)).await.code != 401 {
                 sleep(Duration::from_millis(20)).await;

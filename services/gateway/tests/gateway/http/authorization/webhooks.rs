@@ -14,7 +14,7 @@ use setpoint_testkit::{Answer, HttpsServer};
 use tempfile::TempDir;
 
 use super::rule;
-use crate::http::api::Api;
+use crate::http::api::{Api, replace};
 use crate::http::audit::Audit;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -376,7 +376,7 @@ async fn a_changed_configuration_is_in_force_unless_it_is_wrong() {
     let changes = async {
         api.user("allowed").get(PODS).await.ok();
         let only_pods = "    matchConditions: [{expression: \"request.resourceAttributes.resource == 'services'\"}]\n";
-        fs::write(&path, webhook.text(only_pods)).unwrap();
+        replace(&path, webhook.text(only_pods));
         for _ in 0..1000 {
             if api.user("allowed").get(PODS).await.code == 403 {
                 break;
@@ -388,7 +388,7 @@ async fn a_changed_configuration_is_in_force_unless_it_is_wrong() {
             .await
             .refused(403, "Forbidden");
         api.user("allowed").get(SERVICES).await.ok();
-        fs::write(&path, webhook.text("").replace("type: RBAC", "type: Node")).unwrap();
+        replace(&path, webhook.text("").replace("type: RBAC", "type: Node"));
         let told = api.eventually("/api/v1/namespaces/default/events", |reply| {
             !reply.json()["items"][0].is_null()
         });
