@@ -211,12 +211,16 @@ fn lock() -> io::Result<Flock<File>> {
 /// none, the first one that has no more precise route.
 fn free(state_dir: &StateDir, kind: Kind) -> anyhow::Result<Network> {
     let routes = routes();
-    let mut candidates = Vec::new();
+    let (mut candidates, mut others) = (Vec::new(), Vec::new());
     for number in 0..NUMBERS {
         let network = Network { number, kind };
-        if !network.is_taken(state_dir)? {
-            candidates.push(network);
+        match network.is_taken(state_dir)? {
+            true => others.extend(network.owner()),
+            false => candidates.push(network),
         }
+    }
+    if candidates.is_empty() {
+        bail!("{}", all_taken(&others));
     }
     let clashes = |network: Network, precise: bool| {
         let ranges = [network.pods(), network.nodes(), network.services()];
@@ -235,6 +239,18 @@ fn free(state_dir: &StateDir, kind: Kind) -> anyhow::Result<Network> {
     });
     all.next()
         .with_context(|| format!("this machine has routes to the ranges of all {NUMBERS} networks that a local cluster may have"))
+}
+
+/// Returns the error that clusters in these state directories have all networks.
+fn all_taken(others: &[PathBuf]) -> String {
+    let others: Vec<_> = others
+        .iter()
+        .map(|other| other.display().to_string())
+        .collect();
+    format!(
+        "other local clusters have all {NUMBERS} networks of this machine: {}; end one with `setpoint down --state` and its directory",
+        others.join(", ")
+    )
 }
 
 /// Returns the destinations of the machine's routes but the default.

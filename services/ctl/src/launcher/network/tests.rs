@@ -61,3 +61,12 @@ fn a_cluster_that_was_never_started_has_no_network() {
     assert_eq!(Network::load(&state_dir).unwrap(), None);
     Network::forget(&state_dir).unwrap();
 }
+
+#[test]
+fn clusters_that_have_all_networks_are_named() {
+    let others = ["/a", "/b"].map(PathBuf::from);
+    assert_eq!(
+        all_taken(&others),
+        "other local clusters have all 8 networks of this machine: /a, /b; end one with `setpoint down --state` and its directory"
+    );
+}
