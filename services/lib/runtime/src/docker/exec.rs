@@ -27,9 +27,9 @@ use crate::{ContainerId, Error, Input, Inputs, Output, Outputs, Streams};
 
 /// Exit code of a command whose end the engine does not report, because its container has ended.
 const KILLED: i32 = 137;
-/// Attempts at reading the exit code and at setting the size of a terminal, and the time between them: the engine may
-/// report the end of a command after that of its streams, and has its terminal some time after it was asked to start
-/// it.
+/// Attempts at reading the exit code and the process of a command and at setting the size of its terminal, and the time
+/// between them: the engine may report the end of a command after that of its streams, and has its process and its
+/// terminal some time after it was asked to start it.
 const ATTEMPTS: u32 = 20;
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -143,25 +143,36 @@ impl Shared {
         Ok(KILLED)
     }
 
+    /// Returns the process of a command; `None` if it has ended.
+    async fn exec_process(&self, exec: &str) -> Result<Option<i32>, BollardError> {
+        for _ in 0..ATTEMPTS {
+            let inspected = self.engine.client.inspect_exec(exec).await?;
+            let pid = inspected.pid.and_then(|pid| i32::try_from(pid).ok());
+            match pid.filter(|pid| *pid > 0) {
+                _ if inspected.running != Some(true) => return Ok(None),
+                Some(pid) => return Ok(Some(pid)),
+                None => tokio::time::sleep(RETRY_INTERVAL).await,
+            }
+        }
+        Ok(None)
+    }
+
     /// Kills a command whose client has left, with all processes that it has started.
     ///
     /// The engine has no call for it. Its processes can only be killed where the agent sees them: not if the agent runs
     /// in a container, where a command that ignores the end of its stdin goes on until its container ends.
     async fn kill_exec(&self, exec: &str, runtime_id: &str) {
-        let pid = match self.engine.client.inspect_exec(exec).await {
-            Ok(inspected) if inspected.running == Some(true) => inspected.pid,
-            Ok(_) => return,
+        let pid = match self.exec_process(exec).await {
+            Ok(Some(pid)) => pid,
+            Ok(None) => return,
             Err(error) => return debug!(%error, "cannot find a command whose client has left"),
         };
-        let pid = pid
-            .and_then(|pid| i32::try_from(pid).ok())
-            .filter(|pid| *pid > 0);
-        let Some(pid) = pid.filter(|pid| is_in_container(*pid, runtime_id)) else {
+        if !is_in_container(pid, runtime_id) {
             return debug!(
                 container = runtime_id,
                 "cannot kill a command whose client has left"
             );
-        };
+        }
         let runtime_id = runtime_id.to_owned();
         let is_concerned = move |pid: Pid| is_in_container(pid.as_raw(), &runtime_id);
         let killing = spawn_blocking(move || kill_tree(Pid::from_raw(pid), is_concerned));
