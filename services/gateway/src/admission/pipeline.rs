@@ -182,8 +182,7 @@ async fn admit<D: Draft>(
     Ok(())
 }
 
-/// Removes owners that an object lists twice. Returns the warning. The body of a request that stores nothing may have no
-/// metadata.
+/// Removes owners that an object lists twice. Returns the warning. A request that stores nothing may have no metadata.
 fn remove_duplicate_owners<D: Draft>(draft: &mut D, after: &str) -> Option<String> {
     if draft.effect() == Effect::Nothing {
         return None;
