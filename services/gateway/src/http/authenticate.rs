@@ -9,7 +9,8 @@ use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
 use http::header::{HOST, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, HeaderValue};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Uri};
 use serde_json::json;
 use setpoint_host::serve::ConnectionInfo;
 use setpoint_kinds::Identity;
@@ -110,11 +111,14 @@ pub(super) fn router() -> Router<Arc<Registry>> {
 async fn configuration(
     connection: Option<Extension<ConnectionInfo>>,
     query: Query,
+    uri: Uri,
     headers: HeaderMap,
 ) -> ApiResponse {
     let is_tls = connection.is_some_and(|Extension(connection)| connection.is_tls());
     let scheme = if is_tls { "https" } else { "http" };
+    // Requests of HTTP/2 have no such header.
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let host = uri.authority().map(Authority::as_str).or(host);
     let document = json!({
         "issuer": ISSUER,
         "jwks_uri": format!("{scheme}://{}{KEYS}", host.unwrap_or("localhost")),

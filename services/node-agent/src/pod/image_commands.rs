@@ -18,7 +18,7 @@ impl ImageCommands {
         let parse = |entry: &String| {
             let (image, command) = entry.split_once('=')?;
             let words = words(command)?;
-            (!image.is_empty() && !words.is_empty()).then(|| (image.to_owned(), words))
+            (is_image(image) && !words.is_empty()).then(|| (image.to_owned(), words))
         };
         let refused = |entry: &String| format!("{entry:?} must be an image, = and a command");
         let all = entries
@@ -42,6 +42,12 @@ impl ImageCommands {
         let image = container.image.as_str();
         self.0.get(image).or_else(|| self.0.get(image_name(image)))
     }
+}
+
+/// Returns whether a text has the letters of an image, unlike the start of a list in JSON.
+fn is_image(text: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "./:@_-".contains(letter);
+    !text.is_empty() && text.chars().all(is_letter)
 }
 
 fn words(command: &str) -> Option<Vec<String>> {
@@ -101,6 +107,7 @@ mod tests {
             "nginx= ",
             "nginx=[1]",
             "nginx=[]",
+            "[\"nginx=sleep\"]",
         ] {
             let error = commands(&[entry]).unwrap_err();
             assert!(error.starts_with(&format!("{entry:?} must be")), "{error}");
