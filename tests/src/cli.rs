@@ -75,6 +75,8 @@ impl Kubectl {
             .file_name()
             .map(|name| Path::new("cache").join(name));
         command
+            // It lives for a moment: so it takes a third less CPU.
+            .envs([("GOGC", "off"), ("GOMAXPROCS", "1")])
             .env("KUBECONFIG", self.directory.join("kubeconfig"))
             .arg("--cache-dir")
             .arg(self.directory.join(cache.unwrap_or_default()))

@@ -8,14 +8,14 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
-use http::header::{HOST, X_CONTENT_TYPE_OPTIONS};
-use http::uri::Authority;
+use http::header::X_CONTENT_TYPE_OPTIONS;
 use http::{HeaderMap, HeaderValue, Uri};
 use serde_json::json;
 use setpoint_host::serve::ConnectionInfo;
 use setpoint_kinds::Identity;
 use setpoint_proto::{ApiError, Reason};
 
+use super::host::host;
 use super::response::{self, ApiResponse, ErrorFormat, ErrorResponse};
 use crate::registry::Registry;
 use crate::request::audit;
@@ -116,12 +116,10 @@ async fn configuration(
 ) -> ApiResponse {
     let is_tls = connection.is_some_and(|Extension(connection)| connection.is_tls());
     let scheme = if is_tls { "https" } else { "http" };
-    // Requests of HTTP/2 have no such header.
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let host = uri.authority().map(Authority::as_str).or(host);
+    let host = host(&uri, &headers).unwrap_or("localhost");
     let document = json!({
         "issuer": ISSUER,
-        "jwks_uri": format!("{scheme}://{}{KEYS}", host.unwrap_or("localhost")),
+        "jwks_uri": format!("{scheme}://{host}{KEYS}"),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["ES256"],

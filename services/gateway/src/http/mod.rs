@@ -18,6 +18,7 @@ mod encoding;
 mod flow_control;
 mod forwarding;
 mod handler;
+mod host;
 mod list_options;
 mod loading;
 mod metrics;

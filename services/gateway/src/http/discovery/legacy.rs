@@ -3,7 +3,6 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
@@ -17,7 +16,7 @@ use super::super::encoding;
 use super::super::ordered::{self, Order};
 use super::super::response::ApiResponse;
 use super::catalog::{Catalog, Version};
-use super::{server_addresses, verbs};
+use super::verbs;
 
 /// The kind of a document, and its protobuf encoding.
 #[derive(Clone, Copy)]
@@ -72,13 +71,13 @@ pub(super) fn encode(
     Ok(encoding::protobuf(of.api_version, of.kind, &raw))
 }
 
-/// Returns the document at `/api`: the versions of the core group.
-pub(super) fn versions(catalog: &Catalog, headers: &HeaderMap) -> Value {
+/// Returns the document at `/api`: the versions of the core group, and the addresses of this server.
+pub(super) fn versions(catalog: &Catalog, addresses: Value) -> Value {
     let core = catalog.group("").unwrap_or_default().iter();
     json!({
         "kind": "APIVersions",
         "versions": core.map(|one| one.version.as_str()).collect::<Value>(),
-        "serverAddressByClientCIDRs": server_addresses(headers),
+        "serverAddressByClientCIDRs": addresses,
     })
 }
 

@@ -15,12 +15,13 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, get};
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 use serde_json::{Value, json};
 use setpoint_codec::Kind;
 use setpoint_codec::rest::path_of;
 
 use super::accept::{self, Discovery};
+use super::host::host;
 use super::not_found;
 use super::response::{self, ApiResponse, ErrorResponse};
 use crate::registry::Registry;
@@ -173,10 +174,12 @@ fn encoded(
 async fn core(
     State(registry): State<Arc<Registry>>,
     query: Query,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let catalog = Catalog::local(&registry);
-    let legacy = || (legacy::versions(&catalog, &headers), VERSIONS);
+    let addresses = || server_addresses(&uri, &headers);
+    let legacy = || (legacy::versions(&catalog, addresses()), VERSIONS);
     let aggregated = |version: &str| aggregated::groups(&catalog, str::is_empty, version);
     negotiate(&query, &headers, aggregated, legacy)
 }
@@ -247,8 +250,7 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
 }
 
 /// Returns the address that the client has used for this server.
-fn server_addresses(headers: &HeaderMap) -> Value {
-    let host = headers.get(http::header::HOST);
-    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+fn server_addresses(uri: &Uri, headers: &HeaderMap) -> Value {
+    let host = host(uri, headers).unwrap_or_default();
     json!([{ "clientCIDR": "0.0.0.0/0", "serverAddress": host }])
 }

@@ -3,8 +3,6 @@
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, HOST, LOCATION};
-use http::request::Parts;
-use http::uri::Authority;
 use http::{HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http1;
@@ -13,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use setpoint_proto::{ApiError, NODE_HEADER, Reason};
 
 use super::super::super::forwarding;
+use super::super::super::host::host;
 use super::super::ConnectRequest;
 use super::backend::{Backend, unreachable};
 use super::{links, location};
@@ -31,7 +30,8 @@ pub(super) async fn exchange(
     path: &str,
 ) -> Result<Response, ApiError> {
     let source = request.parts.uri.clone();
-    let own = host(&request.parts);
+    let own = host(&request.parts.uri, &request.parts.headers);
+    let own = own.and_then(|host| HeaderValue::try_from(host).ok());
     let streams = request.streams.clone();
     let mut outgoing = outgoing(request, body, path)?;
     if let Some(host) = own
@@ -88,13 +88,6 @@ pub(super) async fn exchange(
     let body = Body::from_stream(body.into_data_stream());
     let body = links::rewrite(headers, body, place);
     Ok(Response::from_parts(head, body))
-}
-
-/// Returns the host that a client has asked, which HTTP/2 has in the URI.
-fn host(parts: &Parts) -> Option<HeaderValue> {
-    let authority = parts.uri.authority().map(Authority::as_str);
-    let authority = || HeaderValue::try_from(authority?).ok();
-    parts.headers.get(HOST).cloned().or_else(authority)
 }
 
 /// Returns the request for the backend.
