@@ -1,11 +1,16 @@
-//! Short labels of actions, whose data may hold whole Pod templates.
+//! Short labels of actions, whose data may hold whole objects.
 
 use std::fmt::{self, Debug, Write};
 
 /// The longest label, in bytes.
 const MAX_LENGTH: usize = 160;
 
-/// Returns the beginning of the action's `Debug` output.
+/// The beginning of the `Debug` output of an object, after its kind.
+const METADATA: &str = " { metadata: ObjectMeta { name: ";
+/// The next field, which has a new object's prefix if it has no name.
+const GENERATE_NAME: &str = ", generate_name: ";
+
+/// Returns the beginning of the action's `Debug` output. Of a whole object, it has the kind and the name.
 pub(crate) fn label(action: &impl Debug) -> String {
     let mut text = Beginning(String::new());
     // The error ends the formatting at the limit.
@@ -21,12 +26,40 @@ pub(crate) fn verb(brief: &str) -> &str {
 
 struct Beginning(String);
 
+impl Beginning {
+    /// Ends the text at the name of an object, once that is known.
+    fn ends_at_name(&mut self) -> bool {
+        let Some((before, metadata)) = self.0.split_once(METADATA) else {
+            return false;
+        };
+        let Some((name, rest)) = quoted(metadata) else {
+            return false;
+        };
+        let name = match (name, rest.strip_prefix(GENERATE_NAME).and_then(quoted)) {
+            ("", None) => return false,
+            ("", Some((prefix, _))) => format!("{prefix}…"),
+            (name, _) => name.to_owned(),
+        };
+        let open = before.matches('(').count();
+        let closed = before.matches(')').count();
+        let end = ")".repeat(open.saturating_sub(closed));
+        self.0 = format!("{before} {name:?}{end}");
+        true
+    }
+}
+
+/// Returns the quoted text at the beginning of a text, and what follows it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix('"')?.split_once('"')
+}
+
 impl Write for Beginning {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let room = MAX_LENGTH.saturating_sub(self.0.len());
         let end = text.floor_char_boundary(room);
         self.0.push_str(&text[..end]);
-        match end == text.len() {
+        let is_at_end = self.0.ends_with('"') && self.ends_at_name();
+        match end == text.len() && !is_at_end {
             true => Ok(()),
             false => Err(fmt::Error),
         }
@@ -35,6 +68,8 @@ impl Write for Beginning {
 
 #[cfg(test)]
 mod tests {
+    use setpoint_proto::core::ConfigMap;
+
     use super::*;
 
     #[derive(Debug)]
@@ -52,5 +87,17 @@ mod tests {
         assert_eq!(verb(&label(&Action::Wait)), "Wait");
         let brief = label(&action);
         assert!(brief.starts_with("Create { name: \"ää") && brief.len() <= MAX_LENGTH);
+    }
+
+    #[test]
+    fn an_object_is_named() {
+        let mut object = ConfigMap::default();
+        object.data.insert("key".into(), "value".into());
+        object.metadata.generate_name = "web-".into();
+        assert_eq!(label(&Some(&object)), r#"Some(ConfigMap "web-…")"#);
+        object.metadata.name = "web".into();
+        assert_eq!(label(&Some(&object)), r#"Some(ConfigMap "web")"#);
+        object.metadata.name = "a".repeat(200);
+        assert!(label(&object).starts_with("ConfigMap { metadata: ObjectMeta { name: \"aaa"));
     }
 }
