@@ -132,11 +132,12 @@ impl Plane {
 
     /// Returns the sum and the count of a histogram of the proxy.
     pub fn histogram(&self, name: &str) -> anyhow::Result<(f64, f64)> {
-        let port = self.cluster.directory().join(format!("run/{PROXY}.port"));
-        let port = fs::read_to_string(port).context("the proxy listens")?;
+        let log = self.cluster.log(PROXY);
+        let started = log.rsplit_once(r#""address":""#);
+        let address = started.and_then(|(_, rest)| rest.split('"').next());
         let at = self
             .cluster
-            .process_at(&format!("127.0.0.1:{}", port.trim()));
+            .process_at(address.context("the proxy listens")?);
         let text = String::from_utf8(http::get(&at, "/metrics")?.body.into())?;
         let value = |suffix: &str| {
             let name = format!("{name}_{suffix} ");
