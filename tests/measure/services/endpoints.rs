@@ -16,7 +16,6 @@ const ROUNDS: usize = 100;
 /// The time between two requests.
 const PAUSE: Duration = Duration::from_micros(200);
 const PATIENCE: Duration = Duration::from_secs(300);
-const NAME: &str = "coming-and-going";
 
 /// Reports both times, with these other Services. They begin when the write of the EndpointSlice is sent.
 pub async fn measure(
@@ -25,7 +24,9 @@ pub async fn measure(
     server: &Server,
     others: &str,
 ) -> anyhow::Result<()> {
-    let ip = plane.writer().service(NAME, &[("echo", 80)]).await?;
+    // One of its own for each number of others.
+    let name = &format!("with-{}", others.replace(' ', "-"));
+    let ip = plane.writer().service(name, &[("echo", 80)]).await?;
     let at = SocketAddr::new(ip.into(), 80);
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -33,12 +34,12 @@ pub async fn measure(
         let begun = Instant::now();
         plane
             .writer()
-            .endpoints(NAME, &[("echo", server.echo.port())], &[server.echo.ip()])
+            .endpoints(name, &[("echo", server.echo.port())], &[server.echo.ip()])
             .await?;
         first.push(answered.await?? - begun);
         let refused = spawn_blocking(move || until_refused(at));
         let begun = Instant::now();
-        plane.writer().remove_endpoints(NAME).await?;
+        plane.writer().remove_endpoints(name).await?;
         last.push(refused.await??.saturating_duration_since(begun));
         plane.rest().await;
     }
