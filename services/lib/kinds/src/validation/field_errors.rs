@@ -16,7 +16,7 @@ use crate::validation::field_path::FieldPath;
 #[derive(Debug, Default)]
 pub struct FieldErrors {
     causes: Vec<StatusCause>,
-    /// What would be errors if the fields had changed. They are warnings.
+    /// Warnings about parts that the write does not change, which would be errors if it did.
     forgiven: Vec<String>,
 }
 

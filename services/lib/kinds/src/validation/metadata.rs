@@ -85,6 +85,10 @@ pub fn keep_unset(meta: &mut ObjectMeta, old: &ObjectMeta) {
 /// Removes owners that are listed more than once. Returns a warning, if there are any; `after` says after which step
 /// they were found.
 pub fn remove_duplicate_owners(meta: &mut ObjectMeta, after: &str) -> Option<String> {
+    // Nearly all objects have at most one, which need not be encoded.
+    if meta.owner_references.len() < 2 {
+        return None;
+    }
     let mut seen = HashSet::new();
     let mut duplicates = Vec::new();
     meta.owner_references.retain(|owner| {
@@ -402,6 +406,26 @@ mod tests {
             complaints(|meta| meta.name.clear()),
             "metadata.name: Required value: name or generateName is required"
         );
+    }
+
+    #[test]
+    fn owners_that_are_listed_twice_are_removed() {
+        let owner = |name: &str| OwnerReference {
+            name: name.into(),
+            uid: "1".into(),
+            ..Default::default()
+        };
+        let remaining = |owners: &[&str]| {
+            let mut meta = ObjectMeta {
+                owner_references: owners.iter().map(|name| owner(name)).collect(),
+                ..Default::default()
+            };
+            let warning = remove_duplicate_owners(&mut meta, "");
+            (meta.owner_references.len(), warning.is_some())
+        };
+        assert_eq!(remaining(&["a"]), (1, false));
+        assert_eq!(remaining(&["a", "b"]), (2, false));
+        assert_eq!(remaining(&["a", "b", "a"]), (2, true));
     }
 
     #[test]
