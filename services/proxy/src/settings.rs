@@ -61,8 +61,9 @@ pub struct Settings {
     /// nftables alone.
     pub network_policies: bool,
     /// Ranges of the addresses of the cluster's Pods. The kernel gets a route to the range of each other node that lies
-    /// in one of them, by the InternalIP of the node: for machines of one network, each of which is a node. None by
-    /// default. With the back end nftables alone.
+    /// in one of them, by the InternalIP of the node: for machines of one network, each of which is a node. Connections
+    /// from these ranges to others get the source address of the machine. None by default. With the back end nftables
+    /// alone.
     pub routed_pod_ranges: Vec<Cidr>,
     /// Answer for all addresses of service_ranges on the networks of this process, by a route in its network namespace,
     /// so that the ranges can be parts of these networks. For a network namespace that nothing else uses, and nftables.
@@ -111,6 +112,7 @@ impl Settings {
             table: self.table.clone(),
             service_range: self.service_ranges.clone(),
             masquerade_all: self.masquerade_all,
+            pod_range: self.routed_pod_ranges.clone(),
         }
     }
 

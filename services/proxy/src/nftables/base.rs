@@ -29,6 +29,9 @@ pub struct Base {
     pub service_range: Vec<Cidr>,
     /// Whether the source address of all connections to the Service range is to be that of the machine.
     pub masquerade_all: bool,
+    /// The addresses of Pods whose source address is to be that of the machine when they connect to others; none if
+    /// something else does that.
+    pub pod_range: Vec<Cidr>,
 }
 
 impl Base {
@@ -52,6 +55,9 @@ impl Base {
         if self.masquerade_all {
             let range = within(&[Field::Destination], "service-range");
             transaction.rule("services", [range, Statement::Mark]);
+        }
+        if !self.pod_range.is_empty() {
+            masquerade_pods(&mut transaction, &self.pod_range);
         }
         let sites = sites::script(&mut transaction, &place.sites);
         for rule in sites.into_iter().chain(lookups()) {
@@ -175,6 +181,20 @@ fn lookups() -> [Rule; 2] {
             vmap(PORT, "node-ports"),
         ],
     ]
+}
+
+/// Lets what Pods send beyond these ranges have the source address of the machine: nothing there knows a way back.
+fn masquerade_pods(transaction: &mut Transaction, ranges: &[Cidr]) {
+    let name = "pod-range";
+    transaction.push(Command::AddSet(name.to_owned(), SetKind::Ranges));
+    let elements = ranges.iter().copied().map(Key::Range).map(Element::of);
+    transaction.elements(name, elements.collect());
+    let rule = [
+        within(&[Field::Source], name),
+        Statement::NotIn(&[Field::Destination], name.to_owned()),
+        Statement::Masquerade,
+    ];
+    transaction.rule("postrouting", rule);
 }
 
 fn within(fields: &'static [Field], set: &str) -> Statement {

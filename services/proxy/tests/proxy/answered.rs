@@ -23,6 +23,7 @@ async fn a_range_that_is_part_of_a_network_is_reached_without_a_route() {
         table: "setpoint-test".to_owned(),
         service_range: vec![RANGE.parse().unwrap()],
         masquerade_all: true,
+        pod_range: Vec::new(),
     };
     let answered = Answered {
         ip: machine.machine.command("ip"),

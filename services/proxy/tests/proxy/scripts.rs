@@ -12,6 +12,7 @@ pub fn base() -> Base {
         table: "t".to_owned(),
         service_range: vec!["10.96.0.0/16".parse().unwrap()],
         masquerade_all: false,
+        pod_range: Vec::new(),
     }
 }
 

@@ -19,6 +19,7 @@ pub fn base() -> Base {
         table: "setpoint-test".to_owned(),
         service_range: vec!["10.96.0.0/16".parse().unwrap()],
         masquerade_all: false,
+        pod_range: Vec::new(),
     }
 }
 
@@ -293,4 +294,27 @@ async fn a_program_that_hangs_is_ended() {
     assert_eq!(plane.set(&udp(2)).await, Kind::Partial);
     let socket = plane.machine.machine.udp(WEB);
     assert!(ask(&socket).unwrap().starts_with("pod2"));
+}
+
+/// Machines of one network have routes to each other's Pods, and nothing beyond has.
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_have_their_own_address_for_pods_and_that_of_the_machine_beyond() {
+    let Some(plane) = Plane::new(3) else {
+        return;
+    };
+    let base = Base {
+        pod_range: vec![
+            "10.1.1.0/24".parse().unwrap(),
+            "10.1.2.0/24".parse().unwrap(),
+        ],
+        ..base()
+    };
+    let mut backend = Nftables::new(base, plane.machine.tools());
+    let none = Changes::new();
+    backend.sync(&plane.place, none).await.unwrap();
+    let client = &plane.machine.pods[0];
+    assert_eq!(client.connect("10.1.2.2:8080").unwrap(), "pod2 10.1.1.2");
+    assert_eq!(client.connect("10.1.3.2:8080").unwrap(), "pod3 10.1.3.1");
+    let beyond = &plane.machine.pods[2];
+    assert_eq!(beyond.connect("10.1.1.2:8080").unwrap(), "pod1 10.1.3.2");
 }

@@ -67,6 +67,7 @@ impl World for Machine {
             table: "setpoint-test".to_owned(),
             service_range: vec!["10.96.0.0/16".parse().unwrap()],
             masquerade_all: false,
+            pod_range: Vec::new(),
         };
         Nftables::new(base, self.tools())
     }
