@@ -5,8 +5,9 @@
 //! if that key is unchanged since the values in use were read. Within a gateway, a lock serializes allocations.
 
 mod address_ranges;
+mod holders;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -29,9 +30,10 @@ use crate::admission::reader::decode;
 use crate::admission::{Attributes, Reader, Reservation};
 use crate::service_ranges::ServiceRanges;
 use address_ranges::AddressRanges;
+use holders::Holders;
 
 /// A value that only one Service can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Assigned {
     ClusterIp(Ipv4Addr),
     NodePort(i32),
@@ -65,6 +67,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Default)]
 pub(super) struct ServiceIpAllocator {
     lock: Arc<Mutex<()>>,
+    /// Those of the last allocation. Used while `lock` is held.
+    holders: parking_lot::Mutex<Holders>,
     ranges: ServiceRanges,
 }
 
@@ -87,6 +91,7 @@ impl ServiceIpAllocator {
     pub(super) fn new(ranges: ServiceRanges) -> Self {
         Self {
             lock: Arc::default(),
+            holders: parking_lot::Mutex::default(),
             ranges,
         }
     }
@@ -115,7 +120,7 @@ impl ServiceIpAllocator {
         let guard = guard.map_err(|_| store::Error::Timeout)?;
         let last = reader.newest(keys::ALLOTTED).await?;
         let last = last.map(|entry| entry.revision);
-        let taken = taken(&service.metadata.uid, reader).await?;
+        let taken = self.taken(&service.metadata.uid, reader).await?;
         let ranges = self.current(reader).await?;
         check(&ranges, service, &before, &taken)?;
         let assigned = assign(&ranges, &mut service.spec, taken);
@@ -130,6 +135,19 @@ impl ServiceIpAllocator {
             guards: vec![guard],
             ..Reservation::default()
         })
+    }
+
+    /// Returns the values of all Services except the one with this uid. What a Service that cannot be read has is not
+    /// free; what one had that was deleted is free at once, for `kubectl replace --force`.
+    async fn taken(
+        &self,
+        except: &str,
+        reader: &dyn Reader,
+    ) -> Result<HashSet<Assigned>, ApiError> {
+        let all = reader.all::<Service>("", AtLeast::Newest).await?;
+        let mut holders = self.holders.lock();
+        holders.update(all)?;
+        Ok(holders.taken(except))
     }
 
     /// Returns the values that Services can have. The cache has all Services already, and with them all ServiceCIDRs of
@@ -151,19 +169,6 @@ struct Ranges {
     ports: RangeInclusive<u16>,
 }
 
-/// Returns the values of all Services except the one with this uid. What a Service that cannot be read has is not free;
-/// what one had that was deleted is free at once, for `kubectl replace --force`.
-async fn taken(except: &str, reader: &dyn Reader) -> Result<BTreeSet<Assigned>, ApiError> {
-    let mut taken = BTreeSet::new();
-    for cached in reader.all::<Service>("", AtLeast::Newest).await? {
-        let service: Service = decode(&cached)?;
-        if service.metadata.uid != except {
-            taken.extend(assigned(&service.spec));
-        }
-    }
-    Ok(taken)
-}
-
 /// Checks that the values of a Service are in range and not those of another one. Those of `before` are accepted.
 ///
 /// # Errors
@@ -172,7 +177,7 @@ fn check(
     ranges: &Ranges,
     service: &Service,
     before: &[Assigned],
-    taken: &BTreeSet<Assigned>,
+    taken: &HashSet<Assigned>,
 ) -> Result<(), ApiError> {
     let (spec, path) = (&service.spec, FieldPath::root("spec"));
     let mut errors = FieldErrors::default();
@@ -200,7 +205,7 @@ fn refusal(
     ranges: &Ranges,
     value: Assigned,
     before: &[Assigned],
-    taken: &BTreeSet<Assigned>,
+    taken: &HashSet<Assigned>,
 ) -> Option<String> {
     if before.contains(&value) || value == Assigned::NodePort(0) {
         return None;
@@ -240,7 +245,7 @@ fn needs_cluster_ip(spec: &ServiceSpec) -> bool {
 fn assign(
     ranges: &Ranges,
     spec: &mut ServiceSpec,
-    mut taken: BTreeSet<Assigned>,
+    mut taken: HashSet<Assigned>,
 ) -> Result<(), Full> {
     if needs_cluster_ip(spec) {
         let is_free = |address: &_| !taken.contains(&Assigned::ClusterIp(*address));
@@ -261,7 +266,7 @@ fn assign(
     Ok(())
 }
 
-fn free_port(ranges: &Ranges, taken: &BTreeSet<Assigned>) -> Option<i32> {
+fn free_port(ranges: &Ranges, taken: &HashSet<Assigned>) -> Option<i32> {
     let ports = &ranges.ports;
     let ports = u32::from(*ports.start())..u32::from(*ports.end()) + 1;
     let mut ports = from_random(ports).filter_map(|port| i32::try_from(port).ok());
@@ -311,7 +316,7 @@ mod tests {
 
     #[test]
     fn each_service_gets_a_different_cluster_ip() {
-        let mut taken = BTreeSet::new();
+        let mut taken = HashSet::new();
         for _ in 0..500 {
             let mut spec = spec("ClusterIP");
             assign(&ranges(), &mut spec, taken.clone()).unwrap();
@@ -324,12 +329,12 @@ mod tests {
     #[test]
     fn node_ports_are_assigned_to_the_types_that_use_them() {
         let mut exposed = spec("NodePort");
-        assign(&ranges(), &mut exposed, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut exposed, HashSet::new()).unwrap();
         let ports = [exposed.ports[0].node_port, exposed.ports[1].node_port];
         assert!(ports.iter().all(|port| (30_000..32_768).contains(port)));
         assert_ne!(ports[0], ports[1]);
         let mut plain = spec("ClusterIP");
-        assign(&ranges(), &mut plain, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut plain, HashSet::new()).unwrap();
         assert_eq!(plain.ports[0].node_port, 0);
     }
 
@@ -338,10 +343,10 @@ mod tests {
         let mut headless = spec("ClusterIP");
         headless.cluster_ip = "None".into();
         headless.cluster_ips = vec!["None".into()];
-        assign(&ranges(), &mut headless, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut headless, HashSet::new()).unwrap();
         assert_eq!(headless.cluster_ips, ["None"]);
         let mut elsewhere = spec("ExternalName");
-        assign(&ranges(), &mut elsewhere, BTreeSet::new()).unwrap();
+        assign(&ranges(), &mut elsewhere, HashSet::new()).unwrap();
         assert_eq!(elsewhere.cluster_ip, "");
     }
 
@@ -394,7 +399,7 @@ mod tests {
     fn an_exhausted_range_is_an_error() {
         let text = |full: Result<(), Full>| full.unwrap_err().error("web").message;
         let number = Assigned::NodePort;
-        let mut ports: BTreeSet<_> = (30_000..32_768).map(number).collect();
+        let mut ports: HashSet<_> = (30_000..32_768).map(number).collect();
         let mut exposed = spec("NodePort");
         assert_eq!(
             text(assign(&ranges(), &mut exposed, ports.clone())),
@@ -413,7 +418,7 @@ mod tests {
 
         let network = Ipv4Addr::new(10, 96, 0, 0).to_bits();
         let host = |host| Assigned::ClusterIp(Ipv4Addr::from(network | host));
-        let mut hosts: BTreeSet<_> = (2..(1 << 16) - 1).map(host).collect();
+        let mut hosts: HashSet<_> = (2..(1 << 16) - 1).map(host).collect();
         let mut plain = spec("ClusterIP");
         assert_eq!(
             text(assign(&ranges(), &mut plain, hosts.clone())),
