@@ -9,6 +9,7 @@ mod commit;
 mod connector;
 mod error_class;
 mod members;
+pub mod membership;
 mod read;
 mod watch;
 
