@@ -183,11 +183,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("dns", SERVICE),
     ("scheduler", SERVICE),
+    // A static Pod is read from a document, and has the defaults and the validation of its kind.
     (
         "node-agent",
         &[
+            "codec",
             "controller",
+            "document",
             "host",
+            "kinds",
             "model",
             "proto",
             "runtime",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use setpoint_controller::{Cascade, Client, Inputs, Outcome, Plan, Receipt, Reconciler, View as _};
@@ -22,6 +23,7 @@ use crate::pod::rejection::{self, AdmitResult};
 use crate::pod::resize;
 use crate::pod::status::status;
 use crate::pod::sysctls;
+use crate::pod::view::PodView;
 use crate::pod::world::{AssignedPod, Runs, WaitingReason, World};
 
 /// The requeue delay of a Pod with a container that cannot be started as configured, for example because a ConfigMap is
@@ -38,6 +40,10 @@ pub struct Agent<R> {
     pub admission: Arc<Admission>,
     /// The commands that run in place of images.
     pub images: ImageCommands,
+    /// Whether the Pods of the API are known. Until then only static Pods are reconciled.
+    pub knows_api: AtomicBool,
+    /// Whether the addresses of Pods are of a range that the API assigns to the node.
+    pub takes_range: bool,
 }
 
 /// The observation of a Pod.
@@ -62,10 +68,14 @@ impl<R: Runtime> Reconciler for Agent<R> {
             // A Pod that cannot be restored must not keep the others from running.
             let _ = catch_unwind("restore", || self.restore(&view.pod()));
         }
+        self.knows_api.store(true, Ordering::Release);
     }
 
     fn observe(&self, key: &Key, inputs: Inputs) -> Option<Observed> {
-        let view = self.pods.cache.get(key);
+        let view = self.pods.get(key);
+        if !self.can_observe(view.as_deref()) {
+            return None;
+        }
         let ours = view.and_then(|view| self.pods.nodes.get(&view.node).map(|node| (view, node)));
         let mut sandboxes = self.executor.runtime.sandboxes(key);
         self.executor.hooks.mark_stopping(&mut sandboxes);
@@ -81,7 +91,7 @@ impl<R: Runtime> Reconciler for Agent<R> {
             .as_ref()
             .map(|meta| meta.uid.as_str())
             .unwrap_or_default();
-        let pod = ours.map(|(view, node)| self.assigned(view.pod(), node));
+        let pod = ours.map(|(view, node)| self.assigned(&view, node));
         let metadata = pod.as_ref().map(|pod| &pod.object.metadata);
         let world = World {
             now: inputs.now,
@@ -117,6 +127,16 @@ impl<R: Runtime> Reconciler for Agent<R> {
         match (action, &world.pod) {
             (Action::Admit, Some(pod)) => return self.admit(&meta.key, &pod.object),
             (Action::Allocate, Some(pod)) => return self.allocate(&meta.key, pod),
+            (Action::UpdateStatus, Some(pod)) if pod.is_static => {
+                if let Some(status) = status(world) {
+                    self.set_status(pod, status);
+                }
+                return Ok(Receipt::none());
+            }
+            (Action::Delete, Some(pod)) if pod.is_static => {
+                self.finish(&pod.object);
+                return Ok(Receipt::none());
+            }
             _ => {}
         }
         let receipt = self.executor.execute(world, action).await?;
@@ -145,6 +165,10 @@ impl<R: Runtime> Reconciler for Agent<R> {
         let Some(pod) = &world.pod else {
             return Ok(Receipt::none());
         };
+        if pod.is_static {
+            self.set_status(pod, status);
+            return Ok(Receipt::none());
+        }
         let running = status.phase == "Running";
         let receipt = self.executor.update_status(pod, status).await?;
         if running {
@@ -170,7 +194,18 @@ impl<R: Runtime> Reconciler for Agent<R> {
 }
 
 impl<R: Runtime> Agent<R> {
-    fn assigned(&self, mut object: Pod, node: &Node) -> AssignedPod {
+    /// Returns whether enough is known to decide on the Pod of a name: `view`, or none if there is none.
+    fn can_observe(&self, view: Option<&PodView>) -> bool {
+        if self.knows_api.load(Ordering::Acquire) {
+            // Sandboxes without a Pod may be those of a manifest that was not read yet.
+            return view.is_some() || self.pods.static_pods.is_complete();
+        }
+        let has_address = |pod: &Pod| pod.spec.host_network || !self.takes_range;
+        view.is_some_and(|view| view.is_static() && has_address(&view.pod()))
+    }
+
+    fn assigned(&self, view: &PodView, node: &Node) -> AssignedPod {
+        let mut object = view.pod();
         self.images.apply(&mut object.spec);
         let (key, uid) = (Key::of(&object.metadata), &object.metadata.uid);
         let resize = self.admission.resize_of(&key, uid, &object.spec);
@@ -180,8 +215,9 @@ impl<R: Runtime> Agent<R> {
         });
         let demand = Demand::of(&object.spec);
         AssignedPod {
-            admission: self.check(&key, uid, node, &object, &demand),
+            admission: self.check(&key, node, &object, &demand, view.is_static()),
             object,
+            is_static: view.is_static(),
             resize,
             host_ip: node.ip.to_string(),
             allocatable: Arc::clone(&node.allocatable),
@@ -196,13 +232,21 @@ impl<R: Runtime> Agent<R> {
     }
 
     /// Checks a Pod against the rules and the state of its node. An admitted Pod stays, whatever becomes of the node.
-    fn check(&self, key: &Key, uid: &str, node: &Node, pod: &Pod, demand: &Demand) -> AdmitResult {
+    fn check(
+        &self,
+        key: &Key,
+        node: &Node,
+        pod: &Pod,
+        demand: &Demand,
+        is_static: bool,
+    ) -> AdmitResult {
         sysctls::check(&pod.spec)?;
         rejection::check_os(pod)?;
+        let uid = &pod.metadata.uid;
         let checked = self.admission.check(key, uid, &node.name, demand);
         match checked {
             Ok(Some(_)) => checked,
-            Ok(None) | Err(_) => self.pods.state.borrow().admit(pod).and(checked),
+            Ok(None) | Err(_) => self.pods.state.borrow().admit(pod, is_static).and(checked),
         }
     }
 
@@ -228,7 +272,7 @@ impl<R: Runtime> Agent<R> {
 
     /// Enqueues Pods whose resize may fit now, in the order in which they are to have the room.
     fn wake(&self, pods: &[Key]) {
-        let known = pods.iter().filter_map(|key| self.pods.cache.get(key));
+        let known = pods.iter().filter_map(|key| self.pods.get(key));
         let mut known: Vec<_> = known.map(|view| view.pod()).collect();
         known.sort_by_cached_key(resize::rank);
         known
@@ -236,11 +280,52 @@ impl<R: Runtime> Agent<R> {
             .for_each(|pod| (self.executor.wake)(&Key::of(&pod.metadata)));
     }
 
+    /// Keeps what runs already: the resources and addresses of static Pods, and the addresses of the sandboxes of
+    /// others, which are not known yet. Called before there are workers.
+    pub fn hold(&self) {
+        let Some(node) = self.pods.nodes.keys().next() else {
+            return;
+        };
+        let runtime = &self.pods.runtime;
+        for key in runtime.pods() {
+            for sandbox in runtime.sandboxes(&key) {
+                let config = &sandbox.config;
+                let ip = (!config.host_network).then_some(config.ip);
+                self.admission.hold(&key, &config.uid, node, ip);
+            }
+        }
+        for view in self.pods.static_pods.list() {
+            self.restore(&view.pod());
+        }
+    }
+
+    /// Sets the status of a static Pod. One that has ended leaves its room to others.
+    fn set_status(&self, pod: &AssignedPod, status: PodStatus) {
+        let (key, uid) = (Key::of(&pod.object.metadata), &pod.object.metadata.uid);
+        self.executor.events.status_updated(&pod.object, &status);
+        if self.pods.static_pods.set_status(&key, uid, status) {
+            self.release(&key, uid);
+        }
+    }
+
+    /// Forgets a static Pod that has stopped.
+    fn finish(&self, pod: &Pod) {
+        let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
+        self.release(&key, uid);
+        self.pods.static_pods.finish(&key, uid);
+    }
+
+    fn release(&self, key: &Key, uid: &str) {
+        self.pods.endings.forget(uid);
+        self.wake(&self.admission.release(key, uid));
+    }
+
     fn restore(&self, pod: &Pod) {
+        let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
         if model::is_terminal(pod) {
+            self.admission.release(&key, uid);
             return;
         }
-        let (key, uid) = (Key::of(&pod.metadata), &pod.metadata.uid);
         let sandbox = self.pods.sandbox(&key, uid);
         if sandbox.is_some() || pod.status.start_time.is_some() {
             let mut spec = pod.spec.clone();

@@ -18,6 +18,7 @@ use crate::node::admission::PodNetwork;
 use crate::node::eviction;
 use crate::node::image_gc;
 use crate::node::shutdown::GracePeriods;
+use crate::node::static_pods;
 use crate::node::{self, Capacity, reservation};
 use crate::pod::api_server::Place;
 use crate::pod::image_commands::ImageCommands;
@@ -108,6 +109,8 @@ pub struct Settings {
     pub image_minimum_gc_age: Duration,
     /// Eviction of Pods.
     pub eviction: eviction::Settings,
+    /// Static Pods.
+    pub static_pods: static_pods::Settings,
     /// Resources of each node.
     pub capacity: Capacity,
     /// Resources (cpu, memory, ephemeral-storage) that Pods cannot request, as the kubelet's `--kube-reserved`, for
@@ -167,6 +170,7 @@ impl Default for Settings {
             image_gc_low_threshold_percent: 80,
             image_minimum_gc_age: Duration::from_secs(120),
             eviction: eviction::Settings::default(),
+            static_pods: static_pods::Settings::default(),
             capacity: Capacity::default(),
             kube_reserved: String::new(),
             system_reserved: String::new(),
@@ -211,7 +215,11 @@ impl Settings {
 
     /// Returns whether the Pods of a node have addresses of the range of its Node.
     pub fn uses_pod_range(&self) -> bool {
-        self.runtime == Kind::Simulated || !self.process.bridge.is_empty()
+        match self.runtime {
+            Kind::Simulated => true,
+            Kind::Cri => self.cri.network == cri::Network::Routes,
+            Kind::Process | Kind::Docker => !self.process.bridge.is_empty(),
+        }
     }
 
     /// Returns the commands in place of images. Other runtimes have none.
@@ -357,6 +365,18 @@ impl Settings {
                 "container-log-max-size: must be a quantity above zero",
             ),
             (
+                !self.static_pods.is_on() || self.nodes == 1,
+                "static-pods.directory: only a node that has the process for itself has static Pods",
+            ),
+            (
+                !self.static_pods.is_on() || self.static_pods.directory.is_absolute(),
+                "static-pods.directory: must be absolute",
+            ),
+            (
+                !self.static_pods.period.is_zero(),
+                "static-pods.period: must be longer than zero",
+            ),
+            (
                 self.container_log_max_files >= 2,
                 "container-log-max-files: there must be at least two",
             ),
@@ -367,14 +387,6 @@ impl Settings {
             (
                 self.docker.image_volume_max_bytes() > 0,
                 "docker.image-volume-max-size: must be a quantity above zero",
-            ),
-            (
-                !self.cri.relist_period.is_zero(),
-                "cri.relist-period: must be longer than zero",
-            ),
-            (
-                self.cri.pod_logs_dir.is_absolute(),
-                "cri.pod-logs-dir: must be absolute",
             ),
             (self.workers > 0, "workers: there must be at least one"),
             (
@@ -405,6 +417,7 @@ impl setpoint_host::Settings for Settings {
     fn validate(&self) -> Result<(), String> {
         self.gateway.validate().map_err(|error| error.to_string())?;
         self.docker.published()?;
+        self.cri.validate()?;
         self.check()
     }
 

@@ -33,7 +33,8 @@ pub fn subcommand(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
 const SWEEP_USAGE: &str = "\
 usage: node-agent sweep <state-dir>
        node-agent sweep --runtime docker [--docker-cluster NAME] [--docker-socket PATH] [--on-stop]
-       node-agent sweep --runtime cri --node-name NAME [--cri-endpoint ENDPOINT] [--on-stop]";
+       node-agent sweep --runtime cri --node-name NAME [--cri-endpoint ENDPOINT] [--cri-network routes]
+           [--cri-cni-conf-dir DIRECTORY] [--cri-bridge NAME] [--on-stop]";
 
 /// Arguments of `sweep`.
 #[derive(Debug, PartialEq)]
@@ -55,7 +56,7 @@ enum Containers {
     },
     /// Those of a node on a runtime that serves the CRI.
     Cri {
-        endpoint: Option<String>,
+        settings: Box<cri::Settings>,
         node: String,
     },
 }
@@ -67,7 +68,7 @@ struct Words {
     state: Option<PathBuf>,
     socket: Option<PathBuf>,
     cluster: Option<String>,
-    endpoint: Option<String>,
+    cri: cri::Settings,
     node: Option<String>,
     on_stop: bool,
 }
@@ -88,13 +89,24 @@ impl Words {
                 "--runtime" => parsed.runtime = Some(words.next()?.to_owned()),
                 "--docker-cluster" => parsed.cluster = Some(words.next()?.to_owned()),
                 "--docker-socket" => parsed.socket = Some(words.next()?.into()),
-                "--cri-endpoint" => parsed.endpoint = Some(words.next()?.to_owned()),
+                "--cri-endpoint" => words.next()?.clone_into(&mut parsed.cri.endpoint),
+                "--cri-network" => parsed.cri.network = network(words.next()?)?,
+                "--cri-cni-conf-dir" => parsed.cri.cni_conf_dir = words.next()?.into(),
+                "--cri-bridge" => words.next()?.clone_into(&mut parsed.cri.bridge),
                 "--node-name" => parsed.node = Some(words.next()?.to_owned()),
                 flag if flag.starts_with('-') => return None,
                 state => parsed.state = Some(state.into()),
             }
         }
         Some(parsed)
+    }
+}
+
+fn network(name: &str) -> Option<cri::Network> {
+    match name {
+        "cni" => Some(cri::Network::Cni),
+        "routes" => Some(cri::Network::Routes),
+        _ => None,
     }
 }
 
@@ -105,7 +117,7 @@ impl Sweep {
             state,
             socket,
             cluster,
-            endpoint,
+            cri,
             node,
             on_stop,
         } = Words::parse(args)?;
@@ -116,7 +128,7 @@ impl Sweep {
                 cluster: cluster.unwrap_or_default(),
             },
             (Some("cri"), None) => Containers::Cri {
-                endpoint,
+                settings: Box::new(cri),
                 node: node.filter(|node| !node.is_empty())?,
             },
             _ => return None,
@@ -155,10 +167,8 @@ async fn run(wanted: &Sweep) -> Result<usize, String> {
             swept.map_err(|error| format!("{}: {error}", state.display()))
         }
         Containers::Docker { socket, cluster } => sweep_engine(socket.as_ref(), cluster).await,
-        Containers::Cri { endpoint, node } => {
-            let mut settings = cri::Settings::default();
-            settings.endpoint = endpoint.clone().unwrap_or(settings.endpoint);
-            let swept = cri::sweep(&settings, node).await;
+        Containers::Cri { settings, node } => {
+            let swept = cri::sweep(settings, node).await;
             swept.map_err(|error| error.to_string())
         }
     }
@@ -208,9 +218,15 @@ mod tests {
         assert_eq!((&engine.containers, engine.on_stop), (&shop, true));
         let line = "--on-stop --runtime=docker --docker-cluster=shop";
         assert_eq!(parse(line), Some(engine));
-        let line = "--runtime cri --node-name a --cri-endpoint=unix:///c.sock";
+        let line = "--runtime cri --node-name a --cri-endpoint=unix:///c.sock --cri-network routes \
+            --cri-cni-conf-dir /cni";
         let node = Containers::Cri {
-            endpoint: Some("unix:///c.sock".into()),
+            settings: Box::new(cri::Settings {
+                endpoint: "unix:///c.sock".into(),
+                network: cri::Network::Routes,
+                cni_conf_dir: "/cni".into(),
+                ..cri::Settings::default()
+            }),
             node: "a".into(),
         };
         assert_eq!(parse(line).unwrap().containers, node);
@@ -220,6 +236,7 @@ mod tests {
             "--runtime docker --all",
             "--runtime cri",
             "--runtime cri --node-name=",
+            "--runtime cri --node-name a --cri-network other",
             "--runtime cri --node-name a /state",
             "--runtime other",
         ] {

@@ -101,7 +101,8 @@ pub trait Reconciler: Send + Sync + 'static {
     /// The name of a reconcile's span if most of its plans have a single step, which has no span of its own then.
     const SPAN: Option<&'static str> = None;
 
-    /// Called when a term begins, with synced caches and before the first observation.
+    /// Called when a term begins, with synced caches and before the first observation; by a controller that works
+    /// [before](crate::Controller::eager) they are, once they are.
     fn begin(&self) {}
 
     /// Fetch: reads what no informer holds, such as metrics, and keeps it for [`Self::observe`]. Called before the

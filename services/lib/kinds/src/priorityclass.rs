@@ -22,6 +22,13 @@ const SYSTEM: [(&str, i32, &str); 2] = [
     ),
 ];
 
+/// Returns the value of a class that every cluster has.
+pub fn system_value(name: &str) -> Option<i32> {
+    let mut classes = SYSTEM.iter();
+    let found = classes.find(|(class, ..)| *class == name);
+    found.map(|(_, value, _)| *value)
+}
+
 /// The largest value of other classes.
 const HIGHEST_USER_VALUE: i32 = 1_000_000_000;
 const RESERVED_PREFIX: &str = "system-";

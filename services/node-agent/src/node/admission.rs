@@ -53,6 +53,8 @@ struct NodeAllocation {
     /// The host ports of admitted Pods; a port of several restored Pods is listed several times.
     ports: Vec<HostPort>,
     hosts: BTreeSet<u8>,
+    /// Those of `hosts` that are kept for Pods which are not known yet, and do not count.
+    held: BTreeSet<u8>,
 }
 
 struct AdmittedPod {
@@ -71,6 +73,7 @@ impl Admission {
             used: Used::default(),
             ports: Vec::new(),
             hosts: BTreeSet::new(),
+            held: BTreeSet::new(),
         };
         let nodes = nodes
             .into_iter()
@@ -125,8 +128,23 @@ impl Admission {
     /// Admits a Pod that was admitted before the agent restarted, without checking that it fits.
     pub fn restore(&self, pod: &Key, uid: &str, node: &str, demand: &Demand, ip: Option<Ipv4Addr>) {
         let mut allocations = self.allocations.lock();
+        if allocations.is_held(pod) {
+            allocations.remove(pod);
+        }
         if allocations.address_of(pod, uid).is_none() {
             allocations.insert(pod, uid, node, demand, ip);
+        }
+    }
+
+    /// Keeps the address of the sandbox of a Pod that is not known yet, until the Pod is [restored](Self::restore) or
+    /// released.
+    pub fn hold(&self, pod: &Key, uid: &str, node: &str, ip: Option<Ipv4Addr>) {
+        let mut allocations = self.allocations.lock();
+        allocations.remove(pod);
+        allocations.insert(pod, uid, node, &Demand::default(), ip);
+        let host = allocations.pods.get(pod).map(|held| held.host);
+        if let Some(of_node) = allocations.nodes.get_mut(node) {
+            of_node.held.extend(host);
         }
     }
 
@@ -198,6 +216,14 @@ impl Allocations {
         allocation.fits(demand, former)
     }
 
+    fn is_held(&self, pod: &Key) -> bool {
+        let admitted = self.pods.get(pod);
+        let node = |admitted: &AdmittedPod| self.nodes.get(&admitted.node);
+        admitted.is_some_and(|admitted| {
+            node(admitted).is_some_and(|node| node.held.contains(&admitted.host))
+        })
+    }
+
     fn address_of(&self, pod: &Key, uid: &str) -> Option<Ipv4Addr> {
         let admitted = self.pods.get(pod).filter(|admitted| admitted.uid == uid)?;
         Some(self.nodes.get(&admitted.node)?.address(admitted.host))
@@ -256,7 +282,9 @@ impl NodeAllocation {
     ) -> Result<(), InsufficientResource> {
         let mut used = self.used.clone();
         former.inspect(|former| used.subtract(&former.demand.requests));
-        let pods = count(self.hosts.len()).saturating_sub(former.is_some().into());
+        let pods = count(self.hosts.len()).saturating_sub(count(self.held.len()));
+        let former = former.filter(|former| !self.held.contains(&former.host));
+        let pods = pods.saturating_sub(former.is_some().into());
         suffices("pods", 1, pods.into(), count(self.capacity.pods))?;
         amounts(requests).try_for_each(|(name, requested)| match self.capacity_of(name) {
             Some(capacity) => suffices(name, requested, used.of(name), capacity),
@@ -307,6 +335,7 @@ impl NodeAllocation {
             listed.map(|index| self.ports.swap_remove(index));
         }
         self.hosts.remove(&pod.host);
+        self.held.remove(&pod.host);
     }
 
     fn address(&self, host: u8) -> Ipv4Addr {

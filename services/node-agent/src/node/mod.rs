@@ -1,4 +1,5 @@
-//! The nodes of this process: identity, capacity, registration, admission of Pods, eviction, shutdown and usage.
+//! The nodes of this process: identity, capacity, registration, admission of Pods, static Pods, eviction, shutdown and
+//! usage.
 
 pub mod admission;
 mod conditions;
@@ -14,6 +15,7 @@ pub mod reservation;
 mod settings;
 pub mod shutdown;
 mod state;
+pub mod static_pods;
 pub mod usage;
 pub mod watch;
 

@@ -8,9 +8,10 @@ use setpoint_model::Key;
 use setpoint_runtime::{Runtime, Sandbox, Wake};
 use tokio::sync::watch;
 
+use super::static_pods::StaticPods;
 use super::{Node, NodeState};
 use crate::pod::ending::{Ending, Endings};
-use crate::pod::view::PodView;
+use crate::pod::view::{PodView, Source};
 
 /// The nodes of this process and their Pods.
 pub struct Pods<R> {
@@ -20,8 +21,10 @@ pub struct Pods<R> {
     pub nodes: HashMap<String, Node>,
     /// The state of the nodes beside their capacity.
     pub state: watch::Sender<NodeState>,
-    /// A cache of Pods. It may hold Pods of other nodes, too.
+    /// A cache of the Pods of the API. It may hold Pods of other nodes, too, and mirror Pods.
     pub cache: Reader<PodView>,
+    /// The Pods that the node runs by itself.
+    pub static_pods: Arc<StaticPods>,
     /// The Pods that their node ends.
     pub endings: Arc<Endings>,
     /// Enqueues a Pod for a reconcile.
@@ -29,15 +32,30 @@ pub struct Pods<R> {
 }
 
 impl<R: Runtime> Pods<R> {
-    /// Returns whether a Pod is bound to a node of this process.
+    /// Returns whether a Pod is one to run on a node of this process.
     pub fn has(&self, pod: &PodView) -> bool {
-        self.nodes.contains_key(&pod.node)
+        self.nodes.contains_key(&pod.node) && pod.source != Source::Mirror
+    }
+
+    /// Returns the Pod of this name. A static Pod comes before one of the API.
+    pub fn get(&self, pod: &Key) -> Option<Arc<PodView>> {
+        let of_api = || self.cache.get(pod).filter(|view| self.has(view));
+        self.static_pods.get(pod).or_else(of_api)
+    }
+
+    /// Returns whether a Pod has this uid in the API, where a static Pod is its mirror Pod.
+    pub fn is_of_uid(&self, pod: &PodView, uid: &str) -> bool {
+        let mirror = || self.cache.get(&pod.meta().key);
+        pod.meta().uid == uid
+            || pod.is_static() && mirror().is_some_and(|mirror| mirror.meta().uid == uid)
     }
 
     /// Returns the Pods of all nodes.
     pub fn all(&self) -> impl Iterator<Item = Arc<PodView>> {
         let known = self.cache.list().into_iter();
-        known.filter(|view| self.has(view))
+        let is_static = |view: &PodView| self.static_pods.get(&view.meta().key).is_some();
+        let of_api = known.filter(move |view| self.has(view) && !is_static(view));
+        of_api.chain(self.static_pods.list())
     }
 
     /// Returns the Pods of all nodes that have not ended.
@@ -54,7 +72,7 @@ impl<R: Runtime> Pods<R> {
 
     /// Returns whether a Pod has not reported its end.
     pub fn is_active(&self, pod: &Key, uid: &str) -> bool {
-        let view = self.cache.get(pod);
+        let view = self.get(pod);
         view.is_some_and(|view| view.meta().uid == uid && !view.ended)
     }
 

@@ -43,15 +43,15 @@ pub struct NodeState {
 
 impl NodeState {
     /// Returns whether the node admits a new Pod. Under pressure of memory alone these are the Pods that request some,
-    /// or that tolerate the taint; critical ones always are, unless the node shuts down.
+    /// or that tolerate the taint; critical and static ones always are, unless the node shuts down.
     ///
     /// # Errors
     /// With the reason.
-    pub fn admit(&self, pod: &Pod) -> Result<(), Rejection> {
+    pub fn admit(&self, pod: &Pod, is_static: bool) -> Result<(), Rejection> {
         if self.shutting_down {
             return Err(Rejection::Shutdown);
         }
-        let critical = pod.spec.priority.unwrap_or_default() >= CRITICAL;
+        let critical = is_static || pod.spec.priority.unwrap_or_default() >= CRITICAL;
         if self.pressures.is_empty() || critical {
             return Ok(());
         }
@@ -88,7 +88,7 @@ mod tests {
 
     fn reason(state: &NodeState, pod: &Pod) -> String {
         state
-            .admit(pod)
+            .admit(pod, false)
             .map_or_else(|rejection| rejection.message(), |()| String::new())
     }
 
@@ -109,7 +109,7 @@ mod tests {
             ..Toleration::default()
         }];
         for admitted in [modest, pod("Burstable", 0), pod("BestEffort", CRITICAL)] {
-            assert_eq!(state.admit(&admitted), Ok(()));
+            assert_eq!(state.admit(&admitted, false), Ok(()));
         }
     }
 
@@ -121,16 +121,16 @@ mod tests {
         };
         let expected = "The node had condition: [MemoryPressure DiskPressure]. ";
         assert_eq!(reason(&state, &pod("Guaranteed", 0)), expected);
-        assert_eq!(state.admit(&pod("BestEffort", CRITICAL)), Ok(()));
+        assert_eq!(state.admit(&pod("BestEffort", CRITICAL), false), Ok(()));
     }
 
     #[test]
     fn a_node_that_shuts_down_admits_no_pod() {
         let mut state = NodeState::default();
-        assert_eq!(state.admit(&pod("BestEffort", 0)), Ok(()));
+        assert_eq!(state.admit(&pod("BestEffort", 0), false), Ok(()));
         state.shutting_down = true;
         assert_eq!(
-            state.admit(&pod("Guaranteed", CRITICAL)),
+            state.admit(&pod("Guaranteed", CRITICAL), false),
             Err(Rejection::Shutdown)
         );
     }

@@ -32,7 +32,7 @@ pub enum Error {
 }
 
 /// Returns the environment of a container; later entries replace earlier ones of the same name. `own` are variables of
-/// the node. `files` are those that its variables refer to. `path` adds a default `PATH`, for runtimes without images.
+/// the node, and those of Services. `files` are those that its variables refer to. `path` adds a default `PATH`, for runtimes without images.
 ///
 /// # Errors
 /// If a reference that is not optional cannot be resolved, or the gateway returns an error.
@@ -50,9 +50,7 @@ pub async fn environment(
         env.set("PATH", PATH.to_owned());
     }
     env.set("HOSTNAME", hostname(pod).to_owned());
-    let services = services(gateway, pod).await?;
-    let linked = service_links::variables(&services);
-    for (name, value) in own.into_iter().chain(linked) {
+    for (name, value) in own {
         env.set(&name, value);
     }
     for source in &container.env_from {
@@ -75,9 +73,15 @@ pub async fn environment(
     Ok(env.into_pairs())
 }
 
-/// Returns the Services that a Pod is told of: those of its namespace unless it asks for none, but for that of the API,
-/// whose variables the node sets.
-async fn services(gateway: &Client, pod: &Pod) -> Result<Vec<Service>, ApiError> {
+/// Returns the variables of the Services that a Pod is told of: those of its namespace unless it asks for none, but for
+/// that of the API, whose variables the node sets.
+///
+/// # Errors
+/// If the gateway returns an error.
+pub async fn service_variables(
+    gateway: &Client,
+    pod: &Pod,
+) -> Result<Vec<(String, String)>, ApiError> {
     if pod.spec.enable_service_links == Some(false) {
         return Ok(Vec::new());
     }
@@ -87,7 +91,7 @@ async fn services(gateway: &Client, pod: &Pod) -> Result<Vec<Service>, ApiError>
     };
     let mut services = gateway.list::<Service>(&own).await?.items;
     services.retain(|service| Key::of(&service.metadata) != Key::new("default", "kubernetes"));
-    Ok(services)
+    Ok(service_links::variables(&services))
 }
 
 /// Expands `$(NAME)` in the words of a command line.

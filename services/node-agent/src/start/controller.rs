@@ -1,14 +1,18 @@
 //! The controller of Pods, with its agent and its informers.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{Client, Controller, Informer, Replica, View as _};
-use setpoint_runtime::{Runtime, Wake};
+use setpoint_runtime::{Kind, Runtime, Wake};
 use tokio::sync::watch;
 
+use super::static_pods;
 use crate::agent::Agent;
 use crate::node::admission::{Admission, PodNetwork};
+use crate::node::static_pods::StaticPods;
+use crate::node::static_pods::mirror::{self, Mirrors};
 use crate::node::watch::{Ranges, Wakes};
 use crate::node::{self, Node, NodeState, Pods};
 use crate::pod::act::Executor;
@@ -41,11 +45,14 @@ pub struct Builder<'a, R> {
     pub range: watch::Sender<String>,
     /// The signals that wake the heartbeats, by node.
     pub wakes: Arc<Wakes>,
+    /// The Pods that the node runs by itself.
+    pub static_pods: Arc<StaticPods>,
 }
 
 impl<R: Runtime> Builder<'_, R> {
-    /// Returns the controller that runs the agent: woken by changes of Pods and, through its queue, by the runtime.
-    pub fn controller(self) -> Controller<Agent<R>> {
+    /// Returns the controller that runs the agent: woken by changes of Pods and, through its queue, by the runtime. The
+    /// other one keeps mirror Pods.
+    pub fn controllers(self) -> (Controller<Agent<R>>, Controller<Mirrors<R>>) {
         let (replica, settings) = (self.replica, self.settings);
         let capacities = self.nodes.iter();
         let capacities = capacities.map(|node| (node.name.clone(), node.capacity.clone()));
@@ -56,27 +63,47 @@ impl<R: Runtime> Builder<'_, R> {
         let (known, wakes) = (Arc::clone(&admission), Arc::clone(&self.wakes));
         let ranges = self.ranges(&admission);
         let added = node::watch::informer(&replica.client, self.nodes, known, ranges, wakes);
+        let clients = NodeClients::new(replica.client.clone(), self.nodes.len());
         let agent = self.agent(admission, endings, &informer);
+        let has_static = settings.static_pods.is_on();
+        if has_static {
+            agent.hold();
+        }
         let controller = replica.controller(agent);
         let pods = Arc::clone(&controller.reconciler().pods);
-        let ours = Arc::clone(&pods);
-        controller
+        let (known, nodes) = (informer.share(), added.share());
+        let mirrors = mirror::controller(replica, &pods, clients, known, nodes);
+        let (ours, all) = (Arc::clone(&pods), Arc::clone(&pods));
+        let controller = controller
             .for_those(informer, move |pod| ours.has(pod), |_| true)
             // Pods are admitted once it is known what others have added to their nodes.
             .watches(added, |_| None)
             // A sandbox may belong to a Pod that no longer exists.
             .sweeps(move || pods.runtime.pods())
+            .sweeps(move || all.static_pods.keys())
             .unelected()
-            .settings(settings.controller())
+            .settings(settings.controller());
+        let controller = match has_static {
+            true => controller.eager(),
+            false => controller,
+        };
+        (
+            controller,
+            mirrors.settings(static_pods::settings(settings)),
+        )
     }
 
     /// Returns a function that takes the addresses of Pods from their Node, if Pods have such.
     fn ranges(&self, admission: &Arc<Admission>) -> Ranges {
         let (admission, range) = (Arc::clone(admission), self.range.clone());
         let uses = self.settings.uses_pod_range();
+        let gives = self.settings.runtime != Kind::Cri;
         Arc::new(move |node, text| {
             if let Some(network) = PodNetwork::parse(text).filter(|_| uses) {
-                admission.set_network(node, network);
+                // Else the runtime gives Pods their addresses.
+                if gives {
+                    admission.set_network(node, network);
+                }
                 range.send_replace(text.to_owned());
             }
         })
@@ -114,11 +141,14 @@ impl<R: Runtime> Builder<'_, R> {
             },
             admission,
             images: settings.image_commands(),
+            knows_api: AtomicBool::new(false),
+            takes_range: settings.uses_pod_range() && settings.runtime != Kind::Cri,
             pods: Arc::new(Pods {
                 runtime: self.runtime,
                 nodes: by_name.collect(),
                 state: watch::Sender::new(state),
                 cache: informer.reader(),
+                static_pods: self.static_pods,
                 endings,
                 wake: self.wake,
             }),

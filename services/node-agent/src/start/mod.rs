@@ -9,6 +9,7 @@ mod nodes;
 mod published;
 mod registration;
 mod relief;
+mod static_pods;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,10 +32,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::controller::Builder;
 use self::registration::Registration;
+use self::static_pods::Manifests;
 use crate::agent::Agent;
 use crate::bootstrap::Keeper;
 use crate::node::heartbeat::{Images, report_shutdown};
 use crate::node::shutdown::end_pods;
+use crate::node::static_pods::mirror::Mirrors;
 use crate::node::usage::Meter;
 use crate::node::watch::Wakes;
 use crate::node::{self, Machine, Node, Pods};
@@ -175,6 +178,8 @@ impl Process {
         let wakes = nodes.iter().map(|node| (node.name.clone(), Arc::default()));
         let wakes: Arc<Wakes> = Arc::new(wakes.collect());
         let range = watch::Sender::default();
+        let queue = wake(&self.queue);
+        let manifests = Manifests::open(&replica, &self.settings, &nodes[0], queue).await;
         let builder = Builder {
             replica: &replica,
             range: range.clone(),
@@ -185,8 +190,15 @@ impl Process {
             dns: self.dns,
             wake: wake(&self.queue),
             wakes: Arc::clone(&wakes),
+            static_pods: Arc::clone(&manifests.pods),
         };
-        let controller = builder.controller().queue(&self.queue);
+        let (controller, mirrors) = builder.controllers();
+        let controllers = Controllers {
+            mirrors: mirrors.queue(&manifests.mirrors),
+            pods: controller.queue(&self.queue),
+            manifests,
+        };
+        let controller = &controllers.pods;
         replica.ready_when(controller.ready());
         let pods = Arc::clone(&controller.reconciler().pods);
         let names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
@@ -201,17 +213,24 @@ impl Process {
             state: pods.state.subscribe(),
             wakes,
         };
-        work(registration, nodes, controller, &pods, range.subscribe()).await?;
+        work(registration, nodes, controllers, &pods, range.subscribe()).await?;
         leave(replica, &clients, &self.settings, names).await;
         Ok(())
     }
+}
+
+/// The controllers of Pods.
+struct Controllers<R: Runtime> {
+    pods: Controller<Agent<R>>,
+    mirrors: Controller<Mirrors<R>>,
+    manifests: Manifests,
 }
 
 /// Runs all tasks of the agent until the controller has stopped, and serves its routes.
 async fn work<R: Runtime>(
     registration: Registration<'_>,
     nodes: Vec<Node>,
-    controller: Controller<Agent<R>>,
+    controllers: Controllers<R>,
     pods: &Arc<Pods<R>>,
     range: watch::Receiver<String>,
 ) -> anyhow::Result<()> {
@@ -233,9 +252,11 @@ async fn work<R: Runtime>(
         Arc::clone(&meter),
     );
     let reclaimed = relief::reclaim(replica, Arc::clone(pods), &own, settings.controller());
-    let tasks = replica.client.tasks();
+    let (tasks, instance) = (replica.client.tasks(), replica.host.instance());
     tokio::select! {
-        ended = controller.run(replica.host.instance(), stop) => ended?,
+        ended = controllers.pods.run(instance, stop.clone()) => ended?,
+        ended = mirrored(controllers.mirrors, instance, stop) => ended?,
+        () = controllers.manifests.keep(replica, pods) => {}
         () = registration.keep(nodes) => {}
         () = keep_network(settings, pods, range, check) => {}
         () = stopping => {}
@@ -247,6 +268,16 @@ async fn work<R: Runtime>(
     Ok(())
 }
 
+/// Keeps mirror Pods. Does not return unless with an error: at a shutdown, the agent ends when its Pods are at rest.
+async fn mirrored<R: Runtime>(
+    mirrors: Controller<Mirrors<R>>,
+    instance: &str,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    mirrors.run(instance, stop).await?;
+    std::future::pending().await
+}
+
 /// Keeps the network of Pods: of the range of the node, or as the runtime has it. Does not return.
 async fn keep_network<R: Runtime>(
     settings: &Settings,
@@ -255,7 +286,10 @@ async fn keep_network<R: Runtime>(
     check: setpoint_host::Check,
 ) {
     match settings.runtime {
-        Kind::Cri => network::follow(Arc::clone(pods), check).await,
+        Kind::Cri => {
+            let configured = network::configure(Arc::clone(pods), range);
+            tokio::join!(network::follow(Arc::clone(pods), check), configured);
+        }
         _ => network::keep(Arc::clone(pods), range, check).await,
     }
 }

@@ -55,6 +55,29 @@ pub async fn keep<R: Runtime>(
     }
 }
 
+/// Tells the runtime the range of the node when that is known or changes, and tries again until it has configured its
+/// network, which [`follow`] looks at. Does not return.
+pub async fn configure<R: Runtime>(pods: Arc<Pods<R>>, mut range: watch::Receiver<String>) {
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
+    let mut made = String::new();
+    loop {
+        let known = range.wait_for(|range| *range != made).await;
+        let Ok(wanted) = known.map(|range| range.clone()) else {
+            return std::future::pending().await;
+        };
+        match pods.runtime.set_pod_range(&wanted).await {
+            Ok(()) => {
+                backoff.reset();
+                made = wanted;
+            }
+            Err(error) => {
+                warn!(%error, range = wanted, "the network of Pods is not configured; trying again");
+                tokio::time::sleep(backoff.next_delay()).await;
+            }
+        }
+    }
+}
+
 /// Interval at which the runtime is looked at, which asks for its own status every five seconds.
 const INTERVAL: Duration = Duration::from_secs(1);
 

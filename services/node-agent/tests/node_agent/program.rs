@@ -82,3 +82,31 @@ fn the_program_is_the_shim_of_a_container_and_stops_it_in_a_sweep() {
         wait_for(runtime, woken, ended).await;
     });
 }
+
+/// As containerd before 1.6, which serves another version.
+#[tokio::test]
+async fn the_agent_of_a_runtime_without_version_v1_of_the_cri_ends_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("old.sock");
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let incoming = futures::stream::unfold(listener, |listener| async {
+        let accepted = listener.accept().await.map(|(stream, _)| stream);
+        Some((accepted, listener))
+    });
+    let server = tonic::transport::Server::builder().add_routes(tonic::service::Routes::default());
+    let serving = tokio::spawn(server.serve_with_incoming(incoming));
+    let endpoint = format!("unix://{}", socket.display());
+    let agent = tokio::process::Command::new(PROGRAM)
+        .args(["--tls-plaintext", "--runtime", "cri", "--cri-endpoint"])
+        .arg(&endpoint)
+        .arg("--state-dir")
+        .arg(folder.path())
+        .kill_on_drop(true)
+        .output();
+    let ended = timeout(TIMEOUT, agent).await.expect("it ends").unwrap();
+    serving.abort();
+    let said = [ended.stdout, ended.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    let why = format!("validate CRI v1 runtime API for endpoint \"{endpoint}\"");
+    assert!(!ended.status.success() && said.contains(&why), "{said}");
+}

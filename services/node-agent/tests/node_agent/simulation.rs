@@ -60,6 +60,7 @@ impl Simulation {
             instant: Instant::now(),
             pod: Some(AssignedPod {
                 object,
+                is_static: false,
                 resize: None,
                 host_ip: "10.1.2.1".into(),
                 allocatable: Arc::default(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, join_all};
 use setpoint_model::Key;
+use setpoint_proto::coordination::Lease;
 use setpoint_task::catch_panic;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval_at, timeout};
@@ -14,7 +15,10 @@ use tracing::{error, info, warn};
 use super::trigger::Trigger;
 use super::worker::{Fenced, Seeds, Worker};
 use super::{Clock, QueueHandle, Settings};
-use crate::{Barrier, Client, DecisionLog, Queue, Reconciler, Term, Ticket, metrics};
+use crate::{
+    Barrier, Client, DecisionLog, Informer, Queue, Reconciler, Term, Ticket, Whole, election,
+    metrics,
+};
 
 /// The time after which a wait for the former leader's writes is logged.
 const CATCH_UP: Duration = Duration::from_secs(5);
@@ -37,18 +41,51 @@ pub(super) struct Leader<R> {
     pub(super) batches: Option<Batches>,
     pub(super) clock: Clock,
     pub(super) decision_log: DecisionLog,
+    /// Whether it works before its informers are synced.
+    pub(super) eager: bool,
 }
 
 impl<R: Reconciler> Leader<R> {
+    /// Leads until `shutdown`: whenever this process is `elected`, or all the time if there is no election. `leases` is
+    /// an informer that includes the Lease and is shared with other elections.
+    ///
+    /// # Errors
+    /// If the election's settings are invalid.
+    pub(super) async fn contend(
+        &self,
+        elected: bool,
+        leases: Option<Informer<Whole<Lease>>>,
+        instance: &str,
+        shutdown: CancellationToken,
+    ) -> Result<(), election::Error> {
+        let (gateway, name, done) = (self.gateway.clone(), self.name, shutdown.clone());
+        let lead = |term| self.lead(term, done.clone());
+        if !elected {
+            let tasks = gateway.tasks().clone();
+            let start = || lead(Term::without_end());
+            tasks.supervise("leader", name, start).await;
+            return Ok(());
+        }
+        let election = self.settings.election.clone();
+        match leases {
+            Some(leases) => {
+                election::run_with(gateway, election, leases, name, instance, shutdown, lead).await
+            }
+            None => election::run(gateway, election, name, instance, shutdown, lead).await,
+        }
+    }
+
     /// Leads for one term, from the first sweep to the last reconcile.
     pub(super) async fn lead(&self, term: Term, shutdown: CancellationToken) {
         let barrier = self.barrier.fresh();
-        tokio::select! {
-            () = term.lost.cancelled() => return,
-            () = shutdown.cancelled() => return,
-            () = self.catch_up(&barrier, &term) => {}
+        if !self.eager {
+            tokio::select! {
+                () = term.lost.cancelled() => return,
+                () = shutdown.cancelled() => return,
+                () = self.catch_up(&barrier, &term) => {}
+            }
+            self.reconciler.begin();
         }
-        self.reconciler.begin();
         let queue = Queue::new(self.name, self.settings.limiter);
         let metrics = Arc::new(metrics::Reconciles::new(self.name, self.settings.workers));
         let open = |handle: &QueueHandle| handle.open(&queue, &metrics);
@@ -69,7 +106,7 @@ impl<R: Reconciler> Leader<R> {
         tokio::select! {
             () = term.lost.cancelled() => {}
             () = self.work(&worker, &queue, &shutdown) => {}
-            () = self.resync_forever(&queue) => {}
+            () = self.keep_complete(&queue) => {}
         }
         self.queues.iter().for_each(QueueHandle::close);
     }
@@ -133,6 +170,21 @@ impl<R: Reconciler> Leader<R> {
         for source in &self.sources {
             source.sweep(&mut |key, cause| queue.add(key, cause.cloned()));
         }
+    }
+
+    /// Returns once all informers are synced.
+    pub(super) async fn synced(&self) {
+        join_all(self.sources.iter().map(|source| source.synced())).await;
+    }
+
+    /// Adds every key once the informers are synced, if work has begun before, and at each resync.
+    async fn keep_complete(&self, queue: &Queue<Key>) {
+        if self.eager {
+            self.synced().await;
+            self.reconciler.begin();
+            self.sweep(queue);
+        }
+        self.resync_forever(queue).await;
     }
 
     async fn resync_forever(&self, queue: &Queue<Key>) {

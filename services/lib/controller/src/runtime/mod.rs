@@ -10,7 +10,7 @@ pub(crate) mod worker;
 
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use setpoint_model::Key;
 use setpoint_proto::coordination::Lease;
@@ -22,8 +22,8 @@ pub use settings::{Error, Settings};
 pub use trigger::QueueHandle;
 
 use crate::{
-    Barrier, Client, DecisionLog, Delta, Informer, Owns, Reader, Reconciler, Term, View, Whole,
-    election, owners,
+    Barrier, Client, DecisionLog, Delta, Informer, Owns, Reader, Reconciler, View, Whole, election,
+    owners,
 };
 use leader::Leader;
 use trigger::{Others, Synced, Watched};
@@ -56,6 +56,7 @@ impl<R: Reconciler> Controller<R> {
             batches: None,
             clock: Arc::new(Timestamp::now),
             decision_log: DecisionLog::default(),
+            eager: false,
         };
         Self {
             core,
@@ -181,6 +182,14 @@ impl<R: Reconciler> Controller<R> {
         self
     }
 
+    /// Works before its informers are synced, for a reconciler that knows of objects that no gateway has. All keys are
+    /// added when a term begins, and again once the informers are synced, when [`Reconciler::begin`] has been called.
+    #[must_use]
+    pub fn eager(mut self) -> Self {
+        self.core.eager = true;
+        self
+    }
+
     /// Sets an informer that includes the Lease and is shared with other elections.
     #[must_use]
     pub fn leases(mut self, leases: Informer<Whole<Lease>>) -> Self {
@@ -235,27 +244,20 @@ impl<R: Reconciler> Controller<R> {
         for informer in std::mem::take(&mut self.informers) {
             informers.spawn(informer);
         }
-        let synced = join_all(self.core.sources.iter().map(|source| source.synced()));
-        if shutdown.run_until_cancelled(synced).await.is_none() {
-            return Ok(());
+        let (core, ready, instance) = (&self.core, &self.ready, instance.into());
+        let synced = async {
+            core.synced().await;
+            ready.send_replace(true);
+        };
+        let synced = shutdown.run_until_cancelled(synced);
+        let leases = self.leases.filter(|_| self.elected);
+        let contend = core.contend(self.elected, leases, &instance, shutdown.clone());
+        if core.eager {
+            return tokio::join!(contend, synced).0;
         }
-        self.ready.send_replace(true);
-        let (core, instance) = (&self.core, instance.into());
-        let (gateway, done) = (core.gateway.clone(), shutdown.clone());
-        let lead = |term| core.lead(term, done.clone());
-        if !self.elected {
-            let tasks = gateway.tasks().clone();
-            let start = || lead(Term::without_end());
-            tasks.supervise("leader", core.name, start).await;
-            return Ok(());
-        }
-        let election = core.settings.election.clone();
-        match self.leases {
-            Some(leases) => {
-                let name = core.name;
-                election::run_with(gateway, election, leases, name, &instance, shutdown, lead).await
-            }
-            None => election::run(gateway, election, core.name, &instance, shutdown, lead).await,
+        match synced.await {
+            Some(()) => contend.await,
+            None => Ok(()),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The parameters of the runtime: batches, several plans for one reconcile, work without a Lease, the clock.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -232,4 +233,83 @@ async fn one_reconcile_executes_plans_until_one_is_empty_with_the_time_of_its_cl
     stop.cancel();
     running.await.unwrap().unwrap();
     assert_eq!(server.calls("Create"), 0, "no Lease");
+}
+
+/// Records the keys that it observes, and whether its caches were complete.
+#[derive(Default)]
+struct Early {
+    begun: AtomicBool,
+    observed: Mutex<BTreeSet<(String, bool)>>,
+}
+
+impl Reconciler for Early {
+    type Object = ConfigMap;
+    type World = Position;
+    type Action = u8;
+
+    fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+
+    fn observe(&self, key: &Key, _: Inputs) -> Option<Position> {
+        let begun = self.begun.load(Ordering::Relaxed);
+        self.observed.lock().insert((key.name.clone(), begun));
+        None
+    }
+
+    fn meta(position: &Position) -> &Meta {
+        &position.meta
+    }
+
+    fn plan(_: &Position) -> Plan<u8> {
+        Plan::default()
+    }
+
+    async fn act(&self, _: &Client, _: &Position, _: &u8) -> Result<Receipt, ApiError> {
+        Ok(Receipt::none())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_eager_controller_works_before_its_caches_are_complete_and_sees_all_again_when_they_are()
+{
+    let server = server().await;
+    server.put(&config_map("known"));
+    server.set_faults(Faults {
+        hang: vec!["Watch"],
+        ..Faults::default()
+    });
+    let gateway = server.client("early-0");
+    let configs = gateway.informer::<Config>();
+    let controller = Controller::new("early", Early::default(), gateway)
+        .for_(configs)
+        .sweeps(|| vec![Key::new("default", "own")])
+        .eager()
+        .unelected();
+    let (early, ready) = (controller.reconciler(), controller.ready());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(controller.run("early-0", stop.clone()));
+    let observed = async |expected: &[(&str, bool)]| {
+        let owned = |(name, begun): &(&str, bool)| ((*name).to_owned(), *begun);
+        let expected: BTreeSet<_> = expected.iter().map(owned).collect();
+        eventually("it has observed", async || {
+            *early.observed.lock() == expected
+        })
+        .await;
+    };
+    observed(&[("own", false)]).await;
+    sleep(Duration::from_secs(60)).await;
+    observed(&[("own", false)]).await;
+    assert!(!*ready.borrow());
+    server.set_faults(Faults::default());
+    // What an informer has meanwhile may be observed before `begin`, and is again after it.
+    let again = ["own", "known"].map(|name| (name.to_owned(), true));
+    eventually("it has observed all again", async || {
+        let seen = early.observed.lock();
+        again.iter().all(|one| seen.contains(one))
+    })
+    .await;
+    assert!(*ready.borrow());
+    stop.cancel();
+    running.await.unwrap().unwrap();
 }

@@ -304,3 +304,27 @@ fn a_pending_resize_names_the_resource_as_the_kubelet_does() {
     let infeasible = "Node didn't have enough capacity: cpu, requested: 2000, capacity: 1000";
     assert_eq!(message(2000), infeasible);
 }
+
+#[test]
+fn the_address_of_a_sandbox_is_held_until_its_pod_is_known_and_counts_as_no_pod() {
+    let admission = admission();
+    let key = |name: &str| Key::new("a", name);
+    for (name, host) in [("one", 2), ("two", 3), ("done", 4), ("gone", 5)] {
+        let ip = Some(Ipv4Addr::new(10, 1, 2, host));
+        admission.hold(&key(name), name, "node", ip);
+    }
+    assert_eq!(admit(&admission, "static", 1000), Ok([10, 1, 2, 6]));
+    let most = demand(1000, 998);
+    let ip = Some(Ipv4Addr::new(10, 1, 2, 3));
+    admission.restore(&key("two"), "two", "node", &most, ip);
+    let restored = admission.check(&key("two"), "two", "node", &most);
+    assert_eq!(restored, Ok(ip));
+    // The one that follows has another uid.
+    assert_eq!(
+        admission.check(&key("one"), "next", "node", &demand(0, 0)),
+        Ok(None)
+    );
+    admission.release(&key("done"), "done");
+    assert_eq!(admit(&admission, "third", 0), Ok([10, 1, 2, 4]));
+    assert_eq!(admit(&admission, "fourth", 0), Err("OutOfpods".into()));
+}

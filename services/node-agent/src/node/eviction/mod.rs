@@ -165,11 +165,14 @@ impl<R: Runtime> Manager<R> {
         (key, uid)
     }
 
-    /// Returns the Pods with containers that have not stopped, and that do not end yet.
+    /// Returns the Pods with containers that have not stopped, and that do not end yet. Static Pods are not among them:
+    /// they are critical to the node.
     fn running(&self) -> Vec<Pod> {
         let active = self.pods.active().filter(|view| {
             let meta = view.meta();
-            self.pods.endings.get(&meta.uid).is_none() && self.runs(&meta.key, &meta.uid)
+            !view.is_static()
+                && self.pods.endings.get(&meta.uid).is_none()
+                && self.runs(&meta.key, &meta.uid)
         });
         active.map(|view| view.pod()).collect()
     }

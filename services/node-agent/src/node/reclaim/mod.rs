@@ -154,7 +154,7 @@ impl<R: Runtime> Reconciler for Volumes<R> {
 
 /// Returns whether a sandbox may use a claim: its Pod does, or is unknown.
 fn in_use<R: Runtime>(pods: &Pods<R>, claim: &Key) -> bool {
-    let unknown = |key: Key| pods.cache.get(&key).is_none();
+    let unknown = |key: Key| pods.get(&key).is_none();
     if pods.runtime.pods().into_iter().any(unknown) {
         return true;
     }

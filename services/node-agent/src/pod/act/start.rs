@@ -7,6 +7,8 @@ use setpoint_proto::core::{Container, LifecycleHandler};
 use setpoint_runtime::{
     self as runtime, ContainerConfig, ContainerId, ImageOrigin, Processes, Runtime,
 };
+use tokio::time::timeout;
+use tracing::warn;
 
 use super::error::runtime_message;
 use super::{Error, Executor, placement};
@@ -15,6 +17,9 @@ use crate::pod::fields::{self, Column};
 use crate::pod::volumes::account;
 use crate::pod::world::{AssignedPod, WaitingReason, World};
 use crate::pod::{container_config, ephemeral, hooks, oom_score, probe};
+
+/// The time that a static Pod waits for the variables of Services.
+const SERVICES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An attempt at a container.
 #[derive(Clone, Copy)]
@@ -121,9 +126,28 @@ impl<R: Runtime> Executor<R> {
         let (placement, path) = (placement(world, pod), !R::RUNS_IMAGES);
         let files = self.env_files(&pod.object.metadata.uid, container).await;
         let (gateway, object) = (self.client_of(&pod.object), &pod.object);
-        let own = self.own_variables(&object.metadata.uid, container);
+        let mut own = self.own_variables(&object.metadata.uid, container);
+        own.extend(self.service_variables(pod).await?);
         let env = environment(&gateway, object, container, &placement, own, &files, path).await;
         env.map_err(|error| self.container_error(pod, container, error))
+    }
+
+    /// Returns the variables of Services. A static Pod, which runs without a gateway, gets none if no gateway answers
+    /// soon.
+    async fn service_variables(&self, pod: &AssignedPod) -> Result<Vec<(String, String)>, Error> {
+        let gateway = self.client_of(&pod.object);
+        let variables = environment::service_variables(&gateway, &pod.object);
+        if !pod.is_static {
+            return Ok(variables.await?);
+        }
+        match timeout(SERVICES_TIMEOUT, variables).await {
+            Ok(Ok(variables)) => return Ok(variables),
+            Ok(Err(error)) => {
+                warn!(%error, "a static Pod starts without the variables of Services")
+            }
+            Err(_) => warn!("a static Pod starts without the variables of Services: no answer"),
+        }
+        Ok(Vec::new())
     }
 
     /// Returns the variables that the node sets: those of the API, and that of the account's files where they are not

@@ -171,6 +171,7 @@ mod tests {
             instant: Instant::now(),
             pod: Some(AssignedPod {
                 object,
+                is_static: false,
                 resize: None,
                 host_ip: String::new(),
                 allocatable: Arc::default(),

@@ -188,7 +188,7 @@ impl Events {
 }
 
 /// Cuts a message to the maximum length of an Event's. Those of probes have the output of containers.
-fn shortened(mut message: String) -> String {
+pub fn shortened(mut message: String) -> String {
     message.truncate(message.floor_char_boundary(MAX_MESSAGE));
     message
 }

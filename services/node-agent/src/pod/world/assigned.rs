@@ -26,6 +26,8 @@ use crate::pod::restart::{self, Ended};
 pub struct AssignedPod {
     /// The Pod as last read from the gateway, with the resources that its node has allocated.
     pub object: Pod,
+    /// Whether it is static: from a manifest of its node. It names no object of the API.
+    pub is_static: bool,
     /// The resize that its node has not allocated.
     pub resize: Option<Resize>,
     /// Internal IP of the node.

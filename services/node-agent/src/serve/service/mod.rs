@@ -64,9 +64,9 @@ impl<R: Runtime> NodeService<R> {
         uid: &str,
     ) -> Result<(Pod, Option<Sandbox>), ApiError> {
         let key = Key::new(namespace, name);
-        let view = self.pods.cache.get(&key).filter(|view| self.pods.has(view));
+        let view = self.pods.get(&key);
+        let view = view.filter(|view| uid.is_empty() || self.pods.is_of_uid(view, uid));
         let pod = view.map(|view| view.pod());
-        let pod = pod.filter(|pod| uid.is_empty() || pod.metadata.uid == uid);
         let pod =
             pod.ok_or_else(|| ApiError::new(Reason::NotFound, format!("pods {name:?} not found")))?;
         let own = self.pods.sandbox(&key, &pod.metadata.uid);
