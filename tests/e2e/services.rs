@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-mod load;
+pub mod load;
 mod local;
 mod pods;
 mod policies;

@@ -7,6 +7,9 @@ use setpoint_controller::View;
 use setpoint_model::{Meta, condition};
 use setpoint_proto::core::Node;
 
+/// The label of nodes of the control plane, as kubeadm sets it.
+const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
+
 /// A Node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeView {
@@ -16,6 +19,9 @@ pub struct NodeView {
     pub ips: Vec<IpAddr>,
     /// The DNS names that it declares.
     pub names: Vec<String>,
+    /// Whether it is a machine of the control plane, as an administrator says by [`CONTROL_PLANE`]: nodes cannot set that
+    /// label themselves.
+    pub is_control_plane: bool,
     /// The time at which its agent last reported that it is ready, if it is.
     pub ready: Option<Timestamp>,
 }
@@ -25,6 +31,7 @@ impl View for NodeView {
 
     fn of(object: Node) -> Self {
         let mut meta = Meta::of(&object.metadata);
+        let is_control_plane = meta.labels.contains_key(CONTROL_PLANE);
         meta.labels.clear();
         meta.annotations.clear();
         let (mut ips, mut names) = (Vec::new(), Vec::new());
@@ -41,6 +48,7 @@ impl View for NodeView {
             meta,
             ips,
             names,
+            is_control_plane,
             ready: ready.and_then(|ready| ready.last_heartbeat_time.timestamp()),
         }
     }

@@ -184,9 +184,9 @@ impl Requests {
         let subsets = endpoints.iter().flat_map(|one| &one.object.subsets);
         let addresses = subsets.flat_map(|subset| &subset.addresses);
         let of_gateways = addresses.map(|address| &address.ip);
-        let gateways = of_service.chain(of_gateways);
-        let gateways = gateways.filter_map(|ip| ip.parse::<IpAddr>().ok());
-        serving::taken(node, nodes.iter().map(|node| &**node), gateways)
+        let [services, gateways] = [of_service.collect::<Vec<_>>(), of_gateways.collect()]
+            .map(|ips| ips.into_iter().filter_map(|ip| ip.parse::<IpAddr>().ok()));
+        serving::taken(node, nodes.iter().map(|node| &**node), services, gateways)
     }
 }
 

@@ -5,8 +5,8 @@
 //!
 //! * no name of the API server, of a Service, of gateways or of all agents, and no pattern; `localhost` only for a node
 //!   of that name;
-//! * no IP of a gateway or of the Service `kubernetes`, and none that an older Node declares, too: the first one keeps
-//!   it, whatever others say;
+//! * no IP of the Service `kubernetes`, nor of a gateway unless its machine is one of the control plane, and none that an
+//!   older Node declares, too: the first one keeps it, whatever others say;
 //! * loopback addresses are those of each machine, so that agents of one machine, and gateways, may share them.
 //!
 //! Requests for others stay pending for a person. What nobody can take from this: the gateway accepts a certificate for
@@ -71,10 +71,12 @@ fn has_ip(node: &NodeView, ip: IpAddr, taken: &BTreeSet<IpAddr>) -> bool {
         && (canonical.is_loopback() || !taken.contains(&canonical))
 }
 
-/// Returns the IPs that a node may not claim: those of gateways, and those that an older Node declares.
+/// Returns the IPs that a node may not claim: those of the Service of gateways, those of gateways unless its machine is
+/// one of the control plane, and those that an older Node declares.
 pub(crate) fn taken<'a>(
     node: &NodeView,
     nodes: impl IntoIterator<Item = &'a NodeView>,
+    services: impl IntoIterator<Item = IpAddr>,
     gateways: impl IntoIterator<Item = IpAddr>,
 ) -> BTreeSet<IpAddr> {
     // Of two that were created in the same second, the one with the lower name.
@@ -82,8 +84,9 @@ pub(crate) fn taken<'a>(
     let own = age(node);
     let older = nodes.into_iter().filter(|other| age(other) < own);
     let ips = older.flat_map(|other| other.ips.iter().copied());
-    let all = ips.chain(gateways).map(|ip| ip.to_canonical());
-    all.collect()
+    let gateways = gateways.into_iter().filter(|_| !node.is_control_plane);
+    let all = ips.chain(services).chain(gateways);
+    all.map(|ip| ip.to_canonical()).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +148,8 @@ mod tests {
         let second = node("a", 2, &declared, &[]);
         let gateways = || ["10.0.0.2".parse().unwrap(), "127.0.0.1".parse().unwrap()];
         let claimed = |own: &NodeView| {
-            let taken = taken(own, [&first, &second], gateways());
+            let service = "10.96.0.1".parse::<IpAddr>().unwrap();
+            let taken = taken(own, [&first, &second], [service], gateways());
             let ips = own.ips.iter().filter(|ip| has_ip(own, **ip, &taken));
             ips.map(ToString::to_string).collect::<Vec<_>>()
         };
@@ -154,5 +158,10 @@ mod tests {
         let mapped = node("c", 3, &["::ffff:10.0.0.1"], &[]);
         assert!(claimed(&mapped).is_empty());
         assert!(claimed(&node("d", 1, &["10.0.0.9"], &[])).len() == 1);
+        // An administrator says that a gateway runs on its machine.
+        let mut control_plane = node("e", 0, &["10.0.0.2", "10.96.0.1"], &[]);
+        assert!(claimed(&control_plane).is_empty());
+        control_plane.is_control_plane = true;
+        assert_eq!(claimed(&control_plane), ["10.0.0.2"]);
     }
 }

@@ -97,9 +97,8 @@ fn of_command(command: &str) -> &'static str {
         "down" | "stop" | "pause" | "status" => "setpoint status; setpoint down stops what runs",
         "certs" | "kubeconfig" => "./deploy/up, which makes what is missing of the certificates",
         "token" => "setpoint token --help",
-        "join" => {
-            "setpoint token create --for agent --node NAME on a machine of the cluster, for a new token"
-        }
+        "join" => "setpoint token create --help on a machine of the cluster, for a new token",
+        "members" => "setpoint members --help",
         "backup" => "setpoint backup --help",
         "restore" => "setpoint backup --check FILE",
         "trace" => "setpoint history KIND/NAME, which needs no Jaeger",

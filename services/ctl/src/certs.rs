@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::Args;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -51,8 +51,11 @@ pub async fn certs(state_dir: &StateDir, options: &Options) -> anyhow::Result<Ex
         return renew(state_dir, options).await;
     }
     let _lock = state_dir.lock()?;
-    let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
     if options.rotate_ca || options.remove_old_ca {
+        if state_dir.components().exists() {
+            bail!("the CAs are those of the machine on which the cluster was started");
+        }
+        let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
         let rotation = Rotation::new(state_dir, &spec);
         match options.rotate_ca {
             true => rotation.rotate().await?,
@@ -60,7 +63,7 @@ pub async fn certs(state_dir: &StateDir, options: &Options) -> anyhow::Result<Ex
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let stages = topology::stages(state_dir, &spec);
+    let stages = topology::recorded(state_dir)?;
     let made = state_dir.pki().ensure(stages.iter().flatten())?;
     println!("{made} certificates were made");
     Ok(ExitCode::SUCCESS)

@@ -13,7 +13,7 @@ use crate::connection::Connection;
 use crate::launcher::StateDir;
 use crate::{
     advice, backup, certs, chaos, completion, down, encryption, history, join, kubeconfig, leaders,
-    man, pause, plugin, relay, restore, status, stop, token, trace, up, why,
+    man, members, pause, plugin, relay, restore, status, stop, token, trace, up, why,
 };
 
 /// Starts and stops a Setpoint cluster on this machine, and shows what kubectl does not.
@@ -57,10 +57,12 @@ enum Command {
     Certs(certs::Options),
     /// Make a client certificate for a user, and write it as a kubeconfig
     Kubeconfig(kubeconfig::Options),
-    /// Make, list and delete tokens by which agents join the cluster
+    /// Make, list and delete tokens by which agents, and parts of the control plane, join the cluster
     Token(token::Options),
-    /// Start the agent of a node of a cluster, by a token of `setpoint token create`
+    /// Start the agent of a node, or a part of the control plane, of a cluster, by a token of `setpoint token create`
     Join(join::Options),
+    /// List the members of etcd of a cluster of several machines, or remove one; exits with 1 if one is not healthy
+    Members(members::Options),
     /// Save all objects to a file, a snapshot of etcd, and check it
     Backup(backup::Options),
     /// Give the cluster the objects of a backup in place of its own
@@ -144,6 +146,7 @@ impl Cli {
             Command::Kubeconfig(options) => kubeconfig::kubeconfig(&connection.state_dir, &options),
             Command::Token(options) => token::token(&connection, &options).await,
             Command::Join(options) => join::join(&connection.state_dir, &options).await,
+            Command::Members(options) => members::members(&connection.state_dir, &options).await,
             Command::Backup(options) => backup::backup(&connection.state_dir, &options).await,
             Command::Restore(options) => restore::restore(&connection.state_dir, &options).await,
             Command::Leaders(options) => leaders::leaders(&connection, &options).await,

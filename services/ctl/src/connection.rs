@@ -8,7 +8,7 @@ use setpoint_controller::client::Settings;
 use setpoint_tls::Credentials;
 
 use crate::advice::advised;
-use crate::launcher::{ClusterSpec, Kubeconfig, Pki, StateDir, address, frozen};
+use crate::launcher::{ClusterSpec, Component, Kubeconfig, Pki, StateDir, address, frozen};
 
 /// The field manager of writes by this command.
 pub const WRITER: &str = "setpoint";
@@ -68,13 +68,17 @@ impl Connection {
     /// Returns the addresses of the gateways, comma-separated.
     ///
     /// # Errors
-    /// No address was given and the state directory records no cluster.
+    /// No address was given, and the state directory records no cluster and no part of one.
     pub fn addresses(&self) -> anyhow::Result<String> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
         }
         if let Some(path) = &self.kubeconfig {
             return Ok(Kubeconfig::load(path)?.server().to_owned());
+        }
+        let components = Component::all(&self.state_dir)?;
+        if let Some(component) = components.first() {
+            return Ok(component.addresses());
         }
         match ClusterSpec::load(&self.state_dir)? {
             Some(_) if frozen::is_paused(&self.state_dir) => Err(advised(

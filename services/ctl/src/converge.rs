@@ -5,7 +5,7 @@ use futures::stream::{FuturesUnordered, TryStreamExt};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::down::stop;
-use crate::launcher::topology::{joined_name, service_of};
+use crate::launcher::topology::{self, service_of};
 use crate::launcher::{self, Joined, ProcessSpec, RunningProcess, Started, StateDir, port, sweep};
 use crate::time_format::seconds;
 
@@ -33,10 +33,12 @@ impl Plan {
             .filter(|process| find(process).is_some_and(|running| !running.is_current(process)));
         // Those that have joined are of their own: a cluster with fewer processes keeps them.
         let joined = Joined::all(state_dir).into_iter();
-        let joined: Vec<_> = joined.map(|joined| joined_name(&joined.node)).collect();
+        let joined: Vec<_> = joined
+            .flat_map(|one| topology::joined(state_dir, &one))
+            .collect();
         let wanted = |name: &String| {
-            let mut processes = stages.iter().flatten();
-            joined.contains(name) || processes.any(|process| process.name == *name)
+            let mut processes = stages.iter().flatten().chain(&joined);
+            processes.any(|process| process.name == *name)
         };
         let recorded = state_dir.recorded().into_iter();
         let surplus = recorded

@@ -44,6 +44,7 @@ pub async fn halt(state_dir: &StateDir) -> anyhow::Result<usize> {
     let stopped = stop(state_dir, &state_dir.recorded()).await;
     sweep(state_dir)?;
     proxy::forget(state_dir)?;
+    proxy::forget_routes(state_dir)?;
     Network::forget(state_dir)?;
     Ok(stopped)
 }

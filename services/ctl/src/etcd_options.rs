@@ -8,7 +8,8 @@ use setpoint_store::etcd::Settings;
 use setpoint_tls::{Credentials, Files};
 
 use crate::advice::advised;
-use crate::launcher::{ClusterSpec, Pki, RunningProcess, StateDir, address, topology};
+use crate::control_plane;
+use crate::launcher::{ClusterSpec, Component, Pki, RunningProcess, StateDir, address, topology};
 
 /// The etcd of another cluster than the local one.
 #[derive(Args, Clone, Debug)]
@@ -59,11 +60,14 @@ impl Options {
     }
 }
 
-/// Returns the connection to the etcd of the local cluster, which runs.
+/// Returns the connection to the etcd of the local cluster, which runs, or of that which parts have joined.
 ///
 /// # Errors
 /// It does not run, or has no certificates.
 pub fn local(state_dir: &StateDir, spec: &ClusterSpec) -> anyhow::Result<Settings> {
+    if let Some(component) = Component::all(state_dir)?.first() {
+        return control_plane::etcd(state_dir, &component.plane);
+    }
     let etcd = topology::etcd(state_dir, spec);
     let Some(port) = RunningProcess::find(state_dir, &etcd.name).and_then(|etcd| etcd.port())
     else {

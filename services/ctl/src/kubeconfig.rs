@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::advice::advised;
-use crate::launcher::{ClusterSpec, Identity, Kubeconfig, StateDir, address};
+use crate::launcher::{ClusterSpec, Component, Identity, Joining, Kubeconfig, StateDir, address};
 
 /// Options of `setpoint kubeconfig`.
 #[derive(Args, Clone, Debug)]
@@ -24,7 +24,12 @@ pub struct Options {
 
 /// Writes a kubeconfig with a new certificate. It is valid for a year, and nothing takes it back earlier.
 pub fn kubeconfig(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
-    let Some(spec) = ClusterSpec::load(state_dir)? else {
+    let gateway = Component::read(state_dir, Joining::Gateway)?;
+    let spec = match gateway {
+        Some(gateway) => Some(gateway.plane.spec),
+        None => ClusterSpec::load(state_dir)?,
+    };
+    let Some(spec) = spec else {
         let place = state_dir.shown(state_dir.state());
         return Err(advised(
             format!("no cluster runs in {place}"),

@@ -3,7 +3,7 @@
 //! `setpoint up` starts a cluster as background processes of this machine and exits. Their records are files of the
 //! state directory: `run/<service>-<n>.pid` and `.port`, `log/<service>-<n>.log`, `etcd/`, `node/`, `kubeconfig`, and,
 //! while the cluster runs, its size and ports in `cluster.json`. `join/` has the agents that have joined a cluster,
-//! this or another one.
+//! this or another one, and `control-plane/` the parts of the control plane of another one.
 
 #[macro_use]
 mod output;
@@ -16,6 +16,7 @@ mod cli;
 mod completion;
 mod connection;
 mod containers;
+mod control_plane;
 mod converge;
 mod down;
 mod encryption;
@@ -27,6 +28,7 @@ mod kubeconfig;
 pub mod launcher;
 mod leaders;
 mod man;
+mod members;
 mod pause;
 mod plugin;
 mod relay;

@@ -13,11 +13,12 @@ use setpoint_store::etcd::{Etcd, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::backup::{open, summary};
+use crate::control_plane;
 use crate::converge::{Plan, start};
 use crate::down::stop;
 use crate::etcd_options;
 use crate::launcher::topology::{self, service_of};
-use crate::launcher::{ClusterSpec, StateDir, port};
+use crate::launcher::{ClusterSpec, Network, StateDir, port};
 use crate::time_format::seconds;
 
 /// The number of keys between two messages about the progress.
@@ -89,8 +90,15 @@ struct Local<'a> {
 impl<'a> Local<'a> {
     fn new(state_dir: &'a StateDir) -> anyhow::Result<Self> {
         let lock = state_dir.lock()?;
+        let machine = Network::load(state_dir)?.and_then(Network::machine);
         let spec = match ClusterSpec::load(state_dir)? {
+            _ if state_dir.components().exists() => bail!(
+                "the cluster was started on another machine: restore it there, with one member of etcd"
+            ),
             Some(spec) => spec,
+            None if machine.is_some() => bail!(
+                "a cluster of several machines is restored while it runs: `setpoint up` starts it"
+            ),
             // Nothing runs, and the next `up` chooses the ports.
             None => ClusterSpec {
                 etcd: port::free(1)?[0],
@@ -105,6 +113,7 @@ impl<'a> Local<'a> {
     }
 
     async fn restore(self, snapshot: &Snapshot, options: &Options) -> anyhow::Result<Restored> {
+        self.check_members().await?;
         let stages = topology::stages(self.state_dir, &self.spec);
         self.state_dir.pki().ensure(stages.iter().flatten())?;
         println!("Stopping the gateways and etcd");
@@ -124,6 +133,23 @@ impl<'a> Local<'a> {
         let restored = restored?;
         started.context("the backup was restored, but the cluster does not start")?;
         Ok(restored)
+    }
+
+    /// Fails if etcd has members on other machines: they would keep their data.
+    async fn check_members(&self) -> anyhow::Result<()> {
+        if self.spec.network.machine().is_none() {
+            return Ok(());
+        }
+        let plane = control_plane::recorded(self.state_dir)?;
+        let members = control_plane::membership(self.state_dir, &plane).await?;
+        let members = members.list().await?;
+        if members.len() > 1 {
+            bail!(
+                "etcd has {} members: remove the others (`setpoint members --remove`), restore, and let them join again",
+                members.len()
+            );
+        }
+        Ok(())
     }
 
     /// Puts the backup in the place of the data of etcd, which is stopped. After a failure they are back.

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 
 use futures::future::join_all;
 
-use crate::launcher::topology::{joined_name, stages};
-use crate::launcher::{ClusterSpec, Joined, RunningProcess, StateDir, frozen, readiness};
+use crate::launcher::{Component, Joined, RunningProcess, StateDir, frozen, readiness, topology};
 use crate::style::{Colour, Style};
 
 /// One row of the table.
@@ -20,12 +19,15 @@ struct Row {
 /// Prints a row for each process. The exit code is a failure unless all are ready.
 pub async fn status(state_dir: &StateDir) -> anyhow::Result<ExitCode> {
     let joined = Joined::all(state_dir);
-    let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
-    let processes = stages(state_dir, &spec).into_iter().flatten();
-    // Without a cluster, agents of another one are all that there is.
-    let processes = processes.filter(|_| joined.is_empty() || state_dir.has_cluster());
-    let mut names: Vec<_> = processes.map(|process| process.name).collect();
-    names.extend(joined.iter().map(|joined| joined_name(&joined.node)));
+    let has_parts = !Component::all(state_dir)?.is_empty();
+    let processes = topology::recorded(state_dir)?.into_iter().flatten();
+    // Without a cluster, what has joined another one is all that there is.
+    let processes = processes.filter(|_| has_parts || joined.is_empty() || state_dir.has_cluster());
+    let joined = joined
+        .iter()
+        .flat_map(|joined| topology::joined(state_dir, joined));
+    let names = processes.chain(joined).map(|process| process.name);
+    let mut names: Vec<_> = names.collect();
     let runs = |name: &String| RunningProcess::find(state_dir, name).is_some();
     let others = state_dir.recorded().into_iter().filter(runs);
     let others: Vec<_> = others.filter(|name| !names.contains(name)).collect();

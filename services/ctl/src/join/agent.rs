@@ -1,91 +1,89 @@
-//! The process of the agent that joins.
+//! The processes of a node that joins.
 
 use std::fs;
 
 use anyhow::bail;
 use serde_json::Value;
-use setpoint_tls::Credentials;
 
 use super::gateway::Gateway;
 use super::node;
-use crate::converge::start;
+use crate::converge;
 use crate::down::stop;
-use crate::launcher::{Joined, ProcessSpec, RunningProcess, StateDir, program, topology};
+use crate::launcher::{Joined, ProcessSpec, RunningProcess, StateDir, program, proxy, topology};
 
-/// The agent of a node in a state directory.
-pub struct Agent<'a> {
-    state_dir: &'a StateDir,
-    joined: &'a Joined,
-    process: ProcessSpec,
+/// Returns what has joined by the token of `joined` before, and has a certificate that has not expired.
+///
+/// # Errors
+/// An agent of the node runs in this state directory, or has left containers there.
+pub fn joined_before(state_dir: &StateDir, joined: &Joined) -> anyhow::Result<Option<Joined>> {
+    let process = topology::joined_agent(state_dir, joined);
+    program(process.service)?;
+    let (node, state) = (&joined.node, state_dir.shown(state_dir.state()));
+    if let Some(running) = RunningProcess::find(state_dir, &process.name) {
+        bail!(
+            "an agent of the node {node} runs already in {state}, with the process id {}",
+            running.pid
+        );
+    }
+    let before = Joined::read(state_dir, node);
+    if before.is_none() && state_dir.node(node).exists() {
+        bail!("{state} has another agent of the node {node}: choose another --state or node");
+    }
+    let same = before.filter(|before| before.token == joined.token);
+    Ok(same.filter(|before| before.credentials(state_dir).is_some()))
 }
 
-impl<'a> Agent<'a> {
-    /// Returns the agent, which does not run.
-    ///
-    /// # Errors
-    /// An agent of the node runs in this state directory, or has left containers there.
-    pub fn new(state_dir: &'a StateDir, joined: &'a Joined) -> anyhow::Result<Self> {
-        let process = topology::joined_agent(state_dir, joined);
-        program(process.service)?;
-        let (node, state) = (&joined.node, state_dir.shown(state_dir.state()));
-        if let Some(running) = RunningProcess::find(state_dir, &process.name) {
-            bail!(
-                "an agent of the node {node} runs already in {state}, with the process id {}",
-                running.pid
-            );
-        }
-        let is_known = Joined::read(state_dir, node).is_some();
-        if !is_known && state_dir.node(node).exists() {
-            bail!("{state} has another agent of the node {node}: choose another --state or node");
-        }
-        Ok(Self {
-            state_dir,
-            joined,
-            process,
-        })
+/// Starts the agent of a node, waits until the node is Ready, and starts its proxy if it has one. An agent that gets no
+/// certificate is stopped, and leaves nothing behind but its log.
+///
+/// # Errors
+/// Why it did not join.
+pub async fn start(
+    state_dir: &StateDir,
+    joined: &Joined,
+    gateways: &[Gateway],
+) -> anyhow::Result<()> {
+    let processes = topology::joined(state_dir, joined);
+    let Some((agent, others)) = processes.split_first() else {
+        return Ok(());
+    };
+    start_agent(state_dir, joined, agent, gateways).await?;
+    if !others.is_empty() {
+        proxy::remember(state_dir)?;
     }
+    converge::start(state_dir, others).await
+}
 
-    /// Returns whether the agent has joined by this token before, and has a certificate that has not expired.
-    pub fn has_joined(&self) -> bool {
-        let before = Joined::read(self.state_dir, &self.joined.node);
-        let same = before.is_some_and(|before| before.token == self.joined.token);
-        same && self.credentials().is_some()
+async fn start_agent(
+    state_dir: &StateDir,
+    joined: &Joined,
+    agent: &ProcessSpec,
+    gateways: &[Gateway],
+) -> anyhow::Result<()> {
+    let logged = log(state_dir, agent).len();
+    let credentials = || joined.credentials(state_dir);
+    let outcome = match converge::start(state_dir, std::slice::from_ref(agent)).await {
+        Ok(()) => node::until_ready(gateways, joined, credentials).await,
+        Err(error) => Err(error),
+    };
+    let Err(error) = outcome else {
+        return Ok(());
+    };
+    let said = log(state_dir, agent);
+    let said = said.get(logged..).and_then(last_failure);
+    if credentials().is_none() {
+        stop(state_dir, std::slice::from_ref(&agent.name)).await;
+        joined.remove(state_dir)?;
     }
+    Err(match said {
+        Some(said) => error.context(said),
+        None => error,
+    })
+}
 
-    fn credentials(&self) -> Option<Credentials> {
-        self.joined.credentials(self.state_dir)
-    }
-
-    /// Starts the process, and waits until the node is Ready. An agent that gets no certificate is stopped, and leaves
-    /// nothing behind but its log.
-    ///
-    /// # Errors
-    /// Why it did not join.
-    pub async fn start(&self, gateway: &Gateway) -> anyhow::Result<()> {
-        let logged = self.log().len();
-        let started = start(self.state_dir, std::slice::from_ref(&self.process)).await;
-        let outcome = match started {
-            Ok(()) => node::until_ready(gateway, self.joined, || self.credentials()).await,
-            Err(error) => Err(error),
-        };
-        let Err(error) = outcome else {
-            return Ok(());
-        };
-        let said = self.log().get(logged..).and_then(last_failure);
-        if self.credentials().is_none() {
-            stop(self.state_dir, std::slice::from_ref(&self.process.name)).await;
-            self.joined.remove(self.state_dir)?;
-        }
-        Err(match said {
-            Some(said) => error.context(said),
-            None => error,
-        })
-    }
-
-    fn log(&self) -> String {
-        let log = fs::read(self.state_dir.log(&self.process.name)).unwrap_or_default();
-        String::from_utf8_lossy(&log).into_owned()
-    }
+fn log(state_dir: &StateDir, process: &ProcessSpec) -> String {
+    let log = fs::read(state_dir.log(&process.name)).unwrap_or_default();
+    String::from_utf8_lossy(&log).into_owned()
 }
 
 /// Returns the last failure that a log tells, without time and level: of the process, or of its settings.

@@ -42,15 +42,20 @@ impl From<anyhow::Error> for Obstacle {
     }
 }
 
-/// Returns the CAs of the cluster that have one of these pins. Prints why it takes a while, if it does.
+/// Returns the first of these gateways of a cluster that answers, and the CAs of the cluster that have one of these
+/// pins. Prints why it takes a while, if it does.
 ///
 /// # Errors
-/// The gateway cannot be reached in time, the token is unknown, or somebody else answers.
-pub async fn discover(gateway: &Gateway, token: &Token, pins: &[Pin]) -> anyhow::Result<Pinned> {
+/// None can be reached in time, the token is unknown, or somebody else answers.
+pub async fn discover(
+    gateways: &[Gateway],
+    token: &Token,
+    pins: &[Pin],
+) -> anyhow::Result<(Gateway, Pinned)> {
     let (begin, mut next_progress) = (Instant::now(), PROGRESS_DELAY);
     loop {
-        let (reason, limit) = match attempt(gateway, token, pins).await {
-            Ok(authorities) => return Ok(authorities),
+        let (reason, limit) = match attempt_each(gateways, token, pins).await {
+            Ok(found) => return Ok(found),
             Err(Obstacle::Final(error)) => return Err(error),
             Err(Obstacle::Passing { reason, limit }) => (reason, limit),
         };
@@ -63,6 +68,28 @@ pub async fn discover(gateway: &Gateway, token: &Token, pins: &[Pin]) -> anyhow:
         }
         sleep(INTERVAL).await;
     }
+}
+
+/// Attempts it at each gateway in turn. The reason of a failure is that which is given up first.
+async fn attempt_each(
+    gateways: &[Gateway],
+    token: &Token,
+    pins: &[Pin],
+) -> Result<(Gateway, Pinned), Obstacle> {
+    let mut first: Option<(String, Duration)> = None;
+    for gateway in gateways {
+        match attempt(gateway, token, pins).await {
+            Ok(authorities) => return Ok((gateway.clone(), authorities)),
+            Err(Obstacle::Passing { reason, limit }) => {
+                if first.as_ref().is_none_or(|(_, first)| limit < *first) {
+                    first = Some((reason, limit));
+                }
+            }
+            Err(stays) => return Err(stays),
+        }
+    }
+    let (reason, limit) = first.context("no gateway is given")?;
+    Err(passing(reason, limit))
 }
 
 async fn attempt(gateway: &Gateway, token: &Token, pins: &[Pin]) -> Result<Pinned, Obstacle> {

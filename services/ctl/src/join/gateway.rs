@@ -1,4 +1,4 @@
-//! Requests to the gateway that an agent joins by. The client has no certificate.
+//! Requests to the gateway that a process joins by. The client has no certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ impl Gateway {
         };
         let uri: Uri = url.parse()?;
         if uri.scheme_str() != Some("https") {
-            bail!("agents join over TLS only: the scheme must be https");
+            bail!("processes join over TLS only: the scheme must be https");
         }
         if !["", "/"].contains(&uri.path()) || uri.query().is_some() {
             bail!("it must be a host and a port, without a path");
@@ -68,6 +68,11 @@ impl Gateway {
     /// Returns the URL.
     pub fn url(&self) -> String {
         format!("https://{self}")
+    }
+
+    /// Returns the host and the port, as they are connected to.
+    pub fn place(&self) -> (&str, u16) {
+        (self.host.trim_matches(['[', ']']), self.port)
     }
 
     /// Reads a path anonymously, from whoever answers: its certificate is not verified.
@@ -88,6 +93,28 @@ impl Gateway {
         self.send(authorities, Request::get(path), "").await
     }
 
+    /// Reads a path as the user of a token, from a server with a certificate by one of these CAs.
+    pub async fn get_as(
+        &self,
+        authorities: &Pinned,
+        token: &Token,
+        path: &str,
+    ) -> Result<Answer, Failure> {
+        let request = Request::get(path).header(AUTHORIZATION, bearer(token));
+        self.send(authorities, request, "").await
+    }
+
+    /// Deletes the object of a path as the user of a token, from a server with a certificate by one of these CAs.
+    pub async fn delete_as(
+        &self,
+        authorities: &Pinned,
+        token: &Token,
+        path: &str,
+    ) -> Result<Answer, Failure> {
+        let request = Request::delete(path).header(AUTHORIZATION, bearer(token));
+        self.send(authorities, request, "").await
+    }
+
     /// Posts an object as the user of a token, to a server with a certificate by one of these CAs.
     pub async fn post(
         &self,
@@ -96,8 +123,7 @@ impl Gateway {
         path: &str,
         object: &Value,
     ) -> Result<Answer, Failure> {
-        let credential = format!("Bearer {}", token.text());
-        let request = Request::post(path).header(AUTHORIZATION, credential);
+        let request = Request::post(path).header(AUTHORIZATION, bearer(token));
         self.send(authorities, request, &object.to_string()).await
     }
 
@@ -119,8 +145,7 @@ impl Gateway {
     }
 
     async fn connect(&self) -> Result<TcpStream, Failure> {
-        let place = (self.host.trim_matches(['[', ']']), self.port);
-        let connected = timeout(TIMEOUT, TcpStream::connect(place)).await;
+        let connected = timeout(TIMEOUT, TcpStream::connect(self.place())).await;
         let connected = connected
             .context("it does not answer")
             .map_err(Failure::Unreachable)?;
@@ -159,6 +184,10 @@ impl Gateway {
         let request = request.body(Body::from(body.to_owned()));
         request.map_err(|error| Failure::Unreachable(error.into()))
     }
+}
+
+fn bearer(token: &Token) -> String {
+    format!("Bearer {}", token.text())
 }
 
 /// As in the header `Host`.

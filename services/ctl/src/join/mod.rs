@@ -1,30 +1,41 @@
-//! `setpoint join`: brings the agent of a node into a cluster, by a token for one use.
+//! `setpoint join`: brings the agent of a node, or a part of the control plane, into a cluster, by a token for one use.
 //!
 //! ```text
 //! discovery   kube-public/cluster-info, whose signature by the token and whose CA, by its hash, are verified
 //! review      whether the cluster knows the token, and for what it was made
+//! network     of a cluster of several machines, as it has published it
 //! agent       starts with the CA and the token, and asks for the certificate of its node
-//! node        is Ready, as the node itself reads
+//! node        is Ready, as the node itself reads; the proxy of a machine starts
 //! ```
+//! Parts of the control plane go on otherwise after the review (`component`).
 
 mod agent;
+mod claim;
+mod component;
 mod discovery;
 mod gateway;
+mod member;
+mod network;
 mod node;
 mod review;
 mod signature;
 
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use setpoint_model::names::validate_dns_subdomain;
-use setpoint_tls::Pin;
+use setpoint_tls::{Pin, Pinned};
 
-use crate::launcher::{Joined, Runtime, StateDir};
-use crate::token::{Joining, Token};
-use agent::Agent;
+use crate::launcher::{
+    ClusterNetwork, Joined, Joining, NodeNetwork, PodNetwork, Runtime, StateDir,
+};
+use crate::token::Token;
 use gateway::Gateway;
+
+pub use component::start_all;
 
 /// The options of `setpoint join`.
 #[derive(Args, Clone, Debug)]
@@ -37,42 +48,109 @@ pub struct Options {
 enum Command {
     /// Start the agent of a node on this machine, and wait until the node is Ready
     Agent(AgentOptions),
-    /// Not yet
-    Gateway(Ignored),
-    /// Not yet
-    Controller(Ignored),
-    /// Not yet
-    Etcd(Ignored),
+    /// Start a gateway on this machine, which others reach
+    Gateway(component::Options),
+    /// Start a replica of each controller, of the scheduler and of the cluster's DNS on this machine
+    Controller(component::Options),
+    /// Start a member of etcd on this machine
+    Etcd(component::Options),
 }
 
-/// Arguments of a process that cannot join yet.
+/// The cluster that a process joins, and the token by which it does.
 #[derive(Args, Clone, Debug)]
-struct Ignored {
-    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    _arguments: Vec<String>,
-}
-
-/// The options of `setpoint join agent`.
-#[derive(Args, Clone, Debug)]
-struct AgentOptions {
-    /// URL of a gateway, such as https://10.0.0.1:6443
-    #[arg(value_name = "SERVER", value_parser = Gateway::parse)]
-    server: Gateway,
-    /// Name of the node, as `setpoint token create` was told
-    #[arg(long, value_name = "NAME", value_parser = parse_node)]
-    node: String,
+struct Target {
+    /// URL of a gateway, such as https://10.0.0.1:6443; comma-separated if there are several, of which one may be dead
+    #[arg(value_name = "SERVER", value_delimiter = ',', num_args = 1, required = true, value_parser = Gateway::parse)]
+    servers: Vec<Gateway>,
     /// The token, for one use
     #[arg(long, value_name = "ID.SECRET")]
     token: Token,
     /// Hash of the public key of the CA of the cluster, `sha256:` and 64 hexadecimal digits; may be repeated
     #[arg(long = "ca-cert-hash", value_name = "HASH", required = true)]
     pins: Vec<Pin>,
+}
+
+impl Target {
+    /// Returns the URLs of all gateways, comma-separated.
+    fn urls(&self) -> String {
+        let urls: Vec<_> = self.servers.iter().map(Gateway::url).collect();
+        urls.join(",")
+    }
+
+    /// Finds a gateway that answers, and the CAs of the cluster.
+    async fn discover(&self) -> anyhow::Result<(Gateway, Pinned)> {
+        let found = discovery::discover(&self.servers, &self.token, &self.pins).await?;
+        println!(
+            "The cluster of {} is the one that the token is from",
+            found.0
+        );
+        Ok(found)
+    }
+}
+
+/// The options of `setpoint join agent`.
+#[derive(Args, Clone, Debug)]
+struct AgentOptions {
+    #[command(flatten)]
+    target: Target,
+    /// Name of the node, as `setpoint token create` was told
+    #[arg(long, value_name = "NAME", value_parser = parse_node)]
+    node: String,
     /// Runtime of the node's containers
     #[arg(long, value_enum, default_value_t)]
     runtime: Runtime,
     /// Socket of the runtime, with `--runtime cri` [default: unix:///run/containerd/containerd.sock]
     #[arg(long, value_name = "ENDPOINT")]
     cri_endpoint: Option<String>,
+    /// Address of this machine in a cluster of several [default: that by which it reaches SERVER]
+    #[arg(long, value_name = "IP")]
+    address: Option<Ipv4Addr>,
+    /// Network of the Pods of this machine in a cluster of several, with `--runtime cri` [default: routes]
+    #[arg(long, value_enum, value_name = "MODE")]
+    network: Option<PodNetwork>,
+    /// Directory of the configuration of the CNI that the runtime reads, with `--network routes` [default:
+    /// /etc/cni/net.d]
+    #[arg(long, value_name = "DIRECTORY")]
+    cni_conf_dir: Option<PathBuf>,
+}
+
+impl AgentOptions {
+    /// Checks that options are only given with the runtime that they are of.
+    fn check(&self) -> anyhow::Result<()> {
+        let only = [
+            ("--cri-endpoint", self.cri_endpoint.is_some()),
+            ("--network", self.network.is_some()),
+            ("--cni-conf-dir", self.cni_conf_dir.is_some()),
+        ];
+        match only.iter().find(|(_, given)| *given) {
+            Some((option, _)) if self.runtime != Runtime::Cri => {
+                bail!("{option} needs --runtime cri")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the network of the node in a cluster that has published its own.
+    fn node_network(
+        &self,
+        cluster: ClusterNetwork,
+        gateway: &Gateway,
+    ) -> anyhow::Result<NodeNetwork> {
+        let address = match self.address {
+            Some(address) => address,
+            None => network::local_address(gateway)?,
+        };
+        Ok(NodeNetwork {
+            address,
+            cluster,
+            pods: match self.runtime {
+                Runtime::Cri => self.network.unwrap_or_default(),
+                // Their Pods have the network of the machine, or of an engine.
+                Runtime::Process | Runtime::Docker | Runtime::Simulated => PodNetwork::Cni,
+            },
+            cni_conf_dir: self.cni_conf_dir.clone(),
+        })
+    }
 }
 
 /// Runs the command.
@@ -80,44 +158,45 @@ struct AgentOptions {
 /// # Errors
 /// Why the process could not join.
 pub async fn join(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
-    let joining = match &options.command {
+    let (kind, options) = match &options.command {
         Command::Agent(options) => return join_agent(state_dir, options).await,
-        Command::Gateway(_) => Joining::Gateway,
-        Command::Controller(_) => Joining::Controller,
-        Command::Etcd(_) => Joining::Etcd,
+        Command::Gateway(options) => (Joining::Gateway, options),
+        Command::Controller(options) => (Joining::Controller, options),
+        Command::Etcd(options) => (Joining::Etcd, options),
     };
-    joining.check()?;
-    Ok(ExitCode::FAILURE)
+    component::join(state_dir, kind, options).await?;
+    println!("{} has joined", kind.noun());
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn join_agent(state_dir: &StateDir, options: &AgentOptions) -> anyhow::Result<ExitCode> {
-    if options.cri_endpoint.is_some() && options.runtime != Runtime::Cri {
-        bail!("--cri-endpoint needs --runtime cri");
-    }
+    options.check()?;
     let _lock = state_dir.lock()?;
-    let joined = Joined {
+    let target = &options.target;
+    let mut joined = Joined {
         node: options.node.clone(),
-        server: options.server.url(),
+        server: target.urls(),
         runtime: options.runtime,
         cri_endpoint: options.cri_endpoint.clone(),
-        token: options.token.id().to_owned(),
+        network: None,
+        token: target.token.id().to_owned(),
     };
-    let agent = Agent::new(state_dir, &joined)?;
-    if agent.has_joined() {
+    if let Some(before) = agent::joined_before(state_dir, &joined)? {
         println!(
             "{} has joined by this token before; starting its agent again",
             joined.node
         );
+        joined = before;
     } else {
-        let cluster = discovery::discover(&options.server, &options.token, &options.pins).await?;
-        println!(
-            "The cluster of {} is the one that the token is from",
-            options.server
-        );
-        review::check(&options.server, &cluster, &options.token).await?;
-        joined.write(state_dir, &cluster.pem(), &options.token.text())?;
+        let (gateway, cluster) = target.discover().await?;
+        review::check(&gateway, &cluster, &target.token, Joining::Agent).await?;
+        let network = network::read(&gateway, &cluster, &target.token).await?;
+        joined.network = network
+            .map(|network| options.node_network(network, &gateway))
+            .transpose()?;
+        joined.write(state_dir, &cluster.pem(), &target.token.text())?;
     }
-    agent.start(&options.server).await?;
+    agent::start(state_dir, &joined, &target.servers).await?;
     println!("The node {} is Ready", joined.node);
     Ok(ExitCode::SUCCESS)
 }
@@ -155,7 +234,7 @@ mod tests {
         let Command::Agent(options) = options.command else {
             panic!("{options:?}");
         };
-        assert_eq!(options.server.url(), "https://a:1");
+        assert_eq!(options.target.urls(), "https://a:1");
         assert_eq!(options.runtime, Runtime::Process);
         for part in [
             " https://a:1",
@@ -174,21 +253,23 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn whatever_else_is_to_join_is_refused_in_clear_words() {
-        let root = tempfile::tempdir().unwrap();
-        let state_dir = StateDir::find(root.path(), None);
-        for line in [
-            "join gateway",
-            "join etcd https://a:1 --token x",
-            "join controller --for y",
-        ] {
-            let refused = join(&state_dir, &parse(line).unwrap()).await.unwrap_err();
-            assert!(
-                refused.to_string().starts_with("only agents join so far"),
-                "{refused}"
+    #[test]
+    fn others_need_the_key_too_and_several_gateways_are_one_argument() {
+        let (hash, key) = (format!("sha256:{}", "0".repeat(64)), "ab".repeat(32));
+        for kind in ["gateway", "controller", "etcd"] {
+            let whole = format!(
+                "join {kind} https://a:1,b:2 --token abcdef.0123456789abcdef --ca-cert-hash {hash} --certificate-key {key}"
             );
+            let (Command::Gateway(options) | Command::Controller(options) | Command::Etcd(options)) =
+                parse(&whole).unwrap().command
+            else {
+                panic!("{whole}");
+            };
+            assert_eq!(options.target.urls(), "https://a:1,https://b:2");
+            assert!(parse(&whole.replace(&key, "ab")).is_err());
+            assert!(parse(&whole.replace(&format!(" --certificate-key {key}"), "")).is_err());
+            assert!(parse(&whole.replace("b:2", "http://b:2")).is_err());
+            assert!(parse(&format!("{whole} --node n")).is_err());
         }
-        assert!(!state_dir.state().exists());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::Value;
@@ -30,7 +30,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// # Errors
 /// It is not Ready in time, and why not.
 pub async fn until_ready(
-    gateway: &Gateway,
+    gateways: &[Gateway],
     joined: &Joined,
     credentials: impl Fn() -> Option<Credentials>,
 ) -> anyhow::Result<()> {
@@ -38,7 +38,7 @@ pub async fn until_ready(
     loop {
         let why = match credentials() {
             None => "its agent has no certificate yet".to_owned(),
-            Some(own) => match read(gateway, &own, &joined.node).await {
+            Some(own) => match read(gateways, &own, &joined.node).await {
                 Ok(node) => match why_not_ready(&node) {
                     None => return Ok(()),
                     Some(why) => why,
@@ -60,7 +60,19 @@ pub async fn until_ready(
     }
 }
 
-async fn read(gateway: &Gateway, own: &Credentials, node: &str) -> anyhow::Result<Value> {
+/// Returns the node as the first gateway that answers has it.
+async fn read(gateways: &[Gateway], own: &Credentials, node: &str) -> anyhow::Result<Value> {
+    let mut failure = anyhow!("no gateway is given");
+    for gateway in gateways {
+        match read_from(gateway, own, node).await {
+            Ok(node) => return Ok(node),
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+async fn read_from(gateway: &Gateway, own: &Credentials, node: &str) -> anyhow::Result<Value> {
     let url = format!("{}/api/v1/{}/{node}", gateway.url(), Node::RESOURCE);
     let request = Request::get(url).body(Body::empty())?;
     let answer = timeout(TIMEOUT, http_client::send_as(Some(own), request, MAX_BYTES)).await;

@@ -15,8 +15,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use setpoint_tls::Files;
 use setpoint_tls::authority::{Authority, Issued, Leaf, write_certificates};
 
@@ -83,6 +84,58 @@ impl Authorities {
 
     fn each(&self) -> [&Issuer; 2] {
         [&self.cluster, &self.etcd]
+    }
+
+    /// Returns the CAs with their keys, for another machine.
+    ///
+    /// # Errors
+    /// If they are being changed, or a file cannot be read.
+    pub fn keys(&self) -> anyhow::Result<Keys> {
+        if self.stage() != Stage::Steady {
+            bail!("the CAs are being changed; `setpoint certs --remove-old-ca` ends that");
+        }
+        Ok(Keys {
+            cluster: self.cluster.paths.read()?,
+            etcd: self.etcd.paths.read()?,
+        })
+    }
+}
+
+/// The CAs of a cluster with their keys, as they go to another machine.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keys {
+    cluster: Pair,
+    etcd: Pair,
+}
+
+impl Keys {
+    /// Writes the files of a folder, unless they are there already.
+    ///
+    /// # Errors
+    /// If the folder has other CAs, or a file cannot be written.
+    pub fn write(&self, directory: &Path) -> anyhow::Result<()> {
+        self.cluster.write(&Paths::new(directory, "ca"))?;
+        self.etcd.write(&Paths::new(directory, "etcd-ca"))
+    }
+}
+
+/// A CA with its key, in PEM.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Pair {
+    certificate: String,
+    key: String,
+}
+
+impl Pair {
+    fn write(&self, paths: &Paths) -> anyhow::Result<()> {
+        if let Some(present) = read(&paths.certificate)? {
+            if present != self.certificate {
+                bail!("{} is that of another cluster", paths.certificate.display());
+            }
+            return Ok(());
+        }
+        let (certificate, key) = (self.certificate.as_bytes(), self.key.as_bytes());
+        Ok(Authority::from_pem(certificate, key)?.write(&paths.certificate, &paths.key)?)
     }
 }
 
@@ -207,6 +260,15 @@ impl Paths {
             (true, false) => Stage::Prepared,
             (false, false) => Stage::Steady,
         }
+    }
+
+    fn read(&self) -> anyhow::Result<Pair> {
+        let text =
+            |path: &Path| read(path)?.with_context(|| format!("{} is missing", path.display()));
+        Ok(Pair {
+            certificate: text(&self.certificate)?,
+            key: text(&self.key)?,
+        })
     }
 
     /// Puts the next CA in the place of the CA. May be repeated after a crash.

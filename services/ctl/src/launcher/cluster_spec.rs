@@ -124,6 +124,20 @@ impl ClusterSpec {
         addresses(LOOPBACK, &self.gateways)
     }
 
+    /// Returns the URL of the first gateway for clients that may be on another machine of the cluster.
+    pub fn server(&self) -> String {
+        let machine = self.network.machine().map(|ip| ip.to_string());
+        let ip = machine.unwrap_or_else(|| LOOPBACK.to_owned());
+        addresses(&ip, &self.gateways[..1])
+    }
+
+    /// Returns the port of etcd for its other members, beside that for clients.
+    pub fn etcd_peers(&self) -> u16 {
+        self.etcd
+            .checked_add(1)
+            .unwrap_or_else(|| self.etcd.saturating_sub(1))
+    }
+
     /// Sets the number of gateways. Existing gateways keep their ports; new ones get the free ports that follow.
     pub fn resize(&mut self, count: usize) -> anyhow::Result<()> {
         self.gateways.truncate(count);
@@ -131,7 +145,9 @@ impl ClusterSpec {
         while self.gateways.len() < count {
             let port = next.and_then(|port| port.checked_add(1));
             let port = port.context("no free port is left for another gateway")?;
-            if port != self.etcd && port::check(port, "a gateway").is_ok() {
+            if ![self.etcd, self.etcd_peers()].contains(&port)
+                && port::check(port, "a gateway").is_ok()
+            {
                 self.gateways.push(port);
             }
             next = Some(port);

@@ -9,6 +9,7 @@
 //! A state directory may have such agents alone: that of a machine without a cluster of its own.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use setpoint_host::private;
 use setpoint_tls::{Credentials, Files};
 
+use super::cluster_network::ClusterNetwork;
 use super::state_dir::StateDir;
 
 /// The name of the record.
@@ -50,6 +52,49 @@ impl Runtime {
     }
 }
 
+/// The network of the Pods of a node that is a machine of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum PodNetwork {
+    /// A bridge with the range of the node, and routes to the other machines, which are in one network
+    #[default]
+    Routes,
+    /// What is configured on the machine for the CNI
+    Cni,
+}
+
+/// The network of a node that is a machine of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeNetwork {
+    /// The address of the machine.
+    pub address: Ipv4Addr,
+    /// The ranges and addresses of the cluster.
+    pub cluster: ClusterNetwork,
+    /// The network of its Pods.
+    pub pods: PodNetwork,
+    /// The directory of the configuration of the CNI; `None` for the agent's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cni_conf_dir: Option<PathBuf>,
+}
+
+impl NodeNetwork {
+    /// Returns the arguments by which an agent, or its sweep, knows the configuration of the CNI.
+    pub fn cni(&self) -> Vec<String> {
+        if self.pods == PodNetwork::Cni {
+            return Vec::new();
+        }
+        let directory = self.cni_conf_dir.iter();
+        let directory = directory.flat_map(|directory| {
+            [
+                "--cri-cni-conf-dir".to_owned(),
+                directory.display().to_string(),
+            ]
+        });
+        let network = ["--cri-network", "routes"].map(str::to_owned);
+        network.into_iter().chain(directory).collect()
+    }
+}
+
 /// An agent that joins, or has joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
@@ -62,6 +107,9 @@ pub struct Joined {
     /// The socket of a runtime that serves the CRI; `None` for the agent's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cri_endpoint: Option<String>,
+    /// Its network; `None` for a node on the machine of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NodeNetwork>,
     /// The id of the token by which it has joined.
     pub token: String,
 }
@@ -170,6 +218,7 @@ mod tests {
             server: "https://127.0.0.1:6443".to_owned(),
             runtime: Runtime::Process,
             cri_endpoint: None,
+            network: None,
             token: "abcdef".to_owned(),
         };
         let (one, other) = (agent("worker-1"), agent("worker-2"));

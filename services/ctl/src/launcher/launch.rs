@@ -14,7 +14,7 @@ use tokio::process::{self, Child};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster_spec::LOOPBACK;
-use super::joined::{Joined, Runtime};
+use super::joined::{Joined, NodeNetwork, Runtime};
 use super::process::{MARKER_VARIABLE, marker};
 use super::readiness;
 use super::state_dir::StateDir;
@@ -168,6 +168,8 @@ fn swept(state_dir: &StateDir, node: &Path) -> Vec<OsString> {
     if let Some(endpoint) = joined.cri_endpoint {
         arguments.extend(["--cri-endpoint".into(), endpoint.into()]);
     }
+    let network = joined.network.iter().flat_map(NodeNetwork::cni);
+    arguments.extend(network.map(OsString::from));
     arguments
 }
 
@@ -226,6 +228,7 @@ mod tests {
             server: "https://127.0.0.1:6443".to_owned(),
             runtime: Runtime::Cri,
             cri_endpoint: Some("unix:///c.sock".to_owned()),
+            network: None,
             token: "abcdef".to_owned(),
         };
         let node = state_dir.node("worker-1");

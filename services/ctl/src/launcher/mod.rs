@@ -5,7 +5,9 @@
 //! [`RunningProcess`]es.
 
 mod authorities;
+pub mod cluster_network;
 mod cluster_spec;
+mod component;
 pub mod frozen;
 mod identity;
 mod joined;
@@ -20,12 +22,14 @@ pub mod readiness;
 mod state_dir;
 pub mod topology;
 
-pub use authorities::Stage;
 pub(crate) use authorities::{Authorities, Issuer};
+pub use authorities::{Keys, Stage};
+pub use cluster_network::ClusterNetwork;
 pub use cluster_spec::{ClusterSpec, LOOPBACK, Profile, address, election};
+pub use component::{Component, ControlPlane, Joining};
 pub use identity::Identity;
 pub(crate) use identity::PROCESS_LIFETIME;
-pub use joined::{Joined, Runtime};
+pub use joined::{Joined, NodeNetwork, PodNetwork, Runtime};
 pub use kubeconfig::Kubeconfig;
 pub(crate) use kubeconfig::embedded;
 pub use launch::{Started, command, program, start, sweep};

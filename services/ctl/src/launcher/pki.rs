@@ -21,7 +21,7 @@ use setpoint_host::private;
 use setpoint_tls::authority::{Issued, Leaf, Present};
 use setpoint_tls::{Credentials, Files};
 
-use super::authorities::{Authorities, Issuer, Stage};
+use super::authorities::{Authorities, Issuer, Keys, Stage};
 use super::identity::{Identity, PROCESS_LIFETIME, USER_LIFETIME};
 use super::topology::{ProcessSpec, service_of};
 
@@ -262,6 +262,44 @@ impl Pki {
     pub fn issue_user(&self, user: &Identity) -> anyhow::Result<Issued> {
         let _lock = self.lock()?;
         self.authorities()?.cluster.issue(&user.leaf())
+    }
+
+    /// Returns credentials for etcd that are not kept here.
+    ///
+    /// # Errors
+    /// If the CA of etcd cannot be read or made.
+    pub fn issue_for_etcd(&self) -> anyhow::Result<Credentials> {
+        let _lock = self.lock()?;
+        let issued = self.authorities()?.etcd.issue(&Identity::etcd().leaf())?;
+        let credentials = Credentials::from_pem(&issued.ca, &issued.certificate, &issued.key);
+        credentials.context("the certificate for etcd cannot be used")
+    }
+
+    /// Returns the CAs with their keys, for another machine of the cluster.
+    ///
+    /// # Errors
+    /// If they are being changed, or cannot be read.
+    pub fn keys(&self) -> anyhow::Result<Keys> {
+        let _lock = self.lock()?;
+        self.authorities()?.keys()
+    }
+
+    /// Writes the CAs of a cluster on another machine of it.
+    ///
+    /// # Errors
+    /// If there are others, or a file cannot be written.
+    pub fn install(&self, keys: &Keys) -> anyhow::Result<()> {
+        let _lock = self.lock()?;
+        keys.write(&self.directory)
+    }
+
+    /// Removes all of them. No process may use them.
+    ///
+    /// # Errors
+    /// If the file system refuses it.
+    pub fn remove(&self) -> anyhow::Result<()> {
+        fs::remove_dir_all(&self.directory)
+            .with_context(|| format!("cannot delete {}", self.directory.display()))
     }
 
     /// Reads the CAs, or makes them.

@@ -14,6 +14,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::joined::{Joined, PodNetwork};
 use super::launch::program;
 use super::network::RECORDS;
 use super::process::RunningProcess;
@@ -23,6 +24,8 @@ use super::state_dir::StateDir;
 pub const PROXY: &str = "proxy";
 /// The start of the names of tables.
 const PREFIX: &str = "setpoint-";
+/// The number of the protocol of the routes that a proxy makes.
+const ROUTES: &str = "83";
 
 /// The ways to make Services carry traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -139,6 +142,27 @@ pub fn forget(state_dir: &StateDir) -> anyhow::Result<()> {
         true => remove(&table),
         false => Ok(()),
     }
+}
+
+/// Removes the routes to the Pods of other machines that proxies of nodes have made.
+pub fn forget_routes(state_dir: &StateDir) -> anyhow::Result<()> {
+    for joined in Joined::all(state_dir) {
+        let network = joined
+            .network
+            .filter(|network| network.pods == PodNetwork::Routes);
+        let Some(network) = network else {
+            continue;
+        };
+        let range = network.cluster.pod_range.to_string();
+        let flush = ["-4", "route", "flush", "root", &range, "proto", ROUTES];
+        let flushed = Command::new("ip").args(flush).output();
+        let Output { status, stderr, .. } = flushed.context("cannot run ip")?;
+        if !status.success() {
+            let why = String::from_utf8_lossy(&stderr);
+            bail!("the routes to {range} cannot be removed: {}", why.trim());
+        }
+    }
+    Ok(())
 }
 
 fn remove(table: &str) -> anyhow::Result<()> {

@@ -63,9 +63,14 @@ impl StateDir {
         self.state.join("join")
     }
 
-    /// Returns whether a cluster was started here, rather than agents of another one alone.
+    /// The folder of the parts of a control plane that have joined a cluster from here.
+    pub fn components(&self) -> PathBuf {
+        self.state.join("control-plane")
+    }
+
+    /// Returns whether a cluster was started here, rather than agents and parts of another one alone.
     pub fn has_cluster(&self) -> bool {
-        self.state.join("pki").exists()
+        self.state.join("pki").exists() && !self.components().exists()
     }
 
     /// The kubeconfig file of the cluster.

@@ -1,17 +1,23 @@
 //! The processes of a local cluster, derived from its [`ClusterSpec`].
 
+mod components;
+mod member;
 mod nodes;
 
 use std::net::Ipv4Addr;
 
 use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
+use super::component::Component;
 use super::identity::{API_NAMES, Identity};
 use super::network::{Kind, Network};
 use super::proxy::{self, PROXY, Traffic};
 use super::state_dir::StateDir;
-use nodes::{JOINED_PREFIX, agents};
+use components::OF;
+use nodes::agents;
 
-pub use nodes::{NODES, agent, joined_agent, joined_name, process_agent, simulated_agent};
+pub use components::components;
+pub use member::{name as member_name, peer_url};
+pub use nodes::{NODES, agent, joined, joined_agent, joined_name, process_agent, simulated_agent};
 
 /// All services, each a program of this workspace.
 pub const SERVICES: [&str; 7] = [
@@ -45,13 +51,6 @@ const CERTS: &str = "certs";
 const RELAY_PREFIX: &str = "relay-";
 /// Third octet of the first relay addresses, 127.0.100.1 and following. Pods have addresses from 127.1.0.0 on.
 const RELAY_OCTET: usize = 100;
-/// The socket of etcd's only member for others, in its working directory. A port would take raft messages, which are
-/// writes to the store, from any process of this machine.
-const ETCD_PEERS: &str = "unix://etcd-peers:0";
-/// Size limit of etcd's database in bytes (4 GiB): half of the maximum that etcd recommends.
-const QUOTA: &str = "4294967296";
-/// Number of old revisions that etcd keeps, for continued lists and resumed watches.
-const HISTORY: &str = "100000";
 
 /// A process that the cluster should have.
 #[derive(Clone, Debug)]
@@ -143,15 +142,15 @@ pub fn relay_name(client: &str) -> String {
     format!("{RELAY_PREFIX}{client}")
 }
 
-/// Returns the service of a process name, `<service>-<n>`, `relay-<service>-<n>` or `node-agent-of-<node>`.
+/// Returns the service of a process name, `<service>-<n>`, `relay-<service>-<n>`, or `<service>-of-<place>` of one that
+/// has joined, where the place is a node or the address of a machine.
 pub fn service_of(name: &str) -> &str {
     if name.starts_with(RELAY_PREFIX) {
         return "relay";
     }
-    if name.starts_with(JOINED_PREFIX) {
-        return AGENT;
-    }
-    name.rsplit_once('-').map_or(name, |(service, _)| service)
+    let joined = name.split_once(OF);
+    let own = || name.rsplit_once('-');
+    joined.or_else(own).map_or(name, |(service, _)| service)
 }
 
 /// Returns whether the process of a service is this program.
@@ -188,6 +187,22 @@ pub fn stages(state_dir: &StateDir, spec: &ClusterSpec) -> [Vec<ProcessSpec>; 3]
     [first, middle, clients.collect()]
 }
 
+/// Returns the processes of the cluster of a state directory, or of the parts of one that have joined from there, in
+/// stages.
+///
+/// # Errors
+/// If a record cannot be read.
+pub fn recorded(state_dir: &StateDir) -> anyhow::Result<[Vec<ProcessSpec>; 3]> {
+    let parts = Component::all(state_dir)?;
+    match parts.is_empty() {
+        true => {
+            let spec = ClusterSpec::load(state_dir)?.unwrap_or_default();
+            Ok(stages(state_dir, &spec))
+        }
+        false => Ok(components(state_dir, &parts)),
+    }
+}
+
 /// Returns the process that renews certificates.
 fn certs(state_dir: &StateDir) -> ProcessSpec {
     ProcessSpec::bare(CERTS, 0)
@@ -220,29 +235,10 @@ fn relay_for(client: &ProcessSpec, spec: &ClusterSpec) -> ProcessSpec {
     relay.arg("--at", ip)
 }
 
-/// Returns etcd with the port of `spec`. It serves clients with a certificate by its own CA only.
+/// Returns etcd, the first or only member, with the port of `spec`.
 pub fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
-    let (client, peer) = (address(spec.etcd), ETCD_PEERS);
-    let mut etcd = ProcessSpec::bare("etcd", 0).with_port(spec.etcd);
-    // It is a client, too: its gateway of HTTP calls itself.
-    etcd.identity = Some(Identity::etcd().replica(etcd.service, &etcd.name));
-    let files = state_dir.pki().files(&etcd.name);
-    etcd.arg("--name", "setpoint")
-        .arg("--data-dir", state_dir.etcd().display())
-        .arg("--listen-client-urls", &client)
-        .arg("--advertise-client-urls", &client)
-        .args(["--client-cert-auth".to_owned()])
-        .arg("--trusted-ca-file", files.ca_file.display())
-        .arg("--cert-file", files.certificate_file.display())
-        .arg("--key-file", files.key_file.display())
-        .arg("--listen-peer-urls", peer)
-        .arg("--initial-advertise-peer-urls", peer)
-        .arg("--initial-cluster", format!("setpoint={peer}"))
-        .arg("--quota-backend-bytes", QUOTA)
-        .arg("--auto-compaction-mode", "revision")
-        .arg("--auto-compaction-retention", HISTORY)
-        .arg("--logger", "zap")
-        .arg("--log-level", "warn")
+    let alone = format!("{}={}", member::name(spec), member::peer_url(spec));
+    member::process(state_dir, spec, ProcessSpec::bare("etcd", 0), &alone)
 }
 
 fn gateways(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
@@ -254,17 +250,28 @@ fn gateways(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pr
 /// # Panics
 /// If `spec` has no such gateway.
 pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
+    let process = ProcessSpec::bare("gateway", index).with_port(spec.gateways[index]);
+    gateway_process(state_dir, spec, process, &spec.server(), etcd)
+}
+
+/// Returns a gateway over the etcd at these addresses, which publishes the URL `server` for clients.
+fn gateway_process(
+    state_dir: &StateDir,
+    spec: &ClusterSpec,
+    gateway: ProcessSpec,
+    server: &str,
+    etcd: &str,
+) -> ProcessSpec {
     let network = spec.network;
-    let bridge = network.gateway().map(|ip| ip.to_string());
+    let reached = network.gateway().map(|ip| ip.to_string());
     let listen = spec.listen.iter().map(ToString::to_string);
-    let listen: Vec<_> = listen.chain(bridge.clone()).collect();
+    let listen: Vec<_> = listen.chain(reached.clone()).collect();
     let identity = Identity::service("gateway").api(&spec.tls_sans);
     let identity = identity.reached_at(&listen);
     let identity = identity.reached_at([network.api_service().to_string()]);
-    let advertised = bridge.map(|ip| ["--advertise".to_owned(), ip]);
+    let advertised = reached.map(|ip| ["--advertise".to_owned(), ip]);
     let further = ["--listen-also".to_owned(), listen.join(",")];
     let further = (!listen.is_empty()).then_some(further);
-    let gateway = ProcessSpec::bare("gateway", index).with_port(spec.gateways[index]);
     let gateway = gateway.identified(state_dir, identity);
     let files = state_dir.pki().etcd_client(&gateway.name);
     let hosts = API_NAMES
@@ -279,7 +286,7 @@ pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &st
         .arg("--service-node-port-range", network.node_ports())
         .args(loopback_range("--endpoint-loopback-range", network))
         .arg("--allowed-hosts", hosts.join(","))
-        .arg("--cluster-info-server", address(spec.gateways[0]))
+        .arg("--cluster-info-server", server)
         .arg("--etcd-endpoints", etcd)
         .arg("--etcd-ca-file", files.ca_file.display())
         .arg("--etcd-certificate-file", files.certificate_file.display())
@@ -290,6 +297,15 @@ fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pro
     let replicas = move |service| {
         (0..spec.replicas).map(move |index| ProcessSpec::new(state_dir, service, index))
     };
+    controllers(state_dir, spec, replicas)
+}
+
+/// Returns these replicas of each service that elects a leader.
+fn controllers<R: Iterator<Item = ProcessSpec>>(
+    state_dir: &StateDir,
+    spec: &ClusterSpec,
+    replicas: impl Fn(&'static str) -> R,
+) -> impl Iterator<Item = ProcessSpec> {
     let managers = replicas(MANAGER).map(|manager| {
         // Pods find it in their volume of the API.
         let ca = state_dir.pki().files(&manager.name).ca_file;
@@ -304,19 +320,26 @@ fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = Pro
 /// Returns the replicas of the cluster's DNS, each on a port of its own.
 fn cluster_dns(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
     let ports = spec.dns.iter().enumerate();
-    let network = spec.network;
+    ports.map(move |(index, port)| {
+        let process = ProcessSpec::new(state_dir, DNS, index);
+        dns_replica(spec.network, process, *port)
+    })
+}
+
+/// Returns a replica of the cluster's DNS on this port.
+fn dns_replica(network: Network, process: ProcessSpec, port: u16) -> ProcessSpec {
     let ip = network.gateway().map(|ip| ip.to_string());
     let ip = ip.unwrap_or_else(|| LOOPBACK.to_owned());
-    ports.map(move |(index, port)| {
-        ProcessSpec::new(state_dir, DNS, index)
-            .arg("--dns-listen", format!("{ip}:{port}"))
-            .arg("--registration-cluster-ip", network.dns_service())
-    })
+    process
+        .arg("--dns-listen", format!("{ip}:{port}"))
+        .arg("--registration-cluster-ip", network.dns_service())
 }
 
 /// Returns `proxy-0`, which makes Services carry traffic on this machine, if they are to.
 fn proxy_process(state_dir: &StateDir, spec: &ClusterSpec) -> Option<ProcessSpec> {
     let backend = match spec.traffic? {
+        // Each node that joins has a proxy of its own.
+        _ if spec.network.machine().is_some() => return None,
         Traffic::None => return None,
         Traffic::Nftables => "nftables",
         Traffic::Userspace => "userspace",
@@ -333,14 +356,14 @@ fn proxy_process(state_dir: &StateDir, spec: &ClusterSpec) -> Option<ProcessSpec
 fn loopback_range(flag: &str, network: Network) -> Vec<String> {
     match network.kind {
         Kind::Loopback => vec![flag.to_owned(), network.pods()],
-        Kind::Host | Kind::Bridge => Vec::new(),
+        Kind::Host | Kind::Bridge | Kind::Machines(_) => Vec::new(),
     }
 }
 
 /// Returns the arguments by which nodes get addresses for Pods, if these have networks of their own, and load balancers
 /// those of nodes.
 fn managed_addresses(network: Network) -> Vec<String> {
-    if !network.has_bridge() {
+    if !network.gives_ranges() {
         return loopback_range("--endpointslice-endpoint-loopback-range", network);
     }
     let flags = [

@@ -8,12 +8,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use setpoint_controller::client::ListOptions;
 use setpoint_model::bootstrap_token::{
-    self, DESCRIPTION, EXTRA_GROUPS, JOINING_AGENTS, NAMESPACE, NODE_ANNOTATION, TYPE,
-    USED_BY_ANNOTATION, data,
+    self, DESCRIPTION, EXTRA_GROUPS, NAMESPACE, NODE_ANNOTATION, TYPE, USED_BY_ANNOTATION, data,
 };
 use setpoint_proto::core::Secret;
 
 use crate::connection::Connection;
+use crate::launcher::Joining;
 use crate::table::render;
 use crate::time_format::short;
 
@@ -71,12 +71,10 @@ fn row(secret: &Secret) -> Option<Row> {
     let id = bootstrap_token::id(secret)?;
     let text = |key| String::from_utf8_lossy(data(secret, key)).into_owned();
     let groups = text(EXTRA_GROUPS);
-    let is_for_agent = groups
-        .split(',')
-        .any(|group| group.trim() == JOINING_AGENTS);
+    let is_for = |kind: &Joining| groups.split(',').any(|group| group.trim() == kind.group());
     Some(Row {
         id: id.to_owned(),
-        r#for: is_for_agent.then_some("agent"),
+        r#for: Joining::ALL.into_iter().find(is_for).map(Joining::name),
         node: secret.metadata.annotations.get(NODE_ANNOTATION).cloned(),
         used: secret.metadata.annotations.contains_key(USED_BY_ANNOTATION),
         expires: bootstrap_token::expiry(secret),
@@ -124,7 +122,8 @@ mod tests {
         let now: Timestamp = "2026-11-28T12:00:00Z".parse().unwrap();
         let token: Token = "abcdef.0123456789abcdef".parse().unwrap();
         let secret = token.to_secret(&Purpose {
-            node: "worker-1",
+            joining: Joining::Agent,
+            node: Some("worker-1"),
             description: "rack 2,\nleft",
             expiry: "2026-11-28T12:14:59Z".parse().unwrap(),
         });
@@ -145,15 +144,22 @@ mod tests {
             r#type: "Opaque".to_owned(),
             ..secret.clone()
         };
-        let all = [secret, expired, used, other, opaque];
+        let gateway = token.to_secret(&Purpose {
+            joining: Joining::Gateway,
+            node: None,
+            description: "",
+            expiry: "2026-11-28T12:01:00Z".parse().unwrap(),
+        });
+        let all = [secret, expired, used, other, opaque, gateway];
         let rows: Vec<_> = all.iter().filter_map(row).collect();
         let shown = table(&rows, now);
         let expected = "\
-TOKEN    FOR     NODE       EXPIRES     DESCRIPTION
-abcdef   agent   worker-1   in 14m59s   rack 2, left
-abcdef   agent   worker-1   expired     rack 2, left
-abcdef   agent   worker-1   used        rack 2, left
-abcdef   -       -          never
+TOKEN    FOR       NODE       EXPIRES     DESCRIPTION
+abcdef   agent     worker-1   in 14m59s   rack 2, left
+abcdef   agent     worker-1   expired     rack 2, left
+abcdef   agent     worker-1   used        rack 2, left
+abcdef   -         -          never
+abcdef   gateway   -          in 60s
 ";
         assert_eq!(shown, expected);
         let json = serde_json::to_string(&rows).unwrap();

@@ -1,8 +1,9 @@
 //! `setpoint token`: makes, lists and deletes bootstrap tokens, by which processes of other machines join the cluster.
 
+mod certificate_key;
 mod create;
 mod delete;
-mod joining;
+mod handover;
 mod list;
 mod secret;
 
@@ -11,7 +12,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::connection::Connection;
-pub use joining::Joining;
+pub use certificate_key::CertificateKey;
+pub use handover::{CONTENT, Handover};
 pub use secret::Token;
 
 /// The options of `setpoint token`.

@@ -7,10 +7,12 @@ use anyhow::{Context as _, anyhow};
 use jiff::Timestamp;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use setpoint_model::bootstrap_token::{
-    self, AUTHENTICATION, DESCRIPTION, EXPIRATION, EXTRA_GROUPS, ID, JOINING_AGENTS, NAMESPACE,
-    NODE_ANNOTATION, SECRET, SIGNING, TYPE,
+    self, AUTHENTICATION, DESCRIPTION, EXPIRATION, EXTRA_GROUPS, ID, NAMESPACE, NODE_ANNOTATION,
+    SECRET, SIGNING, TYPE,
 };
 use setpoint_proto::core::Secret;
+
+use crate::launcher::Joining;
 
 /// The characters of tokens.
 const CHARACTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
@@ -29,8 +31,10 @@ pub struct Token {
 /// The purpose of a new token.
 #[derive(Clone, Debug)]
 pub struct Purpose<'a> {
-    /// The one node that it brings in.
-    pub node: &'a str,
+    /// What it brings in.
+    pub joining: Joining,
+    /// The one node that it brings in, for an agent.
+    pub node: Option<&'a str>,
     /// A text for people.
     pub description: &'a str,
     /// The time from which on it is not accepted.
@@ -64,8 +68,7 @@ impl Token {
         format!("{}.{}", self.id, self.secret)
     }
 
-    /// Returns the Secret by which the cluster knows the token: it signs `cluster-info`, and identifies the agent that
-    /// asks for the certificate of this node.
+    /// Returns the Secret by which the cluster knows the token: it signs `cluster-info`, and identifies what joins.
     pub fn to_secret(&self, purpose: &Purpose<'_>) -> Secret {
         let mut secret = Secret {
             r#type: TYPE.to_owned(),
@@ -73,8 +76,10 @@ impl Token {
         };
         secret.metadata.name = bootstrap_token::secret_name(&self.id);
         NAMESPACE.clone_into(&mut secret.metadata.namespace);
-        let node = (NODE_ANNOTATION.to_owned(), purpose.node.to_owned());
-        secret.metadata.annotations.extend([node]);
+        let node = purpose
+            .node
+            .map(|node| (NODE_ANNOTATION.to_owned(), node.to_owned()));
+        secret.metadata.annotations.extend(node);
         let expiry = purpose.expiry.to_string();
         let data = [
             (ID, self.id.as_str()),
@@ -82,7 +87,7 @@ impl Token {
             (EXPIRATION, expiry.as_str()),
             (AUTHENTICATION, "true"),
             (SIGNING, "true"),
-            (EXTRA_GROUPS, JOINING_AGENTS),
+            (EXTRA_GROUPS, purpose.joining.group()),
             (DESCRIPTION, purpose.description),
         ];
         let data = data.into_iter().filter(|(_, value)| !value.is_empty());
@@ -176,7 +181,8 @@ mod tests {
     fn a_secret_says_what_its_token_is_for() {
         let token: Token = "abcdef.0123456789abcdef".parse().unwrap();
         let secret = token.to_secret(&Purpose {
-            node: "worker-1",
+            joining: Joining::Agent,
+            node: Some("worker-1"),
             description: "",
             expiry: "2026-11-28T12:15:00Z".parse().unwrap(),
         });

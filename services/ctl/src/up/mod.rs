@@ -1,6 +1,7 @@
 //! `setpoint up`: starts a local cluster, or changes the running one, until all processes are ready.
 
 mod options;
+mod publish;
 mod watch;
 
 use std::path::Path;
@@ -10,11 +11,13 @@ use std::time::Instant;
 use anyhow::bail;
 
 use crate::advice::advised;
+use crate::control_plane;
 use crate::converge::{Plan, start};
 use crate::down::stop;
+use crate::join;
 use crate::launcher::{
-    ClusterSpec, Joined, ProcessSpec, RunningProcess, StateDir, network, port, program, proxy,
-    sweep, topology,
+    ClusterSpec, Component, Joined, ProcessSpec, RunningProcess, StateDir, network, port, program,
+    proxy, sweep, topology,
 };
 use crate::pause::ensure_resumed;
 use crate::style::{Colour, Style};
@@ -36,8 +39,9 @@ pub async fn up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitC
 
 async fn bring_up(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
     let _lock = state_dir.lock()?;
-    if !state_dir.has_cluster() && !Joined::all(state_dir).is_empty() {
-        return up_joined(state_dir, options).await;
+    let has_parts = !Component::all(state_dir)?.is_empty();
+    if has_parts || !state_dir.has_cluster() && !Joined::all(state_dir).is_empty() {
+        return up_joined(state_dir, options, has_parts).await;
     }
     ensure_resumed(state_dir).await?;
     let spec = options.apply_to(current_spec(state_dir)?)?;
@@ -100,6 +104,9 @@ async fn converge(
         network::bridge::remove(spec.network)?;
     }
     state_dir.write_kubeconfig(spec.gateways[0])?;
+    if spec.network.machine().is_some() {
+        publish::publish(state_dir, &spec).await?;
+    }
     let ready = format!("Setpoint is ready after {}.", seconds(begin.elapsed()));
     println!("{}", Style::stdout().paint(Colour::Green, &ready));
     start_joined(state_dir).await;
@@ -107,17 +114,45 @@ async fn converge(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Starts the agents of a state directory without a cluster.
-async fn up_joined(state_dir: &StateDir, options: &Options) -> anyhow::Result<ExitCode> {
+/// Starts what has joined from a state directory without a cluster.
+async fn up_joined(
+    state_dir: &StateDir,
+    options: &Options,
+    has_parts: bool,
+) -> anyhow::Result<ExitCode> {
     if *options != Options::default() {
         bail!(
-            "{} has agents of a cluster elsewhere and none of its own: `up` starts them, without options",
+            "{} has agents or parts of a cluster elsewhere and none of its own: `up` starts them, without options",
             state_dir.shown(state_dir.state())
         );
+    }
+    if has_parts {
+        ensure_resumed(state_dir).await?;
+        start_parts(state_dir).await?;
     }
     match start_joined(state_dir).await {
         true => Ok(ExitCode::SUCCESS),
         false => Ok(ExitCode::FAILURE),
+    }
+}
+
+/// Starts the parts of a control plane that have joined. They learn which members of etcd and which gateways there are
+/// now; with those of before, if none of these answers, or only once the parts of this machine run.
+async fn start_parts(state_dir: &StateDir) -> anyhow::Result<()> {
+    let before = Component::all(state_dir)?;
+    if control_plane::refresh(state_dir).await.is_ok() {
+        return join::start_all(state_dir).await;
+    }
+    join::start_all(state_dir).await?;
+    match control_plane::refresh(state_dir).await {
+        Ok(()) if Component::all(state_dir)? != before => join::start_all(state_dir).await,
+        Ok(()) => Ok(()),
+        Err(error) => {
+            eprintln!(
+                "Members of etcd and gateways that have joined since are not known here: {error:#}"
+            );
+            Ok(())
+        }
     }
 }
 
@@ -126,12 +161,13 @@ async fn up_joined(state_dir: &StateDir, options: &Options) -> anyhow::Result<Ex
 async fn start_joined(state_dir: &StateDir) -> bool {
     let mut all_ready = true;
     for joined in Joined::all(state_dir) {
-        let process = topology::joined_agent(state_dir, &joined);
-        if RunningProcess::find(state_dir, &process.name).is_some() {
+        let mut missing = topology::joined(state_dir, &joined);
+        missing.retain(|process| RunningProcess::find(state_dir, &process.name).is_none());
+        if missing.is_empty() {
             continue;
         }
         println!("Starting the agent of {}, which has joined", joined.node);
-        if let Err(error) = start(state_dir, std::slice::from_ref(&process)).await {
+        if let Err(error) = start_all(state_dir, &missing).await {
             eprintln!("{error:#}");
             all_ready = false;
         }
@@ -148,6 +184,17 @@ fn current_spec(state_dir: &StateDir) -> anyhow::Result<ClusterSpec> {
     };
     let spec = spec.filter(|spec| !spec.gateways.is_empty());
     Ok(spec.unwrap_or_default())
+}
+
+/// Starts processes of a node. The table of a proxy is recorded first.
+async fn start_all(state_dir: &StateDir, processes: &[ProcessSpec]) -> anyhow::Result<()> {
+    if processes
+        .iter()
+        .any(|process| process.service == proxy::PROXY)
+    {
+        proxy::remember(state_dir)?;
+    }
+    start(state_dir, processes).await
 }
 
 fn announce(state_dir: &StateDir, plan: &Plan, all: usize) {

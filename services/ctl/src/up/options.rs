@@ -1,10 +1,11 @@
 //! The options of `setpoint up`, and what they make of the spec of a cluster.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
+use anyhow::bail;
 use clap::{Args, value_parser};
 
-use crate::launcher::{ClusterSpec, Profile, StateDir, network, proxy};
+use crate::launcher::{ClusterSpec, Network, Profile, StateDir, network, proxy};
 
 /// The replicas of the cluster's DNS: one may be stopped.
 const DNS_REPLICAS: usize = 2;
@@ -44,6 +45,10 @@ pub struct Options {
     /// Network of the Pods that are processes [default: auto]
     #[arg(long, value_enum, value_name = "MODE")]
     pod_network: Option<network::Mode>,
+    /// Start a cluster of several machines, of which this one has the address: nodes are those that join, this machine
+    /// too if it does, and none are processes of this machine [default: a cluster of this machine alone]
+    #[arg(long, value_name = "IP", conflicts_with_all = ["pod_network", "proxy"], value_parser = parse_machine)]
+    machine: Option<Ipv4Addr>,
     /// Back end by which Services carry traffic on this machine [default: auto]
     #[arg(long, value_enum, value_name = "MODE")]
     proxy: Option<proxy::Mode>,
@@ -86,6 +91,12 @@ impl Options {
             true => network::Mode::Bridge,
             false => network::Mode::Host,
         };
+        if let Some(machine) = spec.network.machine() {
+            return Self {
+                machine: Some(machine),
+                ..Self::default()
+            };
+        }
         let proxy = spec.traffic.map(|traffic| match traffic {
             proxy::Traffic::Nftables => proxy::Mode::Nftables,
             proxy::Traffic::Userspace => proxy::Mode::Userspace,
@@ -106,6 +117,9 @@ impl Options {
         spec: &mut ClusterSpec,
     ) -> anyhow::Result<()> {
         let starts = spec.traffic.is_none();
+        if let Some(address) = self.machine_of(state_dir, spec)? {
+            return self.decide_machines(state_dir, spec, address);
+        }
         let traffic = match (self.proxy, spec.traffic) {
             (None, Some(kept)) => kept,
             (mode, _) => proxy::decide(state_dir, mode.unwrap_or_default())?,
@@ -116,11 +130,72 @@ impl Options {
             spec.network = network::decide(state_dir, mode, traffic, self.fresh)?;
         }
         let asked = spec.network.has_bridge() && spec.carries_traffic();
+        self.decide_dns(spec, starts, asked)
+    }
+
+    /// Returns the address of this machine, if the cluster is one of several: a cluster that was stopped stays one.
+    fn machine_of(
+        &self,
+        state_dir: &StateDir,
+        spec: &ClusterSpec,
+    ) -> anyhow::Result<Option<Ipv4Addr>> {
+        let known = self.machine.or(spec.network.machine());
+        let asks_for_another = self.fresh || self.pod_network.is_some() || self.proxy.is_some();
+        match known.is_some() || asks_for_another || spec.traffic.is_some() {
+            true => Ok(known),
+            false => Ok(Network::load(state_dir)?.and_then(Network::machine)),
+        }
+    }
+
+    /// Decides what depends on this machine for a cluster of several: nodes that join carry the traffic of Services.
+    fn decide_machines(
+        &self,
+        state_dir: &StateDir,
+        spec: &mut ClusterSpec,
+        address: Ipv4Addr,
+    ) -> anyhow::Result<()> {
+        let starts = spec.traffic.replace(proxy::Traffic::None).is_none();
+        if !starts && !self.fresh && spec.network.machine() != Some(address) {
+            bail!("the cluster runs for other machines; end it with `setpoint down` first");
+        }
+        if starts || self.fresh {
+            spec.network = network::of_machines(state_dir, address, self.fresh)?;
+        }
+        self.decide_dns(spec, starts, true)
+    }
+
+    fn decide_dns(&self, spec: &mut ClusterSpec, starts: bool, asked: bool) -> anyhow::Result<()> {
         let dns = match (self.dns, starts) {
             (Some(wanted), _) => usize::from(wanted) * DNS_REPLICAS,
             (None, true) => usize::from(asked) * DNS_REPLICAS,
             (None, false) => spec.dns.len(),
         };
         spec.resize_dns(dns)
+    }
+}
+
+/// Parses the address of this machine for others.
+fn parse_machine(text: &str) -> Result<Ipv4Addr, String> {
+    let address: Ipv4Addr = text
+        .parse()
+        .map_err(|_| "it must be an address of IPv4".to_owned())?;
+    let no_other_reaches =
+        address.is_loopback() || address.is_unspecified() || address.is_multicast();
+    match no_other_reaches {
+        true => Err("no other machine reaches this one at that address".to_owned()),
+        false => Ok(address),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_of_several_has_an_address_that_others_reach() {
+        assert_eq!(parse_machine("10.0.0.1"), Ok(Ipv4Addr::new(10, 0, 0, 1)));
+        for wrong in ["127.0.0.1", "0.0.0.0", "224.0.0.1", "fd00::1", "here", ""] {
+            assert!(parse_machine(wrong).is_err(), "{wrong}");
+        }
     }
 }

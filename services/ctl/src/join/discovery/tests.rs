@@ -77,8 +77,13 @@ async fn the_ca_that_the_token_has_signed_and_the_hash_names_is_trusted() {
     let authority = Authority::create("own").unwrap();
     let map = info(authority.certificate(), &token());
     let server = Server::start(&authority, 200, &map).await;
-    let trusted = discover(&server.gateway, &token(), &pins(&authority)).await;
-    assert_eq!(trusted.unwrap().pem(), authority.certificate());
+    let nobody = crate::launcher::port::free(1).unwrap()[0];
+    let dead = Gateway::parse(&format!("127.0.0.1:{nobody}")).unwrap();
+    let gateways = [dead, server.gateway.clone()];
+    let found = discover(&gateways, &token(), &pins(&authority)).await;
+    let (answers, trusted) = found.unwrap();
+    assert_eq!(answers, server.gateway, "the other one is left out");
+    assert_eq!(trusted.pem(), authority.certificate());
 }
 
 #[tokio::test]
@@ -142,8 +147,11 @@ async fn a_ca_beside_the_one_of_the_hash_is_not_trusted() {
     );
     assert!(stays);
     let honest = Server::start(&authority, 200, &info(&both, &token())).await;
-    let trusted = discover(&honest.gateway, &token(), &pins(&authority)).await;
-    assert_eq!(trusted.unwrap().pem(), authority.certificate());
+    let gateways = std::slice::from_ref(&honest.gateway);
+    let (_, trusted) = discover(gateways, &token(), &pins(&authority))
+        .await
+        .unwrap();
+    assert_eq!(trusted.pem(), authority.certificate());
 }
 
 #[tokio::test]

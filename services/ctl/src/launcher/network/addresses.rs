@@ -20,6 +20,9 @@ pub enum Kind {
     Bridge,
     /// Pods share the network of the machine, and Services have addresses of the loopback, too.
     Loopback,
+    /// Nodes are machines that join, and this one has the address at which they reach the gateways. Each node makes the
+    /// network of its Pods.
+    Machines(Ipv4Addr),
 }
 
 /// The addresses of a local cluster.
@@ -38,11 +41,33 @@ impl Network {
         self.kind == Kind::Bridge
     }
 
+    /// Returns whether each node is given a range of the addresses of Pods.
+    pub fn gives_ranges(self) -> bool {
+        matches!(self.kind, Kind::Bridge | Kind::Machines(_))
+    }
+
+    /// Returns the address of this machine for the others of the cluster; `None` for a cluster of one machine.
+    pub fn machine(self) -> Option<Ipv4Addr> {
+        match self.kind {
+            Kind::Machines(address) => Some(address),
+            Kind::Host | Kind::Bridge | Kind::Loopback => None,
+        }
+    }
+
+    /// Returns the network of the same cluster, as of another of its machines.
+    #[must_use]
+    pub fn at(self, machine: Ipv4Addr) -> Self {
+        Self {
+            kind: Kind::Machines(machine),
+            ..self
+        }
+    }
+
     /// Returns the range of the addresses of Pods.
     pub fn pods(self) -> String {
         match self.kind {
             Kind::Loopback => format!("127.{}.0.0/16", self.loopback_pods()),
-            Kind::Host | Kind::Bridge => {
+            Kind::Host | Kind::Bridge | Kind::Machines(_) => {
                 format!("10.{}.0.0/16", 244_u8.saturating_sub(self.number))
             }
         }
@@ -73,7 +98,7 @@ impl Network {
     fn service(self, host: u8) -> Ipv4Addr {
         let first = match self.kind {
             Kind::Loopback => 127,
-            Kind::Host | Kind::Bridge => 10,
+            Kind::Host | Kind::Bridge | Kind::Machines(_) => 10,
         };
         Ipv4Addr::new(first, 96_u8.saturating_add(self.number), 0, host)
     }
@@ -94,10 +119,14 @@ impl Network {
         self.service(10)
     }
 
-    /// Returns the address of the gateways and of the cluster's DNS on the bridge; `None` without one.
+    /// Returns the address at which Pods and nodes reach the gateways and the cluster's DNS: on the bridge, or of this
+    /// machine. `None` if that is the loopback.
     pub fn gateway(self) -> Option<Ipv4Addr> {
-        self.has_bridge()
-            .then(|| Ipv4Addr::new(10, 255, self.number, 1))
+        match self.kind {
+            Kind::Bridge => Some(Ipv4Addr::new(10, 255, self.number, 1)),
+            Kind::Machines(address) => Some(address),
+            Kind::Host | Kind::Loopback => None,
+        }
     }
 
     /// Returns the address of the node with this index on the bridge; `None` without one.

@@ -16,6 +16,7 @@ pub mod bridge;
 
 use std::fs::{self, File};
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -126,6 +127,19 @@ fn file(state_dir: &StateDir) -> PathBuf {
     state_dir.state().join("network.json")
 }
 
+/// Returns the network of a cluster of several machines that is to start, of which this one has the address, and claims
+/// its number.
+///
+/// # Errors
+/// If another cluster has its number.
+pub fn of_machines(
+    state_dir: &StateDir,
+    address: Ipv4Addr,
+    fresh: bool,
+) -> anyhow::Result<Network> {
+    claim(state_dir, Kind::Machines(address), fresh)
+}
+
 /// Returns the network of a cluster that is to start, and claims its number. `traffic` is the way in which Services
 /// carry traffic; a cluster that starts `fresh` has no objects.
 ///
@@ -151,6 +165,11 @@ pub fn decide(
         Traffic::Userspace => Kind::Loopback,
         Traffic::Nftables | Traffic::None => Kind::Host,
     };
+    claim(state_dir, kind, fresh)
+}
+
+/// Returns the network of this kind of a cluster that is to start, and claims its number.
+fn claim(state_dir: &StateDir, kind: Kind, fresh: bool) -> anyhow::Result<Network> {
     let _lock = lock().context("cannot lock the records of clusters")?;
     let network = match Network::load(state_dir)? {
         None => free(state_dir, kind)?,
@@ -165,6 +184,15 @@ pub fn decide(
 impl Network {
     /// Returns the network of a cluster that starts again. The addresses of its Services stay.
     fn again(self, state_dir: &StateDir, kind: Kind) -> anyhow::Result<Self> {
+        match (self.machine(), Self { kind, ..self }.machine()) {
+            (Some(before), now) if now != Some(before) => bail!(
+                "the cluster is one of several machines, of which this one has the address {before}: start it with --machine {before}, or another one with --fresh"
+            ),
+            (None, Some(_)) => bail!(
+                "the cluster was started for this machine alone: --fresh starts one of several machines, without its objects, which `setpoint backup` saves"
+            ),
+            _ => {}
+        }
         if self.is_taken(state_dir)? {
             bail!(
                 "the cluster of {} has the addresses of this one; stop it with `setpoint down` and remove its state directory, or start this one with --fresh",

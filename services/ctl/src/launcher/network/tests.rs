@@ -70,3 +70,46 @@ fn clusters_that_have_all_networks_are_named() {
         "other local clusters have all 8 networks of this machine: /a, /b; end one with `setpoint down --state` and its directory"
     );
 }
+
+#[test]
+fn a_cluster_of_several_machines_is_reached_at_the_address_of_this_one() {
+    let address = Ipv4Addr::new(192, 168, 7, 1);
+    let network = Network {
+        number: 0,
+        kind: Kind::Machines(address),
+    };
+    assert_eq!(network.gateway(), Some(address));
+    assert_eq!(network.machine(), Some(address));
+    assert_eq!(network.node(0), None);
+    assert!(network.gives_ranges() && !network.has_bridge());
+    let text = serde_json::to_string(&network).unwrap();
+    assert_eq!(serde_json::from_str::<Network>(&text).unwrap(), network);
+}
+
+#[test]
+fn the_data_of_a_cluster_are_of_one_machine_or_of_several() {
+    let root = tempfile::tempdir().unwrap();
+    let state_dir = StateDir::find(root.path(), None);
+    let [one, other] = [1, 2].map(|host| Ipv4Addr::new(10, 0, 0, host));
+    let (alone, of_machines) = (Network::default(), Network::default().at(one));
+    for (network, kind, expected) in [
+        (
+            alone,
+            Kind::Machines(one),
+            "the cluster was started for this machine alone",
+        ),
+        (
+            of_machines,
+            Kind::Machines(other),
+            "start it with --machine 10.0.0.1",
+        ),
+        (
+            of_machines,
+            Kind::Bridge,
+            "start it with --machine 10.0.0.1",
+        ),
+    ] {
+        let why = network.again(&state_dir, kind).unwrap_err().to_string();
+        assert!(why.contains(expected), "{why}");
+    }
+}

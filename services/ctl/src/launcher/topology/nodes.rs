@@ -5,12 +5,15 @@ use std::net::Ipv4Addr;
 use super::{AGENT, ProcessSpec};
 use crate::launcher::cluster_spec::ClusterSpec;
 use crate::launcher::identity::Identity;
-use crate::launcher::joined::Joined;
+use crate::launcher::joined::{Joined, NodeNetwork, PodNetwork, Runtime};
+use crate::launcher::proxy::{self, PROXY};
 use crate::launcher::state_dir::StateDir;
 
 /// Prefix of the name of an agent that has joined; its node follows. Names are unique in the whole cluster, and those
 /// of its other agents have a number there.
-pub(super) const JOINED_PREFIX: &str = "node-agent-of-";
+const JOINED_PREFIX: &str = "node-agent-of-";
+/// Prefix of the name of the proxy of such a node.
+const JOINED_PROXY_PREFIX: &str = "proxy-of-";
 /// Nodes that run containers as processes of this machine, with one agent each.
 pub const NODES: [&str; 2] = ["node-0", "node-1"];
 /// Number of simulated nodes; one agent serves all of them.
@@ -23,7 +26,8 @@ pub(super) fn agents(
     let real = NODES.into_iter().enumerate();
     let real = real.map(|(index, node)| process_agent(state_dir, spec, index, node));
     let simulated = simulated_agent(state_dir, NODES.len(), "simulated", SIMULATED);
-    real.chain([simulated])
+    let is_needed = spec.network.machine().is_none();
+    real.chain([simulated]).filter(move |_| is_needed)
 }
 
 /// Returns `node-agent-<index>`, which runs the containers of `node` as processes of this machine.
@@ -95,6 +99,51 @@ pub fn agent(state_dir: &StateDir, index: usize, name: &str, count: usize) -> Pr
     ProcessSpec::bare(AGENT, index).identified(state_dir, identity)
 }
 
+/// Returns the processes of a node that has joined: its agent, and a proxy if it is a machine of its own. The proxy is a
+/// client by the certificate of the node.
+pub fn joined(state_dir: &StateDir, joined: &Joined) -> Vec<ProcessSpec> {
+    let network = joined.network.as_ref();
+    let network = network.filter(|_| joined.runtime != Runtime::Simulated);
+    let proxy = network.map(|network| {
+        let files = joined.client_files(state_dir);
+        let proxy = ProcessSpec {
+            name: format!("{JOINED_PROXY_PREFIX}{}", joined.node),
+            ..ProcessSpec::bare(PROXY, 0)
+        };
+        let routed = [
+            "--routed-pod-ranges".to_owned(),
+            network.cluster.pod_range.to_string(),
+        ];
+        let routed = (network.pods == PodNetwork::Routes).then_some(routed);
+        proxy
+            .arg("--tls-ca-file", files.ca_file.display())
+            .arg("--tls-certificate-file", files.certificate_file.display())
+            .arg("--tls-key-file", files.key_file.display())
+            .arg("--listen-also", network.address)
+            .arg("--table", proxy::table(state_dir))
+            .arg("--service-ranges", network.cluster.service_range)
+            .arg("--nodes", &joined.node)
+            .args(routed.into_iter().flatten())
+            .client_of(&joined.server)
+    });
+    let agent = joined_agent(state_dir, joined);
+    std::iter::once(agent).chain(proxy).collect()
+}
+
+/// Returns the arguments of the agent of a node that is a machine of its own.
+fn machine(network: &NodeNetwork) -> Vec<String> {
+    let cluster = &network.cluster;
+    let pairs = [
+        ("--node-ip", network.address.to_string()),
+        ("--listen-also", network.address.to_string()),
+        ("--cluster-dns", cluster.cluster_dns.to_string()),
+        ("--pod-api-server", cluster.api_server()),
+    ];
+    let pairs = pairs.into_iter();
+    let arguments = pairs.flat_map(|(flag, value)| [flag.to_owned(), value]);
+    arguments.chain(network.cni()).collect()
+}
+
 /// Returns the agent that has joined, or is to. It has no certificate of ours: it asks the cluster for one.
 pub fn joined_agent(state_dir: &StateDir, joined: &Joined) -> ProcessSpec {
     let agent = ProcessSpec {
@@ -112,6 +161,7 @@ pub fn joined_agent(state_dir: &StateDir, joined: &Joined) -> ProcessSpec {
             "--bootstrap-token-file",
             joined.token_file(state_dir).display(),
         )
+        .args(joined.network.iter().flat_map(machine))
         .client_of(&joined.server)
 }
 

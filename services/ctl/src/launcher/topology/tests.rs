@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::*;
-use crate::launcher::Joined;
 use crate::launcher::cluster_spec::Profile;
 use crate::launcher::joined::Runtime;
+use crate::launcher::{Component, ControlPlane, Joined, Joining};
 
 fn spec(profile: Profile) -> ClusterSpec {
     ClusterSpec {
@@ -76,6 +76,7 @@ fn an_agent_that_has_joined_has_its_own_name_and_no_certificate_of_ours() {
         server: "https://10.0.0.1:6443".to_owned(),
         runtime: Runtime::Simulated,
         cri_endpoint: None,
+        network: None,
         token: "abcdef".to_owned(),
     };
     let agent = joined_agent(&nowhere(), &joined);
@@ -123,9 +124,119 @@ fn the_peers_of_etcd_have_no_port() {
     let etcd = first.iter().find(|process| process.service == "etcd");
     let args = &etcd.unwrap().args;
     let has = |pair: [&str; 2]| args.windows(2).any(|words| words == pair);
-    assert!(has(["--listen-peer-urls", ETCD_PEERS]));
-    assert!(ETCD_PEERS.starts_with("unix://"));
+    assert!(has(["--listen-peer-urls", member::PEERS]));
+    assert!(member::PEERS.starts_with("unix://"));
     assert!(args.iter().any(|arg| arg == "--client-cert-auth"));
+}
+
+fn of_machines() -> ClusterSpec {
+    ClusterSpec {
+        network: Network::default().at(Ipv4Addr::new(10, 0, 0, 1)),
+        dns: vec![1053, 1054],
+        ..spec(Profile::Fast)
+    }
+}
+
+fn part(kind: Joining) -> Component {
+    let spec = of_machines();
+    let plane = ControlPlane {
+        server: spec.server(),
+        spec,
+        etcd: vec![
+            "https://10.0.0.1:7379".into(),
+            "https://10.0.0.3:7379".into(),
+        ],
+        gateways: vec!["https://10.0.0.1:7443".into()],
+    };
+    Component {
+        initial_cluster: "etcd-10-0-0-1=https://10.0.0.1:7380".to_owned(),
+        ..Component::new(kind, Ipv4Addr::new(10, 0, 0, 2), plane, "abcdef")
+    }
+}
+
+fn value<'a>(process: &'a ProcessSpec, flag: &str) -> Option<&'a str> {
+    let mut pairs = process.args.windows(2);
+    pairs
+        .find(|words| words[0] == flag)
+        .map(|words| words[1].as_str())
+}
+
+#[test]
+fn members_of_etcd_on_several_machines_reach_each_other_by_tls() {
+    let first = etcd(&nowhere(), &of_machines());
+    let [joined, ..] = components(&nowhere(), &[part(Joining::Etcd)]);
+    for (etcd, name, ip) in [
+        (&first, "etcd-10-0-0-1", "10.0.0.1"),
+        (&joined[1], "etcd-10-0-0-2", "10.0.0.2"),
+    ] {
+        let value = |flag| value(etcd, flag);
+        assert_eq!(value("--name"), Some(name));
+        let peers = format!("https://{ip}:7380");
+        assert_eq!(value("--listen-peer-urls"), Some(peers.as_str()));
+        let clients = format!("https://127.0.0.1:7379,https://{ip}:7379");
+        assert_eq!(value("--listen-client-urls"), Some(clients.as_str()));
+        let flags = ["--client-cert-auth", "--peer-client-cert-auth"];
+        assert!(
+            flags
+                .iter()
+                .all(|flag| etcd.args.iter().any(|arg| arg == flag))
+        );
+        let ca = value("--peer-trusted-ca-file");
+        assert!(ca.is_some() && ca == value("--trusted-ca-file"));
+        let hosts = &etcd.identity.as_ref().unwrap().hosts;
+        assert!(hosts.contains(&ip.to_owned()), "{hosts:?}");
+    }
+    assert_eq!(value(&first, "--initial-cluster-state"), None);
+    assert_eq!(
+        value(&joined[1], "--initial-cluster-state"),
+        Some("existing")
+    );
+    let initial = "etcd-10-0-0-1=https://10.0.0.1:7380";
+    assert_eq!(value(&joined[1], "--initial-cluster"), Some(initial));
+}
+
+#[test]
+fn parts_that_have_joined_have_names_of_their_machine() {
+    let parts = [Joining::Gateway, Joining::Controller, Joining::Etcd].map(part);
+    let stages = components(&nowhere(), &parts);
+    for (index, process) in stages
+        .iter()
+        .enumerate()
+        .flat_map(|(index, stage)| stage.iter().map(move |process| (index, process)))
+    {
+        assert_eq!(service_of(&process.name), process.service);
+        assert_eq!(stage(&process.name), index);
+    }
+    let [first, middle, last] = stages;
+    let names = |processes: &[ProcessSpec]| {
+        let names = processes.iter().map(|process| process.name.clone());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&first), "certs-0 etcd-of-10-0-0-2");
+    assert_eq!(names(&middle), "gateway-of-10-0-0-2");
+    assert_eq!(
+        names(&last),
+        "deployment-controller-of-10-0-0-2 replicaset-controller-of-10-0-0-2 scheduler-of-10-0-0-2 \
+         controller-manager-of-10-0-0-2 dns-of-10-0-0-2"
+    );
+    let gateway = &middle[0];
+    let etcd = "https://10.0.0.1:7379,https://10.0.0.3:7379";
+    assert_eq!(value(gateway, "--etcd-endpoints"), Some(etcd));
+    assert_eq!(value(gateway, "--advertise"), Some("10.0.0.2"));
+    assert_eq!(value(gateway, "--listen-also"), Some("10.0.0.2"));
+    // All gateways publish the same.
+    let published = Some("https://10.0.0.1:7443");
+    assert_eq!(value(gateway, "--cluster-info-server"), published);
+    assert_eq!(gateway.port, Some(7443));
+    assert_eq!(value(&last[4], "--dns-listen"), Some("10.0.0.2:1053"));
+    for client in &last {
+        assert_eq!(value(client, "--gateway-address"), published);
+        let elects = (client.service != DNS).then_some("2s");
+        assert_eq!(value(client, "--election-lease-duration"), elects);
+        let files = nowhere().pki().files(&client.name).ca_file;
+        let ca = files.display().to_string();
+        assert_eq!(value(client, "--tls-ca-file"), Some(ca.as_str()));
+    }
 }
 
 #[test]

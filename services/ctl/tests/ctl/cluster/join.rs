@@ -161,21 +161,13 @@ fn what_a_token_was_not_made_for_does_not_join() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast"]);
     let machine = Machine::new(&cluster, "machine");
-    for joining in ["gateway", "controller", "etcd"] {
-        let output = cluster.run(&["token", "create", "--for", joining]);
+    for kind in ["gateway", "controller", "etcd"] {
+        let output = cluster.run(&["token", "create", "--for", kind]);
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            why.starts_with("setpoint: only agents join so far"),
-            "{why}"
-        );
-        let why = machine.refused(&format!(
-            "setpoint join {joining} https://127.0.0.1:1 --token x"
-        ));
-        assert!(
-            why.starts_with("setpoint: only agents join so far"),
-            "{why}"
-        );
+        let expected = "setpoint: the cluster was started for this machine alone";
+        assert!(why.starts_with(expected), "{why}");
     }
+    assert_eq!(tokens(&cluster).len(), 0);
     let command = create(&cluster, "worker-1", &[]);
     let (_, hash) = command.split_once("--ca-cert-hash sha256:").unwrap();
     let why = machine.refused(&command.replace(hash, &"0".repeat(64)));
@@ -185,6 +177,19 @@ fn what_a_token_was_not_made_for_does_not_join() {
         )),
         "{why}"
     );
+    let of_agent = command.replace("join agent", "join gateway");
+    let of_agent = of_agent.replace(
+        "--node worker-1",
+        &format!("--certificate-key {}", "0".repeat(64)),
+    );
+    let why = machine.refused(&of_agent);
+    assert!(
+        why.contains(
+            "was made for something else than a gateway: `setpoint token create --for gateway`"
+        ),
+        "{why}"
+    );
+    assert!(!exists(&machine.state.join("control-plane")));
     let token = token_of(&command);
     let why =
         machine.refused(&command.replace(token, &format!("{}.{}", &token[..6], "0".repeat(16))));

@@ -5,6 +5,7 @@
 mod backup;
 mod certificates;
 mod chaos;
+mod control_plane;
 mod harness;
 mod join;
 mod leaders;

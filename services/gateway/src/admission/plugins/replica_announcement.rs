@@ -20,6 +20,9 @@ use crate::request::authorization::is_master;
 /// The services that delete objects of all kinds.
 const DELETING: [&str; 2] = ["garbage-collector-controller", "namespace-controller"];
 
+/// The service of proxies.
+const PROXY: &str = "proxy";
+
 /// The plugin.
 pub(super) struct ReplicaAnnouncement;
 
@@ -42,23 +45,20 @@ impl Plugin for ReplicaAnnouncement {
 
 fn admit(request: Attributes<'_>, meta: &mut ObjectMeta) -> Result<(), ApiError> {
     let user = &request.context.user;
-    let service = service_of(user);
+    let services = services_of(user);
     let old = request.old.map(Object::meta);
-    let is_allowed = match (service, request.operation) {
-        (Some(service), Operation::Delete) if DELETING.contains(&service) => true,
+    let is_own = |service: &&str| old.is_none_or(|old| is_own(old, service, user));
+    let is_allowed = match request.operation {
+        Operation::Delete if services.iter().any(|one| DELETING.contains(one)) => true,
         // Roles decide about users who are none of a service.
-        (None, Operation::Delete) => true,
-        (None, _) => false,
-        (Some(service), Operation::Delete) => old.is_none_or(|old| is_own(old, service, user)),
-        (Some(service), _) => {
-            names(meta, service) && old.is_none_or(|old| is_own(old, service, user))
-        }
+        Operation::Delete => services.is_empty() || services.iter().any(is_own),
+        _ => services.iter().any(|one| names(meta, one) && is_own(one)),
     };
     if !is_allowed {
         let why = format!(
             "user {:?} announces replicas of {}, each in a Lease of its own, only",
             user.name,
-            service.unwrap_or("no service")
+            services.first().unwrap_or(&"no service")
         );
         return Err(errors::forbidden(request.target, &why, None));
     }
@@ -69,12 +69,14 @@ fn admit(request: Attributes<'_>, meta: &mut ObjectMeta) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Returns the service of which a user is a replica.
-fn service_of(user: &Identity) -> Option<&str> {
+/// Returns the services of which a user is a replica. The proxy of a node that has joined is a client by the certificate
+/// of its node.
+fn services_of(user: &Identity) -> Vec<&str> {
     let is_in = |group: &str| user.groups.iter().any(|one| one == group);
-    match is_in(users::NODES) || is_in(users::SIMULATED_NODES) {
-        true => Some(replicas::NODE_AGENT),
-        false => user.name.strip_prefix(users::PREFIX),
+    match (is_in(users::NODES), is_in(users::SIMULATED_NODES)) {
+        (true, _) => vec![replicas::NODE_AGENT, PROXY],
+        (false, true) => vec![replicas::NODE_AGENT],
+        (false, false) => user.name.strip_prefix(users::PREFIX).into_iter().collect(),
     }
 }
 

@@ -51,6 +51,8 @@ async fn a_replica_announces_the_service_that_it_is_and_writes_its_own_lease_onl
     let nobody = api.user("jane");
     let created = a.post(LEASES, lease("agent-0", "node-agent")).await.ok();
     assert_eq!(created["metadata"]["annotations"][USER], "system:node:a");
+    // The proxy of a machine is a client by the certificate of its node.
+    a.post(LEASES, lease("proxy-of-a", "proxy")).await.ok();
     scheduler
         .post(LEASES, lease("scheduler-0", "scheduler"))
         .await

@@ -1,0 +1,198 @@
+//! The control plane of a cluster of several machines, as it is now: the members of etcd and the gateways.
+
+use anyhow::Context as _;
+use setpoint_controller::Client;
+use setpoint_model::Key;
+use setpoint_proto::Reason;
+use setpoint_proto::core::Endpoints;
+use setpoint_store::etcd::Settings;
+use setpoint_store::etcd::membership::{Member, Membership};
+
+use crate::advice::advised;
+use crate::connection::Connection;
+use crate::launcher::{ClusterSpec, Component, ControlPlane, StateDir, address};
+
+/// Returns what the state directory knows of the control plane that this machine is a part of.
+///
+/// # Errors
+/// If no cluster runs here and no part has joined one, or it is a cluster of one machine.
+pub fn recorded(state_dir: &StateDir) -> anyhow::Result<ControlPlane> {
+    if let Some(component) = Component::all(state_dir)?.into_iter().next() {
+        return Ok(component.plane);
+    }
+    let Some(spec) = ClusterSpec::load(state_dir)? else {
+        let place = state_dir.shown(state_dir.state());
+        return Err(advised(
+            format!("no cluster runs in {place}"),
+            "setpoint up --machine IP",
+        ));
+    };
+    if spec.network.machine().is_none() {
+        return Err(advised(
+            "the cluster was started for this machine alone: it takes in agents, and nothing else",
+            "setpoint down, and setpoint up --machine IP, for a cluster of several machines",
+        ));
+    }
+    Ok(ControlPlane {
+        server: spec.server(),
+        // That of this machine, of which the cluster has no other before others join.
+        etcd: vec![address(spec.etcd)],
+        gateways: vec![spec.server()],
+        spec,
+    })
+}
+
+/// Returns the control plane as etcd and a gateway know it now.
+///
+/// # Errors
+/// As [`recorded`], or if one of them does not answer.
+pub async fn current(connection: &Connection) -> anyhow::Result<ControlPlane> {
+    let plane = recorded(&connection.state_dir)?;
+    let members = membership(&connection.state_dir, &plane).await?;
+    let members = members.list().await?;
+    let gateways = gateways(&connection.gateway()?).await?;
+    Ok(ControlPlane {
+        etcd: clients_of(&members),
+        gateways: match gateways.is_empty() {
+            true => plane.gateways,
+            false => gateways,
+        },
+        ..plane
+    })
+}
+
+/// Returns the connection to the members of etcd.
+///
+/// # Errors
+/// If there is no certificate for it.
+pub fn etcd(state_dir: &StateDir, plane: &ControlPlane) -> anyhow::Result<Settings> {
+    Ok(Settings {
+        endpoints: plane.etcd.clone(),
+        credentials: Some(state_dir.pki().issue_for_etcd()?),
+        ..Settings::default()
+    })
+}
+
+/// Connects to a member of etcd.
+///
+/// # Errors
+/// If none answers.
+pub async fn membership(state_dir: &StateDir, plane: &ControlPlane) -> anyhow::Result<Membership> {
+    Ok(Membership::connect(&etcd(state_dir, plane)?).await?)
+}
+
+/// Writes into the records of the parts that have joined which members of etcd there are now, and gateways that have
+/// joined since. Gateways that do not live now stay: they may come back.
+///
+/// # Errors
+/// If they cannot be read, or a record cannot be written.
+pub async fn refresh(state_dir: &StateDir) -> anyhow::Result<()> {
+    let now = current(&Connection::new(state_dir.clone(), None)).await?;
+    for mut component in Component::all(state_dir)? {
+        component.plane.etcd.clone_from(&now.etcd);
+        let known = &mut component.plane.gateways;
+        let new = now.gateways.iter().filter(|url| !known.contains(url));
+        let new: Vec<_> = new.cloned().collect();
+        known.extend(new);
+        component.write(state_dir)?;
+    }
+    Ok(())
+}
+
+/// Returns the URLs at which clients reach the members that vote.
+pub fn clients_of(members: &[Member]) -> Vec<String> {
+    let voters = members.iter().filter(|member| !member.is_learner);
+    voters.flat_map(|member| member.clients.clone()).collect()
+}
+
+/// Returns the URLs of the gateways that live, as the endpoints of the Service of the API have them.
+///
+/// # Errors
+/// If they cannot be read.
+pub async fn gateways(client: &Client) -> anyhow::Result<Vec<String>> {
+    let found = client
+        .get::<Endpoints>(&Key::new("default", "kubernetes"))
+        .await;
+    match found {
+        Ok(endpoints) => Ok(urls(&endpoints)),
+        Err(error) if error.reason == Reason::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).context("the addresses of the gateways cannot be read"),
+    }
+}
+
+fn urls(endpoints: &Endpoints) -> Vec<String> {
+    let subsets = endpoints.subsets.iter();
+    let urls = subsets.flat_map(|subset| {
+        let ports = subset.ports.iter();
+        ports.flat_map(|port| {
+            let addresses = subset.addresses.iter();
+            addresses.map(|address| format!("https://{}:{}", address.ip, port.port))
+        })
+    });
+    urls.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn gateways_are_reached_at_the_endpoints_of_the_service_of_the_api() {
+        let address = |ip: &str| json!({ "ip": ip });
+        let subset = |addresses: &[&str], port: u16| {
+            let addresses: Vec<_> = addresses.iter().map(|ip| address(ip)).collect();
+            json!({ "addresses": addresses, "ports": [{ "port": port }] })
+        };
+        let subsets = [
+            subset(&["10.0.0.1", "10.0.0.2"], 6443),
+            subset(&["10.0.0.1"], 6444),
+        ];
+        let endpoints = json!({ "metadata": { "name": "kubernetes" }, "subsets": subsets });
+        let endpoints: Endpoints = serde_json::from_value(endpoints).unwrap();
+        assert_eq!(
+            urls(&endpoints),
+            [
+                "https://10.0.0.1:6443",
+                "https://10.0.0.2:6443",
+                "https://10.0.0.1:6444"
+            ]
+        );
+    }
+
+    #[test]
+    fn clients_ask_members_that_vote() {
+        let member = |number: u8, is_learner| Member {
+            clients: vec![format!("https://10.0.0.{number}:2379")],
+            is_learner,
+            ..Member::default()
+        };
+        let unstarted = Member::default();
+        let members = [
+            member(1, false),
+            member(2, true),
+            unstarted,
+            member(3, false),
+        ];
+        assert_eq!(
+            clients_of(&members),
+            ["https://10.0.0.1:2379", "https://10.0.0.3:2379"]
+        );
+    }
+
+    #[test]
+    fn a_cluster_of_one_machine_takes_in_agents_only() {
+        let root = tempfile::tempdir().unwrap();
+        let state_dir = StateDir::find(root.path(), None);
+        let _held = state_dir.lock().unwrap();
+        let why = recorded(&state_dir).unwrap_err().to_string();
+        assert_eq!(why, "no cluster runs in .setpoint");
+        ClusterSpec::default().save(&state_dir).unwrap();
+        let why = recorded(&state_dir).unwrap_err().to_string();
+        assert!(
+            why.starts_with("the cluster was started for this machine alone"),
+            "{why}"
+        );
+    }
+}

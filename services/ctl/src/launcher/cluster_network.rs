@@ -1,0 +1,106 @@
+//! What machines that join have to know of the network of a cluster: the ConfigMap `kube-system/setpoint-network`.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use anyhow::{Context as _, anyhow};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use setpoint_model::Cidr;
+use setpoint_model::bootstrap_token::JOINING_AGENTS;
+use setpoint_model::users::{NODES, of_service};
+
+use super::network::Network;
+
+/// The namespace of the ConfigMap.
+pub const NAMESPACE: &str = "kube-system";
+/// The name of the ConfigMap.
+pub const NAME: &str = "setpoint-network";
+/// The port of the Service of the API.
+const API_PORT: u16 = 443;
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// The ranges and addresses of a cluster of several machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterNetwork {
+    /// The range of the addresses of all Pods.
+    pub pod_range: Cidr,
+    /// The range of the addresses of Services.
+    pub service_range: Cidr,
+    /// The address of the Service of the cluster's DNS.
+    pub cluster_dns: Ipv4Addr,
+    /// The address of the Service of the API.
+    pub api: Ipv4Addr,
+}
+
+impl ClusterNetwork {
+    /// Returns those of a cluster.
+    ///
+    /// # Errors
+    /// If a range is none of IPv4.
+    pub fn of(network: Network) -> anyhow::Result<Self> {
+        let range = |text: String| text.parse().map_err(|_| anyhow!("{text} is no range"));
+        Ok(Self {
+            pod_range: range(network.pods())?,
+            service_range: range(network.services())?,
+            cluster_dns: network.dns_service(),
+            api: network.api_service(),
+        })
+    }
+
+    /// Returns what the data of the ConfigMap say.
+    ///
+    /// # Errors
+    /// If a value is missing or malformed.
+    pub fn parse(data: &BTreeMap<String, String>) -> anyhow::Result<Self> {
+        let value = serde_json::to_value(data)?;
+        serde_json::from_value(value).with_context(|| format!("{NAMESPACE}/{NAME} is damaged"))
+    }
+
+    /// Returns the host and port at which Pods reach the API.
+    pub fn api_server(&self) -> String {
+        format!("{}:{API_PORT}", self.api)
+    }
+
+    /// Returns the ConfigMap, and the roles by which agents that join, nodes and the proxies of nodes read what they
+    /// need. A proxy is a client by the certificate of its node.
+    pub fn objects(&self) -> anyhow::Result<[Value; 4]> {
+        let proxies = format!("{NAME}-proxies");
+        let named = |name: &str| json!({ "name": name });
+        let own = json!({ "namespace": NAMESPACE, "name": NAME });
+        let group = |name: &str| json!({ "apiGroup": RBAC, "kind": "Group", "name": name });
+        let role = |kind: &str, name: &str| json!({ "apiGroup": RBAC, "kind": kind, "name": name });
+        let version = format!("{RBAC}/v1");
+        Ok([
+            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": own, "data": serde_json::to_value(self)? }),
+            json!({ "apiVersion": version, "kind": "Role", "metadata": own, "rules": [{
+                "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [NAME], "verbs": ["get"],
+            }] }),
+            json!({ "apiVersion": version, "kind": "RoleBinding", "metadata": own,
+                "roleRef": role("Role", NAME), "subjects": [group(JOINING_AGENTS), group(NODES)] }),
+            json!({ "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": named(&proxies),
+                "roleRef": role("ClusterRole", &of_service("proxy")), "subjects": [group(NODES)] }),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_read_what_was_published() {
+        let network = Network::default().at(Ipv4Addr::new(10, 0, 0, 1));
+        let published = ClusterNetwork::of(network).unwrap();
+        let [map, ..] = published.objects().unwrap();
+        let data = serde_json::from_value(map["data"].clone()).unwrap();
+        assert_eq!(ClusterNetwork::parse(&data).unwrap(), published);
+        assert_eq!(published.api_server(), "10.96.0.1:443");
+        let damaged = ClusterNetwork::parse(&BTreeMap::new()).unwrap_err();
+        assert_eq!(
+            damaged.to_string(),
+            "kube-system/setpoint-network is damaged"
+        );
+    }
+}
