@@ -13,6 +13,7 @@ mod http;
 mod idle;
 mod informer;
 mod load;
+mod nodes;
 mod pairs;
 mod process;
 mod protection;
@@ -44,9 +45,17 @@ struct Options {
     /// Seconds for each rate.
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
-    /// Seconds for the measurement of the idle cluster.
+    /// Seconds for the measurement of the idle cluster, and of an agent with Pods.
     #[arg(long, default_value_t = 30.0)]
     idle: f64,
+    /// The numbers of Pods that are started on containerd.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_values_t = [1, 10, 100],
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pods: Vec<u16>,
     /// Directory of the cluster's programs, by default that of this program. Those of several builds are measured in
     /// turn and compared with the first.
     #[arg(long)]
@@ -63,7 +72,8 @@ impl Options {
         let parts = values.map(|value| value.get_name().to_owned());
         let numbers = [("--seconds", self.seconds), ("--idle", self.idle)];
         let numbers = numbers.map(|(name, value)| format!("{name}={value}"));
-        parts.chain(numbers).collect()
+        let pods = self.pods.iter().map(|count| format!("--pods={count}"));
+        parts.chain(numbers).chain(pods).collect()
     }
 }
 
@@ -103,6 +113,9 @@ enum Part {
     Services,
     /// Questions to the cluster's DNS, and its memory with 10 000 Services.
     Dns,
+    /// Starts of 1, 10 and 100 Pods on containerd compared with its calls alone, and the agent with those that run; takes
+    /// root.
+    Nodes,
 }
 
 #[tokio::main(worker_threads = 2)]
@@ -151,6 +164,7 @@ impl Part {
             Self::Failover => failover::measure(report).await,
             Self::Services => services::measure(report, options.seconds).await,
             Self::Dns => dns::measure(report, options.seconds).await,
+            Self::Nodes => nodes::measure(report, &options.pods, options.idle).await,
         }
     }
 }

@@ -4,6 +4,7 @@ mod address;
 mod cli;
 mod clock;
 mod cluster;
+pub mod cri_node;
 mod etcd_log;
 pub mod http;
 mod invariants;

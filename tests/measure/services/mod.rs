@@ -45,6 +45,7 @@ pub async fn measure(report: &mut Report, seconds: f64) -> anyhow::Result<()> {
         throughput::measure(report, &mut plane, sink, seconds)?;
         endpoints::measure(report, &plane, &server, "no others").await?;
         scale::measure(report, &mut plane, &server).await?;
+        plane.stop();
     }
     published(report);
     Ok(())

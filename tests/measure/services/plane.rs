@@ -117,8 +117,13 @@ impl Plane {
 
     /// Kills the proxy, removes what it has programmed, and starts it again.
     pub fn restart_from_nothing(&mut self) {
-        let process = self.cluster.process(PROXY);
-        process.kill();
+        self.stop();
+        self.cluster.process(PROXY).restart();
+    }
+
+    /// Kills the proxy, and removes what it has programmed: it would refuse what another back end answers.
+    pub fn stop(&mut self) {
+        self.cluster.process(PROXY).kill();
         if self.backend == Backend::Nftables {
             let table = ["delete", "table", "ip", TABLE];
             let status = std::process::Command::new("nft").args(table).status();
@@ -127,7 +132,6 @@ impl Plane {
                 "the table is there"
             );
         }
-        process.restart();
     }
 
     /// Returns the sum and the count of a histogram of the proxy.

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use setpoint_ctl::launcher::program;
 use setpoint_testkit::{Containerd, busybox_image};
-use setpoint_tests::{Cluster, Kubectl, Size, eventually, fast_election};
+
+use crate::{Cluster, Kubectl, Size, eventually, fast_election};
 
 /// The image of the containers, and of the sandboxes.
 pub const IMAGE: &str = "setpoint-test/e2e:1";
@@ -27,7 +28,7 @@ impl CriNode {
         Some(Self { containerd })
     }
 
-    /// Starts a cluster with the node.
+    /// Starts a cluster with the node, and waits until that is Ready.
     pub fn cluster(&self) -> Cluster {
         let size = Size {
             process_nodes: 0,
@@ -63,11 +64,17 @@ impl CriNode {
     }
 
     /// Returns the ids of all sandboxes, in their order.
+    ///
+    /// # Panics
+    /// If containerd does not list them.
     pub fn sandboxes(&self) -> Vec<String> {
         self.listed(&[SANDBOXES])
     }
 
     /// Returns the ids of all sandboxes and containers, in their order.
+    ///
+    /// # Panics
+    /// If containerd does not list them.
     pub fn all(&self) -> Vec<String> {
         self.listed(&[])
     }

@@ -1,0 +1,58 @@
+//! What the agent takes of the machine while Pods run.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::plane::Plane;
+use crate::process::memory;
+use crate::report::Report;
+
+/// The time between the start of the Pods and the measurement.
+const SETTLING: Duration = Duration::from_secs(15);
+/// The port of the server in each Pod that has a probe.
+const PORT: u16 = 8080;
+
+/// Reports the CPU over this time and the memory of the agent with so many Pods, without probes and with one each.
+pub async fn measure(
+    report: &mut Report,
+    plane: &mut Plane,
+    count: usize,
+    time: Duration,
+) -> anyhow::Result<()> {
+    for (what, served) in [
+        ("idle", None),
+        ("with a probe each, every ten seconds", Some(served())),
+    ] {
+        plane.create(count, served).await?;
+        tokio::time::sleep(SETTLING).await;
+        let before = plane.spent();
+        tokio::time::sleep(time).await;
+        let after = plane.spent();
+        let share = |before: Duration, after: Duration| {
+            after.saturating_sub(before).as_secs_f64() / time.as_secs_f64() * 100.0
+        };
+        let name = |who| format!("{count} Pods on containerd, {what}: {who}");
+        let agent = share(before.agent, after.agent);
+        report.add(name("CPU of the agent"), agent, "% of a core");
+        let containerd = share(before.containerd, after.containerd);
+        report.add(name("CPU of containerd"), containerd, "% of a core");
+        let (agent, containerd) = plane.processes();
+        for (who, process) in [
+            ("memory of the agent", agent),
+            ("memory of containerd", containerd),
+        ] {
+            report.add(name(who), memory(process) as f64 / 1e6, "MB");
+        }
+        plane.delete().await?;
+    }
+    Ok(())
+}
+
+/// Returns the fields of a container that serves HTTP and is probed.
+fn served() -> Value {
+    json!({
+        "command": ["busybox", "httpd", "-f", "-p", PORT.to_string(), "-h", "/srv"],
+        "livenessProbe": {"httpGet": {"path": "/mark", "port": PORT}, "periodSeconds": 10},
+    })
+}

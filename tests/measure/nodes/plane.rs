@@ -1,0 +1,132 @@
+//! A cluster with a node on containerd, and the Deployment whose Pods are measured.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use setpoint_controller::Client;
+use setpoint_model::Key;
+use setpoint_proto::apps::Deployment;
+use setpoint_tests::cri_node::{CriNode, IMAGE};
+use setpoint_tests::{Cluster, client};
+
+use super::COMMAND;
+use crate::process::cpu;
+
+/// The time within which all Pods must be available or gone.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Pause between two measurements, for work that the one before leaves behind.
+const REST: Duration = Duration::from_secs(1);
+const NAME: &str = "measured";
+
+/// The cluster. Its agent ends before the node.
+pub struct Plane {
+    gateway: Client,
+    cluster: Cluster,
+    node: CriNode,
+}
+
+/// CPU times so far.
+#[derive(Clone, Copy)]
+pub struct Spent {
+    /// That of the agent.
+    pub agent: Duration,
+    /// That of containerd, without its shims.
+    pub containerd: Duration,
+}
+
+impl Plane {
+    /// Starts a cluster with the node.
+    pub fn start(node: CriNode) -> Self {
+        let cluster = node.cluster();
+        Self {
+            gateway: client(&cluster.gateway_url()),
+            cluster,
+            node,
+        }
+    }
+
+    /// Returns the process ids of the agent and of containerd.
+    pub fn processes(&mut self) -> (u32, u32) {
+        let agent = self.cluster.process("node-agent-0").pid();
+        (agent, self.node.containerd.pid())
+    }
+
+    /// Returns the CPU times of both.
+    pub fn spent(&mut self) -> Spent {
+        let (agent, containerd) = self.processes();
+        Spent {
+            agent: cpu(agent),
+            containerd: cpu(containerd),
+        }
+    }
+
+    /// Waits for what is left of the measurement before.
+    pub async fn rest(&self) {
+        tokio::time::sleep(REST).await;
+    }
+
+    /// Creates a Deployment, whose container has these fields in place of the usual command, and waits until all its
+    /// Pods are available. Returns the time.
+    ///
+    /// # Errors
+    /// If they are not, with the number of those that are: so many the machine can run.
+    pub async fn create(&self, count: usize, fields: Option<Value>) -> anyhow::Result<Duration> {
+        let deployment = deployment(count, fields)?;
+        let (key, begun) = (key(), Instant::now());
+        self.gateway.create(&deployment).await?;
+        loop {
+            let now = self.gateway.get::<Deployment>(&key).await?;
+            let available = usize::try_from(now.status.available_replicas)?;
+            if available == count {
+                return Ok(begun.elapsed());
+            }
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "{available} of {count} Pods are available after {PATIENCE:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// Deletes the Deployment, and waits until containerd has nothing of its Pods.
+    ///
+    /// # Errors
+    /// If it still has.
+    pub async fn delete(&self) -> anyhow::Result<()> {
+        let (key, any) = (key(), Default::default());
+        self.gateway.delete::<Deployment>(&key, any, None).await?;
+        let begun = Instant::now();
+        while self.node.containerd.shims() > 0 || !self.node.all().is_empty() {
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "Pods are left after {PATIENCE:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        self.rest().await;
+        Ok(())
+    }
+}
+
+fn key() -> Key {
+    Key::new("default", NAME)
+}
+
+fn deployment(count: usize, fields: Option<Value>) -> anyhow::Result<Deployment> {
+    let mut container = fields.unwrap_or_else(|| json!({"command": COMMAND}));
+    container["name"] = "main".into();
+    container["image"] = IMAGE.into();
+    let deployment = json!({
+        "metadata": {"name": NAME, "namespace": "default"},
+        "spec": {
+            "replicas": count,
+            "selector": {"matchLabels": {"app": NAME}},
+            "template": {
+                "metadata": {"labels": {"app": NAME}},
+                "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
+            },
+        },
+    });
+    serde_json::from_value(deployment).context("a Deployment")
+}
