@@ -7,26 +7,24 @@ use std::time::{self, Duration};
 use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_task::catch_panic;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::info;
 
 use crate::image_records::{Record, Records};
 use crate::image_service::{ImageService, unavailable};
+use crate::image_slots::Slots;
 use crate::{Credential, Error, ImageOrigin, Keyring, Pull, Pulled, Wake};
 
 /// Backoff after the first failed pull; doubled by each later one.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
 /// Maximum backoff.
 const MAX_BACKOFF: Duration = Duration::from_secs(300);
-/// More concurrent pulls would only share the same bandwidth.
-const MAX_CONCURRENT_PULLS: usize = 4;
 
 /// The image pulls of this agent.
 pub struct Images<S> {
     service: S,
     wake: Wake,
-    slots: Semaphore,
+    slots: Slots,
     pulls: Mutex<HashMap<ContainerKey, Attempts>>,
     records: Mutex<Records>,
 }
@@ -44,6 +42,8 @@ struct Attempts {
 
 struct Failure {
     message: String,
+    /// The number of pulls that have failed.
+    times: u32,
     reported: bool,
     backoff: Duration,
     until: Instant,
@@ -54,7 +54,7 @@ impl<S: ImageService> Images<S> {
         Self {
             service,
             wake,
-            slots: Semaphore::new(MAX_CONCURRENT_PULLS),
+            slots: Slots::default(),
             pulls: Mutex::default(),
             records: Mutex::default(),
         }
@@ -137,8 +137,9 @@ impl<S: ImageService> Images<S> {
             attempts.in_progress = true;
             let (this, pod, image) = (Arc::clone(self), pod.clone(), image.to_owned());
             let credentials = keyring.lookup(&image);
+            let failures = attempts.failures();
             tokio::spawn(async move {
-                let pull = this.pull(&pod, &container_key, &image, &credentials);
+                let pull = this.pull(&pod, &container_key, &image, &credentials, failures);
                 let pulled = catch_panic("image-pull", pull).await;
                 if let Err(panicked) = pulled {
                     this.ended(&container_key, Err(panicked.to_string()));
@@ -155,14 +156,15 @@ impl<S: ImageService> Images<S> {
         container_key: &ContainerKey,
         image: &str,
         credentials: &[Credential],
+        failures: u32,
     ) {
         info!(%pod, image, "pulling the image");
         let asked = Instant::now();
-        let Ok(slot) = self.slots.acquire().await else {
+        let Some(slot) = self.slots.take(image).await else {
             return;
         };
         let began = Instant::now();
-        let outcome = self.pull_by(image, credentials).await;
+        let outcome = self.pull_by(image, credentials, failures).await;
         drop(slot);
         if outcome.is_ok() {
             self.records.lock().pulled(image, time::Instant::now());
@@ -184,13 +186,18 @@ impl<S: ImageService> Images<S> {
     }
 
     /// Pulls an image by the first of these credentials that its registry accepts, without any if there are none.
-    async fn pull_by(&self, image: &str, credentials: &[Credential]) -> Result<(), String> {
+    async fn pull_by(
+        &self,
+        image: &str,
+        credentials: &[Credential],
+        failures: u32,
+    ) -> Result<(), String> {
         if credentials.is_empty() {
-            return self.service.pull(image, None).await;
+            return self.service.pull(image, None, failures).await;
         }
         let mut refused = Vec::new();
         for credential in credentials {
-            match self.service.pull(image, Some(credential)).await {
+            match self.service.pull(image, Some(credential), failures).await {
                 Ok(()) => return Ok(()),
                 Err(message) if refused.contains(&message) => {}
                 Err(message) => refused.push(message),
@@ -215,11 +222,16 @@ impl<S: ImageService> Images<S> {
 }
 
 impl Attempts {
+    fn failures(&self) -> u32 {
+        self.failure.as_ref().map_or(0, |failure| failure.times)
+    }
+
     fn failed(&mut self, message: String) {
         let before = self.failure.as_ref().map(|failure| failure.backoff);
         let backoff = before.map_or(INITIAL_BACKOFF, |backoff| (backoff * 2).min(MAX_BACKOFF));
         self.failure = Some(Failure {
             message,
+            times: self.failures().saturating_add(1),
             reported: false,
             backoff,
             until: Instant::now() + backoff,
@@ -258,7 +270,8 @@ mod tests {
         let mut attempts = Attempts::default();
         assert_eq!(reason(&mut attempts), "ContainerCreating");
         let mut backs_off = Vec::new();
-        for _ in 0..7 {
+        for times in 0..7 {
+            assert_eq!(attempts.failures(), times);
             attempts.failed("no such host".into());
             let backoff = attempts
                 .failure

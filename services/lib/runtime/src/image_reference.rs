@@ -1,5 +1,7 @@
 //! References to images, in the grammar of Docker and the OCI. Pure.
 
+/// The registry of references that name none.
+const DEFAULT_REGISTRY: &str = "docker.io";
 /// Maximum length of the name of a repository.
 const MAX_NAME: usize = 255;
 /// Maximum length of a tag.
@@ -21,6 +23,14 @@ fn split(reference: &str) -> (&str, Option<&str>, Option<&str>) {
 /// Returns the name of an image without its tag and digest, with the host of its registry if the reference has one.
 pub fn image_name(reference: &str) -> &str {
     split(reference).0
+}
+
+/// Returns the host of the registry of an image, with its port if it has one.
+pub fn registry(reference: &str) -> &str {
+    match split(reference).0.split_once('/') {
+        Some((host, _)) if is_host(host) => host,
+        _ => DEFAULT_REGISTRY,
+    }
 }
 
 /// Returns whether a reference is well formed: `[host[:port]/]path[:tag][@algorithm:digest]`.

@@ -11,7 +11,8 @@ pub trait ImageService: Send + Sync + 'static {
     /// [`Error::Image`] if its name is invalid, and those of the engine.
     fn size(&self, image: &str) -> impl Future<Output = Result<Option<i64>, Error>> + Send;
 
-    /// Pulls an image, as this user of its registry if there is one.
+    /// Pulls an image, as this user of its registry if there is one. One that tells no progress is given more time after
+    /// this many `failures` of earlier pulls.
     ///
     /// # Errors
     /// With the engine's message.
@@ -19,6 +20,7 @@ pub trait ImageService: Send + Sync + 'static {
         &self,
         image: &str,
         credential: Option<&Credential>,
+        failures: u32,
     ) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Returns the images that are present.

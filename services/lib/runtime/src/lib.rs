@@ -19,6 +19,7 @@ mod image_pulls;
 mod image_records;
 mod image_reference;
 mod image_service;
+mod image_slots;
 mod keyring;
 mod kind;
 mod layout;

@@ -20,7 +20,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct ImageRegistry {
     address: String,
     process: Child,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl ImageRegistry {
@@ -60,7 +60,7 @@ impl ImageRegistry {
         let registry = Self {
             address,
             process,
-            _folder: folder,
+            folder,
         };
         registry.wait_until_it_answers();
         Some(registry)
@@ -69,6 +69,21 @@ impl ImageRegistry {
     /// The name of an image of this registry, without a tag.
     pub fn name(&self, image: &str) -> String {
         format!("{}/setpoint-test/{image}", self.address)
+    }
+
+    /// Changes the content of the largest layer, whose digest stays the same. A second call changes it back.
+    pub fn damage(&self) {
+        let find =
+            r#"find "$1" -path '*/blobs/*' -name data -printf '%s %p\n' | sort -n | tail -1"#;
+        let found = Command::new("sh")
+            .args(["-c", find, "sh"])
+            .arg(self.folder.path())
+            .output();
+        let found = String::from_utf8(found.unwrap().stdout).unwrap();
+        let (_, path) = found.trim().split_once(' ').expect("an image was pushed");
+        let mut content = std::fs::read(path).unwrap();
+        content.iter_mut().for_each(|byte| *byte = !*byte);
+        std::fs::write(path, content).unwrap();
     }
 
     /// Removes the images of the registry from the engine.

@@ -96,12 +96,18 @@ fn has_app_armor() -> bool {
 
 /// Returns whether a runtime mounts images, which it does not report.
 fn mounts_images(name: &str, version: &str) -> bool {
-    let mut known = IMAGE_VOLUMES.iter();
-    let first = known.find(|(known, _)| *known == name);
+    // Others may know the field, too, and refuse what they do not.
+    is_since(&IMAGE_VOLUMES, name, version).unwrap_or(true)
+}
+
+/// Returns whether a runtime has at least the version that it has among `firsts`; `None` if it is not among them. A
+/// version that is no number is below all.
+pub fn is_since(firsts: &[(&str, (u32, u32))], name: &str, version: &str) -> Option<bool> {
+    let mut known = firsts.iter();
+    let (_, first) = known.find(|(known, _)| *known == name)?;
     let mut parts = version.split('.').map(|part| part.parse().ok());
     let version = parts.next().flatten().zip(parts.next().flatten());
-    // Others may know the field, too, and refuse what they do not.
-    first.is_none_or(|(_, first)| version.is_some_and(|version| version >= *first))
+    Some(version.is_some_and(|version| version >= *first))
 }
 
 /// Refuses a container that would run as root and must not. Returns the user of its image if it must be named, since

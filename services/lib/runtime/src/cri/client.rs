@@ -17,6 +17,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Response, Status};
 use tower::service_fn;
 
+use super::images::first_limit;
 use super::settings::{CgroupDriver, Settings};
 use crate::{Error, Obstacle};
 
@@ -43,6 +44,9 @@ pub struct Service {
     pub features: Features,
     /// The directory of its images, if it tells.
     pub root: Option<PathBuf>,
+    /// Time within which its first pull of an image must end, twice as long after each failure, at most an hour. An hour
+    /// for a runtime that itself ends pulls without progress.
+    pub pull_timeout: Duration,
 }
 
 /// The optional features of a runtime, as `Node.status` has them.
@@ -134,9 +138,11 @@ impl Service {
         let status = within(CONNECT_TIMEOUT, runtime.status(StatusRequest::default())).await;
         let status = status.map_err(failed("tell its status"))?;
         let driver = cgroup_driver(&mut runtime, settings.cgroup_driver).await;
+        let version = runtime_version.trim_start_matches('v').to_owned();
         Ok(Self {
+            pull_timeout: first_limit(&runtime_name, &version),
             name: runtime_name,
-            version: runtime_version.trim_start_matches('v').to_owned(),
+            version,
             cgroup_driver: driver.map_err(failed("tell its configuration"))?,
             features: Features::of(&status),
             root: image_root(channel.clone()).await,

@@ -9,13 +9,19 @@ use k8s_cri::v1::{
 use tonic::Status;
 
 use super::Shared;
+use super::abilities::is_since;
 use super::client::{Service, call, failed, message_of, within};
 use crate::image_gc::Listed;
 use crate::image_service::{ImageService, unavailable};
 use crate::{Credential, Error, image_reference};
 
-/// Time within which an image must be pulled. The CRI tells no progress; runtimes abort pulls without any earlier.
+/// Time within which an image must be pulled, whatever came before. The CRI tells no progress.
 const PULL_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Time for the first pull of an image by a runtime that does not end one without progress, which is the time after
+/// which others end it.
+const FIRST_PULL_TIMEOUT: Duration = Duration::from_secs(300);
+/// The first version of the runtime that ends pulls without progress. CRI-O does so only if it is told to.
+const PULL_PROGRESS: [(&str, (u32, u32)); 1] = [("containerd", (1, 7))];
 
 /// The images of a runtime.
 pub struct RuntimeImages(Service);
@@ -40,7 +46,12 @@ impl ImageService for RuntimeImages {
         Ok(found.map(|found| i64::try_from(found.size).unwrap_or(i64::MAX)))
     }
 
-    async fn pull(&self, image: &str, credential: Option<&Credential>) -> Result<(), String> {
+    async fn pull(
+        &self,
+        image: &str,
+        credential: Option<&Credential>,
+        failures: u32,
+    ) -> Result<(), String> {
         let request = PullImageRequest {
             image: Some(spec(image)),
             auth: credential.map(|credential| AuthConfig {
@@ -51,7 +62,8 @@ impl ImageService for RuntimeImages {
             ..PullImageRequest::default()
         };
         let mut images = self.0.images();
-        let pulled = within(PULL_TIMEOUT, images.pull_image(request)).await;
+        let limit = limit(self.0.pull_timeout, failures);
+        let pulled = within(limit, images.pull_image(request)).await;
         pulled.map(drop).map_err(|status| message_of(&status))
     }
 
@@ -95,9 +107,38 @@ async fn status(service: &Service, image: &str) -> Result<Option<Image>, Status>
     Ok(answer.image)
 }
 
+/// Returns the time for the first pull of an image by this runtime.
+pub fn first_limit(name: &str, version: &str) -> Duration {
+    match is_since(&PULL_PROGRESS, name, version) {
+        Some(true) => PULL_TIMEOUT,
+        Some(false) | None => FIRST_PULL_TIMEOUT,
+    }
+}
+
+/// Returns the time for a pull after these failures: twice as long after each, since an image may be large.
+fn limit(first: Duration, failures: u32) -> Duration {
+    first
+        .saturating_mul(2_u32.saturating_pow(failures))
+        .min(PULL_TIMEOUT)
+}
+
 fn spec(image: &str) -> ImageSpec {
     ImageSpec {
         image: image.to_owned(),
         ..ImageSpec::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pull_by_a_runtime_that_waits_forever_is_given_more_time_after_each_failure() {
+        let first = first_limit("containerd", "1.6.20~ds1");
+        let limits = [0, 1, 3, 4, 100].map(|failures| limit(first, failures).as_secs());
+        assert_eq!(limits, [300, 600, 2400, 3600, 3600]);
+        assert_eq!(limit(first_limit("containerd", "2.1.9"), 0), PULL_TIMEOUT);
+        assert_eq!(first_limit("cri-o", "1.36.0"), FIRST_PULL_TIMEOUT);
     }
 }

@@ -57,7 +57,8 @@ impl Shared {
         }
     }
 
-    /// Returns the same attempt at a container if it was started before. Removes it if it was only created.
+    /// Returns the same attempt at a container if it was started before. Removes it if it was only created, and if the
+    /// runtime does not know: it was killed while it created the container.
     async fn earlier(&self, config: &ContainerConfig) -> Result<Option<Listed>, Status> {
         let of_pod = identity::of_pod(&self.node, &config.id.uid);
         let listed = self.list_containers(ContainerFilter {
@@ -71,8 +72,11 @@ impl Shared {
         let Some(earlier) = listed.await?.into_iter().find(is_same) else {
             return Ok(None);
         };
-        if earlier.state() != ContainerState::ContainerCreated {
-            return Ok(Some(earlier));
+        match earlier.state() {
+            ContainerState::ContainerRunning | ContainerState::ContainerExited => {
+                return Ok(Some(earlier));
+            }
+            ContainerState::ContainerCreated | ContainerState::ContainerUnknown => {}
         }
         let request = k8s_cri::v1::RemoveContainerRequest {
             container_id: earlier.id,

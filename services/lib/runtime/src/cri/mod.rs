@@ -10,6 +10,7 @@
 
 mod abilities;
 mod client;
+mod cni;
 mod create;
 mod exec;
 mod exec_process;
@@ -45,6 +46,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use self::client::{call, failed, is_not_found};
+use self::cni::Cni;
 use self::files::Files;
 use self::images::RuntimeImages;
 use super::cgroup::Cgroups;
@@ -59,7 +61,7 @@ use super::{
 };
 
 pub use self::client::{ConnectError, Features, Handler, Service};
-pub use self::settings::{CgroupDriver, Settings};
+pub use self::settings::{CgroupDriver, Network, Settings};
 pub use self::sweep::sweep;
 
 /// The cri runtime. Cheap to clone.
@@ -87,6 +89,10 @@ struct Shared {
     incomplete: Mutex<HashSet<String>>,
     /// The configurations of containers, without secrets.
     configs: Mutex<HashMap<ContainerId, ContainerConfig>>,
+    /// The configuration of the network of Pods, if it is the agent's.
+    cni: Option<Cni>,
+    /// The reason why there is none yet.
+    unconfigured: Mutex<Option<Obstacle>>,
     /// The reason why the runtime cannot start Pods.
     obstacle: Mutex<Option<Obstacle>>,
     /// Whether the runtime has answered that it sends no events.
@@ -122,6 +128,8 @@ impl Cri {
         // The runtime has another working directory.
         let state = std::path::absolute(state).unwrap_or_else(|_| state.into());
         let images = RuntimeImages::new(service.clone());
+        let cni = (settings.network == Network::Routes).then(|| Cni::new(settings, &state));
+        let waits = || Obstacle::Network("the node has no range of addresses for Pods yet".into());
         let shared = Arc::new(Shared {
             cgroups: resources::cgroups(&service, node),
             images: Arc::new(Images::new(images, Arc::clone(&wake))),
@@ -135,6 +143,8 @@ impl Cri {
             sandboxes: Mutex::default(),
             incomplete: Mutex::default(),
             configs: Mutex::default(),
+            unconfigured: Mutex::new(cni.as_ref().map(|_| waits())),
+            cni,
             obstacle: Mutex::default(),
             has_no_events: AtomicBool::new(false),
             exec_locks: exec_process::Locks::default(),
@@ -200,7 +210,23 @@ impl Runtime for Cri {
     }
 
     fn network_ready(&self) -> Result<(), Obstacle> {
-        self.shared.obstacle.lock().clone().map_or(Ok(()), Err)
+        let unconfigured = self.shared.unconfigured.lock().clone();
+        let obstacle = unconfigured.or_else(|| self.shared.obstacle.lock().clone());
+        obstacle.map_or(Ok(()), Err)
+    }
+
+    async fn set_pod_range(&self, range: &str) -> Result<(), Error> {
+        let Some(cni) = &self.shared.cni else {
+            return Ok(());
+        };
+        let written = cni.write(range);
+        let obstacle = written.as_ref().err();
+        *self.shared.unconfigured.lock() =
+            obstacle.map(|error| Obstacle::Network(error.to_string()));
+        written.map_err(|source| state_error("the configuration of the network", source))?;
+        // What the runtime said before is not so any more.
+        self.shared.check().await;
+        Ok(())
     }
 
     async fn run_sandbox(&self, config: SandboxConfig) -> Result<(), Error> {

@@ -7,8 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 
+/// The longest name of a link.
+const LINK_NAME_MAX: usize = 15;
+
 /// Settings of the cri runtime.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Socket of the container runtime, which must serve version v1 of the CRI.
@@ -19,6 +22,14 @@ pub struct Settings {
     pub seccomp_profile_root: PathBuf,
     /// Cgroup driver of a runtime that does not tell (containerd before 2.0): cgroupfs or systemd.
     pub cgroup_driver: CgroupDriver,
+    /// Network of Pods: cni, by what the administrator has configured for the container runtime; or routes, by a
+    /// configuration of the CNI that is written from the range of the node, with the plug-ins bridge, host-local,
+    /// portmap and firewall. The proxy keeps routes between nodes then (its setting routed_pod_ranges).
+    pub network: Network,
+    /// Directory of the configuration of the CNI that the container runtime reads, for the network routes.
+    pub cni_conf_dir: PathBuf,
+    /// Name of the bridge that Pods are connected to, for the network routes.
+    pub bridge: String,
     /// Interval at which containers are listed if the runtime sends no events (containerd before 1.7).
     #[serde(with = "DurationText")]
     #[schemars(with = "String")]
@@ -32,9 +43,53 @@ impl Default for Settings {
             pod_logs_dir: "/var/log/pods".into(),
             seccomp_profile_root: "/var/lib/kubelet/seccomp".into(),
             cgroup_driver: CgroupDriver::Cgroupfs,
+            network: Network::Cni,
+            cni_conf_dir: "/etc/cni/net.d".into(),
+            bridge: "setpoint-pods".to_owned(),
             relist_period: Duration::from_secs(1),
         }
     }
+}
+
+impl Settings {
+    /// Checks what no type says.
+    ///
+    /// # Errors
+    /// The first setting that is wrong, and why.
+    pub fn validate(&self) -> Result<(), &'static str> {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        let is_link = (1..=LINK_NAME_MAX).contains(&self.bridge.len());
+        let checks = [
+            (
+                !self.relist_period.is_zero(),
+                "cri.relist-period: must be longer than zero",
+            ),
+            (
+                self.pod_logs_dir.is_absolute(),
+                "cri.pod-logs-dir: must be absolute",
+            ),
+            (
+                self.cni_conf_dir.is_absolute(),
+                "cri.cni-conf-dir: must be absolute",
+            ),
+            (
+                is_link && self.bridge.bytes().all(is_plain),
+                "cri.bridge: must be 1 to 15 letters, digits, - and _",
+            ),
+        ];
+        let broken = checks.into_iter().find(|(holds, _)| !holds);
+        broken.map_or(Ok(()), |(_, problem)| Err(problem))
+    }
+}
+
+/// The network of Pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// What the administrator has configured.
+    Cni,
+    /// A bridge with the range of the node, and routes to those of other nodes.
+    Routes,
 }
 
 /// The way in which a runtime manages cgroups.

@@ -7,16 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_cri::v1::{ContainerFilter, StopContainerRequest};
+use k8s_cri::v1::{
+    ContainerFilter, ContainerState, ContainerStatus, ContainerStatusRequest, StopContainerRequest,
+};
 use rustix::process::Signal;
 use setpoint_model::time::after;
 use setpoint_task::catch_panic;
 use tokio::time::timeout;
 use tonic::Status;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::Shared;
-use super::client::{is_not_found, within};
+use super::client::{call, is_not_found, within};
 use crate::process::process_handle::{Process, ProcessHandle};
 use crate::{ContainerId, Error, State};
 
@@ -106,6 +108,47 @@ impl Shared {
             self.refresh(&listed).await?;
         }
         Ok(())
+    }
+
+    /// Returns the status of a container; `None` if the runtime does not have it. One whose state the runtime does not
+    /// know is stopped first, as by the kubelet, so that it cannot run beside the one that replaces it.
+    pub(super) async fn known_status(
+        &self,
+        runtime_id: &str,
+    ) -> Result<Option<ContainerStatus>, Status> {
+        let status = self.status(runtime_id).await?;
+        let is_unknown =
+            |status: &ContainerStatus| status.state() == ContainerState::ContainerUnknown;
+        if !status.as_ref().is_some_and(is_unknown) {
+            return Ok(status);
+        }
+        let request = StopContainerRequest {
+            container_id: runtime_id.to_owned(),
+            timeout: 0,
+        };
+        match call(self.service.runtime().stop_container(request)).await {
+            // It is found again by the next list, which must not fail for this one.
+            Err(error) if !is_not_found(&error) => {
+                warn!(container = runtime_id, %error, "cannot stop a container without a known state");
+                return Ok(status);
+            }
+            _ => info!(
+                container = runtime_id,
+                "stopped a container without a known state"
+            ),
+        }
+        self.status(runtime_id).await
+    }
+
+    async fn status(&self, runtime_id: &str) -> Result<Option<ContainerStatus>, Status> {
+        let request = ContainerStatusRequest {
+            container_id: runtime_id.to_owned(),
+            verbose: false,
+        };
+        match call(self.service.runtime().container_status(request)).await {
+            Err(status) if is_not_found(&status) => Ok(None),
+            answer => Ok(answer?.status),
+        }
     }
 
     /// Lets a stop that has failed be requested again.

@@ -6,11 +6,11 @@ use k8s_cri::v1::{
 use tracing::warn;
 
 use super::client::{ConnectError, Service, call};
-use super::settings::Settings;
-use super::{identity, resources, sandboxes};
+use super::settings::{Network, Settings};
+use super::{cni, identity, resources, sandboxes};
 
-/// Removes the sandboxes of a node with their containers, and their cgroups; not their files. Returns the number of
-/// containers. For a node whose agent has ended.
+/// Removes the sandboxes of a node with their containers, their cgroups, and the configuration of its network if that is
+/// the agent's; not their files. Returns the number of containers. For a node whose agent has ended.
 ///
 /// # Errors
 /// If there is no runtime, or it does not answer.
@@ -45,6 +45,12 @@ pub async fn sweep(settings: &Settings, node: &str) -> Result<usize, ConnectErro
     }
     if let Err(error) = resources::remove_cgroups(&service, node) {
         warn!(%error, "cannot remove the cgroups of a node");
+    }
+    if settings.network == Network::Routes
+        && outcome.is_ok()
+        && let Err(error) = cni::remove(settings).await
+    {
+        warn!(%error, "cannot remove the network of a node");
     }
     outcome
 }

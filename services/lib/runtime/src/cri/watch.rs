@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use k8s_cri::v1::{
-    Container as Listed, ContainerEventResponse, ContainerFilter, ContainerState,
-    ContainerStatusRequest, GetEventsRequest, PodSandbox, PodSandboxFilter, PodSandboxState,
+    Container as Listed, ContainerEventResponse, ContainerFilter, ContainerState, GetEventsRequest,
+    PodSandbox, PodSandboxFilter, PodSandboxState,
 };
 use setpoint_task::Backoff;
 use tokio::time::{MissedTickBehavior, interval};
 use tonic::{Code, Status, Streaming};
 use tracing::{info, warn};
 
-use super::client::{call, within};
+use super::client::within;
 use super::{Attempt, Shared, identity, log, state};
 use crate::termination::{MAX_LOG, MAX_LOG_LINES, of_file, of_log};
 use crate::{Container, ContainerConfig, ContainerId, Exit, LogOptions, State, log_file};
@@ -234,16 +234,9 @@ impl Shared {
         let Some(config) = identity::container(&listed.annotations) else {
             return Ok(());
         };
-        let request = ContainerStatusRequest {
-            container_id: listed.id.clone(),
-            verbose: false,
-        };
-        let status = match call(self.service.runtime().container_status(request)).await {
-            Err(status) if status.code() == Code::NotFound => {
-                self.set_exited(&config.id, state::lost());
-                return Ok(());
-            }
-            status => status?.status.unwrap_or_default(),
+        let Some(status) = self.known_status(&listed.id).await? else {
+            self.set_exited(&config.id, state::lost());
+            return Ok(());
         };
         let state = match state::of(&status) {
             Some(State::Exited(exit)) if !self.is_exited(&config.id) => {
@@ -373,6 +366,8 @@ fn is_news(listed: &Listed, known: &Known) -> bool {
     match listed.state() {
         ContainerState::ContainerExited => exited != Some(true),
         ContainerState::ContainerRunning => exited.is_none(),
-        ContainerState::ContainerCreated | ContainerState::ContainerUnknown => false,
+        // One that is not in memory may be about to start, see `launch`.
+        ContainerState::ContainerUnknown => exited == Some(false),
+        ContainerState::ContainerCreated => false,
     }
 }

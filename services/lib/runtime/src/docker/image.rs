@@ -33,7 +33,13 @@ impl ImageService for bollard::Docker {
         }
     }
 
-    async fn pull(&self, image: &str, credential: Option<&Credential>) -> Result<(), String> {
+    async fn pull(
+        &self,
+        image: &str,
+        credential: Option<&Credential>,
+        // The engine tells its progress.
+        _failures: u32,
+    ) -> Result<(), String> {
         let (name, tag) = reference(image);
         let options = CreateImageOptionsBuilder::default()
             .from_image(name)

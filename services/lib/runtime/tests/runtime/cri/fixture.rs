@@ -65,8 +65,18 @@ impl Drop for Containerd {
 
 /// Opens a runtime on a containerd, for the node of this test.
 pub async fn open(containerd: &Containerd, woken: &Woken) -> Cri {
+    open_with(containerd, woken, |_| {}).await
+}
+
+/// Opens a runtime on a containerd, after a change of what is known about that.
+pub async fn open_with(
+    containerd: &Containerd,
+    woken: &Woken,
+    change: impl FnOnce(&mut Service),
+) -> Cri {
     let settings = containerd.settings();
-    let service = Service::connect(&settings).await.unwrap();
+    let mut service = Service::connect(&settings).await.unwrap();
+    change(&mut service);
     let (state, node) = (containerd.state(), uid());
     let runtime = Cri::open(service, &settings, &node, &state, woken.wake(), |_| {}).await;
     let runtime = runtime.unwrap();

@@ -1,9 +1,11 @@
 //! Tests of the cri runtime beyond the contract.
 
+mod broken;
 mod fields;
 pub mod fixture;
 mod images;
 mod mounts;
+mod registries;
 
 use std::time::Duration;
 

@@ -1,20 +1,27 @@
 //! A containerd of a test's own, with its own directories, socket and network of Pods.
 
+mod config;
+
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::busybox_image;
+use self::config::{network, program, spawn};
+use crate::processes::process_ids_with;
+use crate::{busybox_image, processes_with};
 
-/// The program; another one can be tested by this variable.
-const PROGRAM: &str = "containerd";
-const VARIABLE: &str = "SETPOINT_TEST_CONTAINERD";
-/// The CNI plug-ins of Debian.
+/// The CNI plug-ins of Debian, to which there is a link in the directory of a containerd.
 const PLUGINS: &str = "/usr/lib/cni";
+const OWN_PLUGINS: &str = "plugins";
+/// The directory of the hosts of registries.
+const REGISTRIES: &str = "registries";
 /// The name of a second handler, which RuntimeClasses can name.
 pub const HANDLER: &str = "sandboxed";
 /// The configuration of the network of Pods.
@@ -47,6 +54,7 @@ impl Containerd {
             bridge,
             sandbox_image: sandbox_image.to_owned(),
         };
+        containerd.add_plugins();
         containerd.add_network();
         containerd.wait_until_it_answers();
         Some(containerd)
@@ -67,6 +75,11 @@ impl Containerd {
         format!("unix://{}", self.socket().display())
     }
 
+    /// Returns the id of its process.
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Writes the configuration of its network.
     pub fn add_network(&self) {
         let list = network(self.folder.path(), &self.bridge);
@@ -76,6 +89,50 @@ impl Containerd {
     /// Removes the configuration of its network.
     pub fn remove_network(&self) {
         fs::remove_file(self.folder.path().join(NETWORK)).unwrap();
+    }
+
+    /// Lets it find the plug-ins of networks.
+    pub fn add_plugins(&self) {
+        symlink(PLUGINS, self.folder.path().join(OWN_PLUGINS)).unwrap();
+    }
+
+    /// Lets it find no plug-ins of networks.
+    pub fn remove_plugins(&self) {
+        fs::remove_file(self.folder.path().join(OWN_PLUGINS)).unwrap();
+    }
+
+    /// Lets it pull the images of a host from this URL, whose certificate must be of this authority, in PEM, or of one
+    /// of the machine.
+    pub fn add_registry(&self, host: &str, url: &str, authority: Option<&str>) {
+        let folder = self.folder.path().join(REGISTRIES).join(host);
+        fs::create_dir_all(&folder).unwrap();
+        let mut text = format!("server = \"{url}\"\n");
+        if let Some(authority) = authority {
+            let path = folder.join("ca.crt");
+            fs::write(&path, authority).unwrap();
+            text += &format!("ca = \"{}\"\n", path.display());
+        }
+        fs::write(folder.join("hosts.toml"), text).unwrap();
+    }
+
+    /// Returns the number of the processes that run its containers, of which each Pod has one.
+    pub fn shims(&self) -> usize {
+        processes_with(&self.socket().display().to_string())
+    }
+
+    /// Kills the processes that run its containers, and these once it starts again.
+    pub fn kill_shims(&self) {
+        for id in process_ids_with(&self.socket().display().to_string()) {
+            let id = Pid::from_raw(id.try_into().unwrap());
+            kill(id, Signal::SIGKILL).unwrap();
+        }
+    }
+
+    /// Forgets the state of a container that it has recorded, as if it had been killed before it was written.
+    pub fn forget_state(&self, container: &str) {
+        let records = self.folder.path().join("root/io.containerd.grpc.v1.cri");
+        let record = records.join("containers").join(container).join("status");
+        fs::remove_file(record).unwrap();
     }
 
     /// Kills it, as a machine does that is short of memory. Containers go on.
@@ -91,39 +148,51 @@ impl Containerd {
 
     /// Runs `ctr` in the namespace of Kubernetes.
     pub fn ctr(&self, words: &[&str]) -> Output {
+        self.ctr_in("k8s.io", words)
+    }
+
+    fn ctr_in(&self, namespace: &str, words: &[&str]) -> Output {
         let mut ctr = Command::new("ctr");
         ctr.arg("-a")
             .arg(self.socket())
-            .args(["-n", "k8s.io"])
+            .args(["-n", namespace])
             .args(words);
         ctr.output().unwrap()
     }
 
     /// Imports an image in the format of `docker save`.
     pub fn import(&self, archive: &[u8]) {
+        self.import_into("k8s.io", archive);
+    }
+
+    fn import_into(&self, namespace: &str, archive: &[u8]) {
         let path = self.folder.path().join("image.tar");
         fs::write(&path, archive).unwrap();
-        let imported = self.ctr(&["images", "import", &path.display().to_string()]);
+        let words = ["images", "import", &path.display().to_string()];
+        let imported = self.ctr_in(namespace, &words);
         let error = String::from_utf8_lossy(&imported.stderr);
         assert!(imported.status.success(), "{error}");
         fs::remove_file(path).unwrap();
     }
 
-    /// Pushes an image of its own to a registry of this machine, as this user, and removes it here.
+    /// Pushes an image of its own to a registry of this machine, as this user. The containerd does not keep it.
     pub fn push(&self, image: &str, (user, password): (&str, &str)) {
-        self.import(&busybox_image(image, image));
+        // In that of Kubernetes, the image would also have its digest as a name, and so stay.
+        let namespace = "push";
+        self.import_into(namespace, &busybox_image(image, image));
         let user = format!("{user}:{password}");
         for words in [
             ["images", "push", "--plain-http", "--user", &user, image].as_slice(),
             &["images", "remove", "--sync", image],
         ] {
-            let done = self.ctr(words);
+            let done = self.ctr_in(namespace, words);
             let error = String::from_utf8_lossy(&done.stderr);
             assert!(done.status.success(), "{error}");
         }
     }
 
-    fn wait_until_it_answers(&self) {
+    /// Waits until it answers.
+    pub fn wait_until_it_answers(&self) {
         let start = Instant::now();
         while !self.ctr(&["images", "list", "-q"]).status.success() {
             assert!(start.elapsed() < START_TIMEOUT, "containerd answers");
@@ -139,6 +208,19 @@ impl Drop for Containerd {
         let _ = Command::new("ip")
             .args(["link", "delete", &self.bridge])
             .output();
+        unmount_below(self.folder.path());
+    }
+}
+
+/// Unmounts what a containerd that was killed has left, so that its directory can be removed.
+fn unmount_below(folder: &Path) {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+    let below: Vec<_> = places
+        .filter(|place| Path::new(place).starts_with(folder))
+        .collect();
+    for place in below.iter().rev() {
+        let _ = Command::new("umount").args(["--lazy", place]).output();
     }
 }
 
@@ -163,79 +245,4 @@ fn missing() -> Option<String> {
         }
         _ => None,
     }
-}
-
-fn program() -> String {
-    std::env::var(VARIABLE).unwrap_or_else(|_| PROGRAM.into())
-}
-
-/// Returns the configuration of a network of this test's own.
-fn network(folder: &Path, bridge: &str) -> String {
-    let number = std::process::id();
-    let (high, low) = (128 + number / 250 % 120, number % 250);
-    let subnet = format!("10.{high}.{low}.0/24");
-    let list = serde_json::json!({
-        "cniVersion": "0.4.0",
-        "name": bridge,
-        "plugins": [
-            {
-                "type": "bridge",
-                "bridge": bridge,
-                "isGateway": true,
-                "ipam": {
-                    "type": "host-local",
-                    "dataDir": folder.join("ipam"),
-                    "ranges": [[{ "subnet": subnet }]],
-                },
-            },
-            { "type": "portmap", "capabilities": { "portMappings": true } },
-        ],
-    });
-    list.to_string()
-}
-
-fn spawn(folder: &Path, sandbox_image: &str) -> Child {
-    let config = folder.join("config.toml");
-    let at = |name: &str| folder.join(name).display().to_string();
-    let text = format!(
-        r#"version = 2
-root = "{root}"
-state = "{state}"
-[grpc]
-address = "{socket}"
-[plugins."io.containerd.internal.v1.opt"]
-path = "{opt}"
-[plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = "docker.io/{sandbox_image}"
-restrict_oom_score_adj = true
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-runtime_type = "io.containerd.runc.v2"
-[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{HANDLER}]
-runtime_type = "io.containerd.runc.v2"
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "{PLUGINS}"
-conf_dir = "{cni}"
-"#,
-        root = at("root"),
-        state = at("state"),
-        socket = at("c.sock"),
-        opt = at("opt"),
-        cni = at("cni"),
-    );
-    fs::write(&config, text).unwrap();
-    let log = fs::File::options()
-        .create(true)
-        .append(true)
-        .open(at("log"))
-        .unwrap();
-    let mut containerd = Command::new(program());
-    containerd
-        .arg("--config")
-        .arg(config)
-        .args(["--log-level", "warn"]);
-    containerd
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log);
-    containerd.spawn().unwrap()
 }

@@ -1,0 +1,123 @@
+//! Registries that lack an image, serve a damaged one, never answer, or have a wrong certificate.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, sandbox};
+use setpoint_runtime::cri::Cri;
+use setpoint_runtime::{Error, ImageOrigin, Pull, Runtime as _};
+use setpoint_testkit::{Answer, HttpsServer, ImageRegistry, REGISTRY_USER};
+use tokio::time::{sleep, timeout};
+
+use super::fixture::{Containerd, open, open_with};
+
+/// The reason and the message of a container that waits for its image.
+type Waiting = (&'static str, String);
+
+/// Asks for a container of this name and image. Each name has a backoff of its own.
+async fn start(runtime: &Cri, name: &str, image: &str) -> Result<ImageOrigin, Waiting> {
+    let mut config = container(0, &["true"]);
+    config.id.name = name.into();
+    config.image = image.into();
+    config.pull = Pull::IfNotPresent;
+    match runtime.start(config).await {
+        Ok(origin) => Ok(origin),
+        Err(Error::Image {
+            reason, message, ..
+        }) => Err((reason, message)),
+        Err(other) => panic!("{image}: {other:?}"),
+    }
+}
+
+/// Asks for a container until the pull of its image has ended.
+async fn pulled(runtime: &Cri, name: &str, image: &str) -> Result<ImageOrigin, Waiting> {
+    let ended = async {
+        loop {
+            match start(runtime, name, image).await {
+                Err(("ContainerCreating", _)) => sleep(POLL_INTERVAL).await,
+                ended => return ended,
+            }
+        }
+    };
+    timeout(TIMEOUT, ended).await.expect("the pull ends")
+}
+
+/// Returns the message of a pull that must fail.
+async fn failure(runtime: &Cri, name: &str, image: &str) -> String {
+    let (reason, message) = pulled(runtime, name, image).await.unwrap_err();
+    assert_eq!(reason, "ErrImagePull", "{message}");
+    message
+}
+
+#[tokio::test]
+async fn an_image_that_is_absent_or_damaged_is_not_run_and_is_once_it_is_whole() {
+    let Some(registry) = ImageRegistry::start() else {
+        return;
+    };
+    let Some(containerd) = Containerd::start() else {
+        return;
+    };
+    let image = format!("{}:1", registry.name("damaged"));
+    containerd.push(&image, REGISTRY_USER);
+    let runtime = open(&containerd, &Woken::default()).await;
+    runtime.run_sandbox(sandbox()).await.unwrap();
+    let absent = failure(&runtime, "absent", &registry.name("none")).await;
+    assert!(absent.contains("not found"), "{absent}");
+    registry.damage();
+    let damaged = failure(&runtime, "damaged", &image).await;
+    assert!(damaged.contains("unexpected commit digest"), "{damaged}");
+    registry.damage();
+    let whole = pulled(&runtime, "whole", &image).await;
+    assert!(matches!(whole, Ok(ImageOrigin::Pulled(_))), "{whole:?}");
+}
+
+#[tokio::test]
+async fn a_registry_that_never_answers_holds_back_no_other_and_is_given_up_in_time() {
+    let Some(registry) = ImageRegistry::start() else {
+        return;
+    };
+    let Some(containerd) = Containerd::start() else {
+        return;
+    };
+    let image = format!("{}:1", registry.name("answers"));
+    containerd.push(&image, REGISTRY_USER);
+    // The kernel accepts the connections.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hung = |name: &str| format!("{}/{name}:1", silent.local_addr().unwrap());
+    let runtime = open(&containerd, &Woken::default()).await;
+    runtime.run_sandbox(sandbox()).await.unwrap();
+    for name in ["a", "b", "c", "d", "e"] {
+        let (reason, _) = start(&runtime, name, &hung(name)).await.unwrap_err();
+        assert_eq!(reason, "ContainerCreating");
+    }
+    let other = pulled(&runtime, "other", &image).await;
+    assert!(matches!(other, Ok(ImageOrigin::Pulled(_))), "{other:?}");
+    let (reason, _) = start(&runtime, "a", &hung("a")).await.unwrap_err();
+    assert_eq!(reason, "ContainerCreating");
+    drop(runtime);
+    let runtime = open_with(&containerd, &Woken::default(), |service| {
+        service.pull_timeout = Duration::from_secs(1);
+    })
+    .await;
+    let given_up = failure(&runtime, "f", &hung("f")).await;
+    assert_eq!(given_up, "no answer within 1 s");
+}
+
+#[tokio::test]
+async fn a_registry_whose_certificate_is_of_no_known_authority_gives_no_image() {
+    let Some(containerd) = Containerd::start() else {
+        return;
+    };
+    let server = HttpsServer::start(|_, _| Answer::Status(404));
+    let (host, image) = ("registry.test", "registry.test/app:1");
+    containerd.add_registry(host, &server.url(), None);
+    let runtime = open(&containerd, &Woken::default()).await;
+    runtime.run_sandbox(sandbox()).await.unwrap();
+    let wrong = failure(&runtime, "wrong", image).await;
+    assert!(wrong.contains("x509: certificate"), "{wrong}");
+    assert!(server.requests().is_empty());
+    containerd.add_registry(host, &server.url(), Some(server.ca()));
+    let known = failure(&runtime, "known", image).await;
+    assert!(known.contains("not found"), "{known}");
+    assert!(!server.requests().is_empty());
+}
