@@ -1,5 +1,7 @@
 //! A cluster of three machines, each a set of namespaces with a containerd: `deploy/machines`.
 
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
@@ -266,7 +268,9 @@ fn exists(kubectl: &Kubectl, name: &str) -> bool {
 /// Its Pods are replaced on the others; once it is known to be dead, no request is lost.
 fn a_dead_machine_is_replaced(kubectl: &Kubectl, load: &Load, dead: &str) {
     eventually("all Pods are on the others", || {
-        let list = kubectl.json("get pods -l app=web");
+        // etcd may elect another leader first.
+        let output = kubectl.run("get pods -l app=web -o json");
+        let list: Value = serde_json::from_str(&output.stdout).unwrap_or_default();
         let pods = list["items"].as_array().cloned().unwrap_or_default();
         let elsewhere = pods
             .iter()
