@@ -168,9 +168,12 @@ fn pod(name: &str, machine: Option<&str>, command: &[&str]) -> Value {
     pod
 }
 
+/// Applies an object, again if the outcome is unknown: etcd may be electing another leader.
 fn apply(kubectl: &Kubectl, object: &Value) {
-    let output = kubectl.with("apply", &object.to_string());
-    assert!(output.success, "{}", output.stderr);
+    eventually("the object is applied", || {
+        let output = kubectl.with("apply", &object.to_string());
+        output.success.then_some(()).ok_or(output.stderr)
+    });
 }
 
 /// A leader, a follower and a page in front of them, each on a machine of its own.

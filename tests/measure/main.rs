@@ -113,8 +113,8 @@ enum Part {
     Services,
     /// Questions to the cluster's DNS, and its memory with 10 000 Services.
     Dns,
-    /// Starts of 1, 10 and 100 Pods on containerd compared with its calls alone, and the agent with those that run; takes
-    /// root.
+    /// Starts of 1, 10 and 100 Pods on containerd compared with its calls alone, and the agent with those that run;
+    /// takes root.
     Nodes,
 }
 

@@ -19,8 +19,8 @@ pub struct NodeView {
     pub ips: Vec<IpAddr>,
     /// The DNS names that it declares.
     pub names: Vec<String>,
-    /// Whether it is a machine of the control plane, as an administrator says by [`CONTROL_PLANE`]: nodes cannot set that
-    /// label themselves.
+    /// Whether it is a machine of the control plane, as an administrator says by [`CONTROL_PLANE`]: nodes cannot set
+    /// that label themselves.
     pub is_control_plane: bool,
     /// The time at which its agent last reported that it is ready, if it is.
     pub ready: Option<Timestamp>,

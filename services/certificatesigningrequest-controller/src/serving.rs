@@ -5,8 +5,8 @@
 //!
 //! * no name of the API server, of a Service, of gateways or of all agents, and no pattern; `localhost` only for a node
 //!   of that name;
-//! * no IP of the Service `kubernetes`, nor of a gateway unless its machine is one of the control plane, and none that an
-//!   older Node declares, too: the first one keeps it, whatever others say;
+//! * no IP of the Service `kubernetes`, nor of a gateway unless its machine is one of the control plane, and none
+//!   that an older Node declares, too: the first one keeps it, whatever others say;
 //! * loopback addresses are those of each machine, so that agents of one machine, and gateways, may share them.
 //!
 //! Requests for others stay pending for a person. What nobody can take from this: the gateway accepts a certificate for

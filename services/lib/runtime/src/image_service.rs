@@ -11,8 +11,8 @@ pub trait ImageService: Send + Sync + 'static {
     /// [`Error::Image`] if its name is invalid, and those of the engine.
     fn size(&self, image: &str) -> impl Future<Output = Result<Option<i64>, Error>> + Send;
 
-    /// Pulls an image, as this user of its registry if there is one. One that tells no progress is given more time after
-    /// this many `failures` of earlier pulls.
+    /// Pulls an image, as this user of its registry if there is one. One that tells no progress is given more time
+    /// after this many `failures` of earlier pulls.
     ///
     /// # Errors
     /// With the engine's message.

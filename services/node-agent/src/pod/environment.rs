@@ -31,8 +31,9 @@ pub enum Error {
     Gateway(#[from] ApiError),
 }
 
-/// Returns the environment of a container; later entries replace earlier ones of the same name. `own` are variables of
-/// the node, and those of Services. `files` are those that its variables refer to. `path` adds a default `PATH`, for runtimes without images.
+/// Returns the environment of a container; later entries replace earlier ones of the same name. `own` are variables
+/// of the node, and those of Services. `files` are those that its variables refer to. `path` adds a default `PATH`,
+/// for runtimes without images.
 ///
 /// # Errors
 /// If a reference that is not optional cannot be resolved, or the gateway returns an error.

@@ -56,7 +56,8 @@ impl Manifests {
         tokio::join!(kept, self.decide_when_complete(pods));
     }
 
-    /// Enqueues all Pods once the manifests are known, unless they are: nothing was decided before on what may be static.
+    /// Enqueues all Pods once the manifests are known, unless they are: nothing was decided before on what may be
+    /// static.
     async fn decide_when_complete<R: Runtime>(&self, pods: &Pods<R>) {
         if self.pods.is_complete() {
             return;

@@ -99,8 +99,8 @@ pub fn agent(state_dir: &StateDir, index: usize, name: &str, count: usize) -> Pr
     ProcessSpec::bare(AGENT, index).identified(state_dir, identity)
 }
 
-/// Returns the processes of a node that has joined: its agent, and a proxy if it is a machine of its own. The proxy is a
-/// client by the certificate of the node.
+/// Returns the processes of a node that has joined: its agent, and a proxy if it is a machine of its own. The proxy
+/// is a client by the certificate of the node.
 pub fn joined(state_dir: &StateDir, joined: &Joined) -> Vec<ProcessSpec> {
     let network = joined.network.as_ref();
     let network = network.filter(|_| joined.runtime != Runtime::Simulated);

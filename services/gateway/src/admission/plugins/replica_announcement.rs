@@ -69,8 +69,8 @@ fn admit(request: Attributes<'_>, meta: &mut ObjectMeta) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Returns the services of which a user is a replica. The proxy of a node that has joined is a client by the certificate
-/// of its node.
+/// Returns the services of which a user is a replica. The proxy of a node that has joined is a client by the
+/// certificate of its node.
 fn services_of(user: &Identity) -> Vec<&str> {
     let is_in = |group: &str| user.groups.iter().any(|one| one == group);
     match (is_in(users::NODES), is_in(users::SIMULATED_NODES)) {

@@ -44,8 +44,8 @@ pub struct Service {
     pub features: Features,
     /// The directory of its images, if it tells.
     pub root: Option<PathBuf>,
-    /// Time within which its first pull of an image must end, twice as long after each failure, at most an hour. An hour
-    /// for a runtime that itself ends pulls without progress.
+    /// Time within which its first pull of an image must end, twice as long after each failure, at most an hour. An
+    /// hour for a runtime that itself ends pulls without progress.
     pub pull_timeout: Duration,
 }
 

@@ -9,8 +9,8 @@ use super::client::{ConnectError, Service, call};
 use super::settings::{Network, Settings};
 use super::{cni, identity, resources, sandboxes};
 
-/// Removes the sandboxes of a node with their containers, their cgroups, and the configuration of its network if that is
-/// the agent's; not their files. Returns the number of containers. For a node whose agent has ended.
+/// Removes the sandboxes of a node with their containers, their cgroups, and the configuration of its network if that
+/// is the agent's; not their files. Returns the number of containers. For a node whose agent has ended.
 ///
 /// # Errors
 /// If there is no runtime, or it does not answer.

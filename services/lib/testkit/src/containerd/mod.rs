@@ -20,8 +20,6 @@ use crate::{busybox_image, processes_with};
 /// The CNI plug-ins of Debian, to which there is a link in the directory of a containerd.
 const PLUGINS: &str = "/usr/lib/cni";
 const OWN_PLUGINS: &str = "plugins";
-/// The directory of the hosts of registries.
-const REGISTRIES: &str = "registries";
 /// The name of a second handler, which RuntimeClasses can name.
 pub const HANDLER: &str = "sandboxed";
 /// The configuration of the network of Pods.
@@ -99,20 +97,6 @@ impl Containerd {
     /// Lets it find no plug-ins of networks.
     pub fn remove_plugins(&self) {
         fs::remove_file(self.folder.path().join(OWN_PLUGINS)).unwrap();
-    }
-
-    /// Lets it pull the images of a host from this URL, whose certificate must be of this authority, in PEM, or of one
-    /// of the machine.
-    pub fn add_registry(&self, host: &str, url: &str, authority: Option<&str>) {
-        let folder = self.folder.path().join(REGISTRIES).join(host);
-        fs::create_dir_all(&folder).unwrap();
-        let mut text = format!("server = \"{url}\"\n");
-        if let Some(authority) = authority {
-            let path = folder.join("ca.crt");
-            fs::write(&path, authority).unwrap();
-            text += &format!("ca = \"{}\"\n", path.display());
-        }
-        fs::write(folder.join("hosts.toml"), text).unwrap();
     }
 
     /// Returns the number of the processes that run its containers, of which each Pod has one.

@@ -55,9 +55,9 @@ impl Directory {
         }
     }
 
-    /// Reads the directory, one Pod a file, but for files whose names begin with a dot. A directory that does not exist
-    /// has no Pods. A file that is broken, or cannot be read, has the Pod that it had before. Of two files with a Pod of
-    /// the same name, the last one has it, as in the kubelet.
+    /// Reads the directory, one Pod a file, but for files whose names begin with a dot. A directory that does not
+    /// exist has no Pods. A file that is broken, or cannot be read, has the Pod that it had before. Of two files with
+    /// a Pod of the same name, the last one has it, as in the kubelet.
     ///
     /// # Errors
     /// If the directory cannot be read. What it held before stays known.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, sandbox};
 use setpoint_runtime::cri::Cri;
 use setpoint_runtime::{Error, ImageOrigin, Pull, Runtime as _};
-use setpoint_testkit::{Answer, HttpsServer, ImageRegistry, REGISTRY_USER};
+use setpoint_testkit::{ImageRegistry, REGISTRY_USER};
 use tokio::time::{sleep, timeout};
 
 use super::fixture::{Containerd, open, open_with};
@@ -101,23 +101,4 @@ async fn a_registry_that_never_answers_holds_back_no_other_and_is_given_up_in_ti
     .await;
     let given_up = failure(&runtime, "f", &hung("f")).await;
     assert_eq!(given_up, "no answer within 1 s");
-}
-
-#[tokio::test]
-async fn a_registry_whose_certificate_is_of_no_known_authority_gives_no_image() {
-    let Some(containerd) = Containerd::start() else {
-        return;
-    };
-    let server = HttpsServer::start(|_, _| Answer::Status(404));
-    let (host, image) = ("registry.test", "registry.test/app:1");
-    containerd.add_registry(host, &server.url(), None);
-    let runtime = open(&containerd, &Woken::default()).await;
-    runtime.run_sandbox(sandbox()).await.unwrap();
-    let wrong = failure(&runtime, "wrong", image).await;
-    assert!(wrong.contains("x509: certificate"), "{wrong}");
-    assert!(server.requests().is_empty());
-    containerd.add_registry(host, &server.url(), Some(server.ca()));
-    let known = failure(&runtime, "known", image).await;
-    assert!(known.contains("not found"), "{known}");
-    assert!(!server.requests().is_empty());
 }
