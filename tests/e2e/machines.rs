@@ -25,6 +25,9 @@ const SETTINGS: [(&str, &str); 3] = [
     ("SETPOINT__NODE_LIFECYCLE__MONITOR_PERIOD", "1s"),
 ];
 
+/// The variable with which the test goes on with what takes minutes.
+const LONG: &str = "SETPOINT_LONG_MACHINES";
+
 /// The machines, which end when dropped.
 struct Machines(TempDir);
 
@@ -110,6 +113,13 @@ fn an_application_on_three_machines_survives_the_death_and_the_isolation_of_one(
     machines.ok("kill m3");
     a_dead_machine_is_replaced(&kubectl, &load, "m3");
     assert!(written.iter().all(|name| exists(&kubectl, name)));
+    if std::env::var_os(LONG).is_none() {
+        eprintln!(
+            "SKIPPED: the return of the machine, cuts and a restart of all, which {LONG}=1 runs"
+        );
+        load.end();
+        return;
+    }
     let written = write(&kubectl, "meanwhile", 20);
     machines.ok("start m3");
     nodes_are_ready(&kubectl, &MACHINES);
