@@ -26,7 +26,7 @@ use super::COMMAND;
 
 /// The Pods that an agent starts at a time: its setting `workers`.
 const PARALLEL: usize = 32;
-/// What the agent mounts into each container: files of its own, and the token of the account.
+/// The paths that the agent mounts into each container: files of its own, and the token of the account.
 const MOUNTS: [&str; 4] = [
     "/etc/hosts",
     "/etc/resolv.conf",

@@ -1,4 +1,4 @@
-//! What the agent takes of the machine while Pods run.
+//! CPU and memory of the agent while Pods run.
 
 use std::time::Duration;
 

@@ -42,7 +42,7 @@ pub async fn measure(report: &mut Report, counts: &[u16], seconds: f64) -> anyho
     Ok(())
 }
 
-/// What the start of Pods took.
+/// The cost of a start of Pods.
 struct Start {
     /// Seconds until all were available.
     took: f64,

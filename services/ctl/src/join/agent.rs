@@ -37,7 +37,7 @@ pub fn joined_before(state_dir: &StateDir, joined: &Joined) -> anyhow::Result<Op
 /// certificate is stopped, and leaves nothing behind but its log.
 ///
 /// # Errors
-/// Why it did not join.
+/// The reason for which it did not join.
 pub async fn start(
     state_dir: &StateDir,
     joined: &Joined,

@@ -39,7 +39,7 @@ pub struct Options {
 /// Joins, and waits until all processes are ready.
 ///
 /// # Errors
-/// Why it did not.
+/// The reason for which it did not.
 pub async fn join(state_dir: &StateDir, kind: Joining, options: &Options) -> anyhow::Result<()> {
     let _lock = state_dir.lock()?;
     check_place(state_dir, kind)?;

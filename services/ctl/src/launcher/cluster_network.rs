@@ -1,4 +1,4 @@
-//! What machines that join have to know of the network of a cluster: the ConfigMap `kube-system/setpoint-network`.
+//! The network of a cluster for machines that join: the ConfigMap `kube-system/setpoint-network`.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

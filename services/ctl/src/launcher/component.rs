@@ -19,7 +19,7 @@ use setpoint_model::bootstrap_token::JOINING_AGENTS;
 use super::cluster_spec::{ClusterSpec, address};
 use super::state_dir::StateDir;
 
-/// What a token brings in.
+/// A kind of process that a token brings in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Joining {
@@ -68,7 +68,7 @@ impl Joining {
     }
 }
 
-/// What a machine has to know of the control plane of a cluster to run a part of it.
+/// The control plane of a cluster, as a machine has to know it to run a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlPlane {
     /// The ports, ranges and names of the cluster. Its `network` has the address of the machine that this is of.
@@ -101,7 +101,7 @@ impl ControlPlane {
 /// A part of a control plane that joins, or has joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Component {
-    /// What it is; no agent, of which there may be several.
+    /// The kind; never an agent, of which there may be several.
     pub kind: Joining,
     /// The address of this machine.
     pub machine: Ipv4Addr,

@@ -59,7 +59,7 @@ pub enum PodNetwork {
     /// A bridge with the range of the node, and routes to the other machines, which are in one network
     #[default]
     Routes,
-    /// What is configured on the machine for the CNI
+    /// The network that is configured on the machine for the CNI
     Cni,
 }
 

@@ -31,8 +31,8 @@ const MIN_TTL: Duration = Duration::from_secs(1);
 /// Options of `setpoint token create`.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// What the token brings in. All but agents take the keys of the CAs with them, which the state directory of a
-    /// machine with a part of the control plane has
+    /// Kind of the process that the token brings in. All but agents take the keys of the CAs with them, which the state
+    /// directory of a machine with a part of the control plane has
     #[arg(long = "for", value_enum, value_name = "KIND")]
     joining: Joining,
     /// Name of the one node that the agent may be the agent of, with `--for agent`

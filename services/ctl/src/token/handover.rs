@@ -1,5 +1,5 @@
-//! What a token hands over to a machine that runs a part of the control plane (kubeadm: `upload-certs`): the CAs with
-//! their keys, and where the cluster is.
+//! The content that a token hands over to a machine that runs a part of the control plane (kubeadm: `upload-certs`):
+//! the CAs with their keys, and the addresses of the cluster.
 //!
 //! It is in the Secret `kube-system/setpoint-join-<id of the token>`, encrypted by the [`CertificateKey`]. The user of
 //! the token may read and delete it, and delete the token; a Role and a RoleBinding with the name of the Secret say so.
@@ -26,7 +26,7 @@ use crate::launcher::{ControlPlane, Joining, Keys};
 pub const CONTENT: &str = "content";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What is handed over.
+/// The content that is handed over.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
     /// The CAs with their keys.
@@ -78,7 +78,7 @@ fn purpose(token: &Token, kind: Joining) -> String {
 /// Creates the Secret of a token, and what it hands over. After a failure, none is left.
 ///
 /// # Errors
-/// What the gateway answers.
+/// Those of the gateway.
 pub async fn create(
     gateway: &Client,
     token: &Token,

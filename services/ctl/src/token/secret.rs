@@ -31,7 +31,7 @@ pub struct Token {
 /// The purpose of a new token.
 #[derive(Clone, Debug)]
 pub struct Purpose<'a> {
-    /// What it brings in.
+    /// The kind of process that it brings in.
     pub joining: Joining,
     /// The one node that it brings in, for an agent.
     pub node: Option<&'a str>,

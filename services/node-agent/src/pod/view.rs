@@ -21,7 +21,7 @@ pub enum Source {
 /// A Pod, kept in its protobuf encoding to save memory.
 pub struct PodView {
     meta: Meta,
-    /// Where it is from.
+    /// The source that it is from.
     pub source: Source,
     /// Whether it is being deleted.
     pub is_deleting: bool,

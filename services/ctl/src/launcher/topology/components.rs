@@ -10,7 +10,7 @@ use crate::launcher::component::{Component, Joining};
 use crate::launcher::identity::Identity;
 use crate::launcher::state_dir::StateDir;
 
-/// What is between a service and its place in the name of a process that has joined.
+/// The part of the name of a process that has joined between its service and its machine or node.
 pub(super) const OF: &str = "-of-";
 
 /// Returns an address as it is in names.

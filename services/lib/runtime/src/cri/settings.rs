@@ -86,7 +86,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
-    /// What the administrator has configured.
+    /// The network that the administrator has configured.
     Cni,
     /// A bridge with the range of the node, and routes to those of other nodes.
     Routes,

@@ -11,7 +11,7 @@ const NO_LEARNER: &str = "can only promote a learner member";
 /// The text of etcd while a member does not reach others, or has reached them for a few seconds only.
 const UNHEALTHY: &str = "unhealthy cluster";
 
-/// Why the members were not read or changed.
+/// A reason for which the members were not read or changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No member answers; the text is about each of them.

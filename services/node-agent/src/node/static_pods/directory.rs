@@ -24,18 +24,18 @@ pub struct Directory {
     told: BTreeMap<PathBuf, String>,
 }
 
-/// What is known of a file.
+/// A file as it was read last.
 #[derive(Default)]
 struct Known {
     /// The hash of the text that was parsed last.
     text: Option<u128>,
     /// The Pod of the last text that was a valid manifest.
     pod: Option<Pod>,
-    /// Why the text is no manifest, or what of it is ignored.
+    /// The reason for which the text is no manifest, or the parts of it that are ignored.
     problem: Option<String>,
 }
 
-/// What a directory holds.
+/// The content of a directory.
 #[derive(Debug)]
 pub struct Reading {
     /// The Pods, by name.

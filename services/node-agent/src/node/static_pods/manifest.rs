@@ -44,7 +44,7 @@ pub enum Error {
 pub struct Manifest {
     /// The Pod.
     pub pod: Pod,
-    /// What the document has beside fields of a Pod, in the words of Kubernetes: `unknown field "spec.foo"`.
+    /// The parts of the document that are no fields of a Pod, in the words of Kubernetes: `unknown field "spec.foo"`.
     pub unknown: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a runtime lacks or has lost.
+//! Runtimes that lack plug-ins, or have lost the state of a container.
 
 use setpoint_runtime::contract::{Woken, container, id, pod, sandbox};
 use setpoint_runtime::{Error, Runtime as _, State};

@@ -1,4 +1,4 @@
-//! Registries that lack an image, serve a damaged one, never answer, or have a wrong certificate.
+//! Registries that lack an image, serve a damaged one, or never answer.
 
 use std::net::TcpListener;
 use std::time::Duration;

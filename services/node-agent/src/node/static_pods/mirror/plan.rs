@@ -4,7 +4,7 @@ use setpoint_controller::Plan;
 use setpoint_model::condition;
 use setpoint_proto::core::PodStatus;
 
-/// What the node runs under a name, and what the API has.
+/// The static Pod of a name on the node, and the Pod of that name in the API.
 #[derive(Clone, Debug, Default)]
 pub struct World {
     /// The static Pod, if there is one.
