@@ -43,7 +43,7 @@ impl Shared {
             stdout: true,
             stderr: !streams.tty,
         };
-        let tracker = this.tracker(&runtime_id, command).await;
+        let mut tracker = this.tracker(&runtime_id, command).await;
         let answer = call(this.service.runtime().exec(request)).await;
         let url = answer.map_err(failed(&what))?.url;
         let session = Session::open(&url, streams).await;
@@ -54,11 +54,11 @@ impl Shared {
             let ended = tokio::select! {
                 () = output.closed() => None,
                 ended = session.relay(streams, input, &output) => Some(ended),
-                () = exec_process::track(tracker, &mut process) => None,
+                () = exec_process::track(&mut tracker, &mut process) => None,
             };
             match ended {
                 Some(status) => finish(status, what, &output).await,
-                None => exec_process::kill(process).await,
+                None => exec_process::kill(tracker, process).await,
             }
         }));
         Ok(outputs)

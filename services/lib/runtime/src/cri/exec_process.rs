@@ -99,7 +99,13 @@ impl Shared {
 }
 
 /// Finds a process, and does not return: the command ends first, or its client leaves.
-pub async fn track(tracker: Option<Tracker>, found: &mut Option<Process>) {
+pub async fn track(tracker: &mut Option<Tracker>, found: &mut Option<Process>) {
+    search(tracker, found).await;
+    std::future::pending().await
+}
+
+/// Looks for a process until it is found, or the time for that is over. The next command may start then.
+async fn search(tracker: &mut Option<Tracker>, found: &mut Option<Process>) {
     if let Some(tracker) = tracker {
         let end = Instant::now() + TIMEOUT;
         while found.is_none() && Instant::now() < end {
@@ -113,7 +119,7 @@ pub async fn track(tracker: Option<Tracker>, found: &mut Option<Process>) {
             );
         }
     }
-    std::future::pending().await
+    *tracker = None;
 }
 
 impl Tracker {
@@ -132,8 +138,10 @@ impl Tracker {
     }
 }
 
-/// Kills a command whose client has left, with all processes that it has started.
-pub async fn kill(process: Option<Process>) {
+/// Kills a command whose client has left, with all processes that it has started. The client may leave before the
+/// process is found.
+pub async fn kill(mut tracker: Option<Tracker>, mut process: Option<Process>) {
+    search(&mut tracker, &mut process).await;
     let Some(Process {
         pid,
         start: begun,
