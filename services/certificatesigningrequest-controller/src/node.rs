@@ -4,11 +4,9 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use setpoint_controller::View;
+use setpoint_model::users::CONTROL_PLANE;
 use setpoint_model::{Meta, condition};
 use setpoint_proto::core::Node;
-
-/// The label of nodes of the control plane, as kubeadm sets it.
-const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 
 /// A Node.
 #[derive(Clone, Debug, PartialEq)]

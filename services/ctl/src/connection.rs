@@ -3,8 +3,12 @@
 
 use std::path::{Display, PathBuf};
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use setpoint_controller::Client;
 use setpoint_controller::client::Settings;
+use setpoint_model::Key;
+use setpoint_proto::{Reason, Resource};
 use setpoint_tls::Credentials;
 
 use crate::advice::advised;
@@ -126,6 +130,27 @@ impl Connection {
         let exist = files.certificate_file.exists();
         exist.then(|| Pki::credentials(&files)).transpose()
     }
+}
+
+/// Creates an object, or sets these fields if it is there.
+///
+/// # Errors
+/// If the gateway refuses it.
+pub async fn ensure<T: Resource + DeserializeOwned>(
+    gateway: &Client,
+    wanted: Value,
+) -> anyhow::Result<()> {
+    let metadata = &wanted["metadata"];
+    let text = |name: &str| metadata[name].as_str().unwrap_or_default();
+    let key = Key::new(text("namespace"), text("name"));
+    let object: T = serde_json::from_value(wanted.clone())?;
+    match gateway.create(&object).await {
+        Err(error) if error.reason == Reason::AlreadyExists => {
+            gateway.patch::<T>(&key, "", wanted).await?;
+        }
+        created => drop(created?),
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -222,6 +222,11 @@ impl Settings {
         }
     }
 
+    /// Returns whether the agent gives these Pods their addresses. Else the runtime does.
+    pub fn gives_addresses(&self) -> bool {
+        self.uses_pod_range() && self.runtime != Kind::Cri
+    }
+
     /// Returns the commands in place of images. Other runtimes have none.
     pub fn image_commands(&self) -> ImageCommands {
         let images = match self.runtime {

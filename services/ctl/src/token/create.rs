@@ -10,6 +10,7 @@ use serde_json::json;
 use setpoint_controller::Client;
 use setpoint_model::Key;
 use setpoint_model::names::validate_dns_subdomain;
+use setpoint_model::users::CONTROL_PLANE;
 use setpoint_proto::core::{ConfigMap, Node};
 use setpoint_proto::{ApiError, Reason};
 use setpoint_tls::{Pin, Pinned};
@@ -18,12 +19,10 @@ use super::handover;
 use super::secret::{Purpose, Token};
 use super::{CertificateKey, Handover};
 use crate::advice::advised;
-use crate::connection::Connection;
+use crate::connection::{Connection, ensure};
 use crate::control_plane;
 use crate::launcher::{ClusterSpec, Component, Joining};
 
-/// The label of nodes of the control plane, as kubeadm sets it.
-const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// The longest life of a token: what is not joined by then gets another one.
 const MAX_TTL: Duration = Duration::from_secs(15 * 60);
 const MIN_TTL: Duration = Duration::from_secs(1);
@@ -140,16 +139,7 @@ async fn create_for_component(connection: &Connection, options: &Options) -> any
 async fn label(gateway: &Client, name: &str) -> anyhow::Result<()> {
     let labels = json!({ CONTROL_PLANE: "" });
     let node = json!({ "metadata": { "name": name, "labels": labels } });
-    let labelled = match gateway
-        .create(&serde_json::from_value::<Node>(node.clone())?)
-        .await
-    {
-        Err(error) if error.reason == Reason::AlreadyExists => {
-            let key = Key::new("", name);
-            gateway.patch::<Node>(&key, "", node).await.map(drop)
-        }
-        created => created.map(drop),
-    };
+    let labelled = ensure::<Node>(gateway, node).await;
     labelled.with_context(|| format!("the node {name} cannot be labelled"))
 }
 

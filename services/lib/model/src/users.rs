@@ -8,6 +8,8 @@ pub const SERVICES: &str = "system:setpoint";
 pub const NODE_PREFIX: &str = "system:node:";
 /// The group of all nodes.
 pub const NODES: &str = "system:nodes";
+/// The label of nodes that are machines of the control plane, as kubeadm sets it. Nodes cannot set it themselves.
+pub const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 /// The group of the agents of simulated nodes.
 pub const SIMULATED_NODES: &str = "system:setpoint:simulated-nodes";
 

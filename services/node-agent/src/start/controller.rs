@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{Client, Controller, Informer, Replica, View as _};
-use setpoint_runtime::{Kind, Runtime, Wake};
+use setpoint_runtime::{Runtime, Wake};
 use tokio::sync::watch;
 
 use super::static_pods;
@@ -97,10 +97,9 @@ impl<R: Runtime> Builder<'_, R> {
     fn ranges(&self, admission: &Arc<Admission>) -> Ranges {
         let (admission, range) = (Arc::clone(admission), self.range.clone());
         let uses = self.settings.uses_pod_range();
-        let gives = self.settings.runtime != Kind::Cri;
+        let gives = self.settings.gives_addresses();
         Arc::new(move |node, text| {
             if let Some(network) = PodNetwork::parse(text).filter(|_| uses) {
-                // Else the runtime gives Pods their addresses.
                 if gives {
                     admission.set_network(node, network);
                 }
@@ -142,7 +141,7 @@ impl<R: Runtime> Builder<'_, R> {
             admission,
             images: settings.image_commands(),
             knows_api: AtomicBool::new(false),
-            takes_range: settings.uses_pod_range() && settings.runtime != Kind::Cri,
+            takes_range: settings.gives_addresses(),
             pods: Arc::new(Pods {
                 runtime: self.runtime,
                 nodes: by_name.collect(),

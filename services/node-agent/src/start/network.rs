@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use setpoint_controller::{Backoff, View as _};
 use setpoint_host::Check;
-use setpoint_runtime::{Obstacle, Runtime};
+use setpoint_runtime::{Error, Obstacle, Runtime};
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -14,17 +14,49 @@ use crate::node::Pods;
 /// The readiness check of the network.
 pub const CHECK: &str = "network";
 
-/// Makes the network for the range of the node when that is known or changes, and tries again until it succeeds.
-/// [`CHECK`] passes then. Does not return.
-pub async fn keep<R: Runtime>(
-    pods: Arc<Pods<R>>,
-    mut range: watch::Receiver<String>,
-    check: Check,
-) {
+/// Makes the network for the range of the node. [`CHECK`] passes once it is made. Does not return.
+pub async fn keep<R: Runtime>(pods: Arc<Pods<R>>, range: watch::Receiver<String>, check: Check) {
     match pods.runtime.network_ready() {
         Ok(()) => check.pass(),
         Err(why) => check.fail(why.to_string()),
     }
+    let told = |range: &str, outcome: Result<(), Error>| match outcome {
+        Ok(()) => {
+            info!(range, "Pods have a network");
+            check.pass();
+            pods.state.send_modify(|state| state.obstacle = None);
+            pods.all().for_each(|pod| (pods.wake)(&pod.meta().key));
+        }
+        Err(error) => {
+            let why = reason(&error);
+            check.fail(why.clone());
+            warn!(%why, range, "the network of Pods cannot be made; trying again");
+            let obstacle = Obstacle::Network(why);
+            pods.state
+                .send_modify(|state| state.obstacle = Some(obstacle));
+        }
+    };
+    tell(&pods.runtime, range, told).await;
+}
+
+/// Lets the runtime configure its network for the range of the node, which [`follow`] looks at. Does not return.
+pub async fn configure<R: Runtime>(pods: Arc<Pods<R>>, range: watch::Receiver<String>) {
+    let told = |range: &str, outcome: Result<(), Error>| {
+        if let Err(error) = outcome {
+            let why = reason(&error);
+            warn!(%why, range, "the network of Pods is not configured; trying again");
+        }
+    };
+    tell(&pods.runtime, range, told).await;
+}
+
+/// Tells the runtime the range of the node when that is known or changes, and again until it succeeds. `told` is called
+/// with each outcome. Does not return.
+async fn tell<R: Runtime>(
+    runtime: &R,
+    mut range: watch::Receiver<String>,
+    told: impl Fn(&str, Result<(), Error>),
+) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
     let mut made = String::new();
     loop {
@@ -33,49 +65,22 @@ pub async fn keep<R: Runtime>(
         let Ok(wanted) = known.map(|range| range.clone()) else {
             return std::future::pending().await;
         };
-        match pods.runtime.set_pod_range(&wanted).await {
-            Ok(()) => {
-                info!(range = wanted, "Pods have a network");
-                check.pass();
-                pods.state.send_modify(|state| state.obstacle = None);
-                pods.all().for_each(|pod| (pods.wake)(&pod.meta().key));
-                made = wanted;
-            }
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                let why = format!("{error}: {}", cause.unwrap_or_default());
-                check.fail(why.clone());
-                warn!(%why, range = wanted, "the network of Pods cannot be made; trying again");
-                let obstacle = Obstacle::Network(why);
-                pods.state
-                    .send_modify(|state| state.obstacle = Some(obstacle));
-                tokio::time::sleep(backoff.next_delay()).await;
-            }
+        let outcome = runtime.set_pod_range(&wanted).await;
+        let has_failed = outcome.is_err();
+        told(&wanted, outcome);
+        if has_failed {
+            tokio::time::sleep(backoff.next_delay()).await;
+        } else {
+            backoff.reset();
+            made = wanted;
         }
     }
 }
 
-/// Tells the runtime the range of the node when that is known or changes, and tries again until it has configured its
-/// network, which [`follow`] looks at. Does not return.
-pub async fn configure<R: Runtime>(pods: Arc<Pods<R>>, mut range: watch::Receiver<String>) {
-    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
-    let mut made = String::new();
-    loop {
-        let known = range.wait_for(|range| *range != made).await;
-        let Ok(wanted) = known.map(|range| range.clone()) else {
-            return std::future::pending().await;
-        };
-        match pods.runtime.set_pod_range(&wanted).await {
-            Ok(()) => {
-                backoff.reset();
-                made = wanted;
-            }
-            Err(error) => {
-                warn!(%error, range = wanted, "the network of Pods is not configured; trying again");
-                tokio::time::sleep(backoff.next_delay()).await;
-            }
-        }
-    }
+/// Returns an error with its cause.
+fn reason(error: &Error) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    format!("{error}: {}", cause.unwrap_or_default())
 }
 
 /// Interval at which the runtime is looked at, which asks for its own status every five seconds.

@@ -9,7 +9,7 @@ use setpoint_ctl::launcher::{RunningProcess, StateDir};
 use setpoint_testkit::enter_namespace;
 use tempfile::TempDir;
 
-use crate::cluster::harness::{eventually, stdout_of};
+use crate::cluster::harness::{eventually, refusal, stdout_of};
 
 /// The set-up of the namespaces `m1` to `m3`, with the addresses 10.77.0.1 to 10.77.0.3.
 const MACHINES: [&str; 20] = [
@@ -81,9 +81,7 @@ impl<'a> Machine<'a> {
 
     /// Returns why it is refused. Nothing is left behind.
     fn refused(&self, command: &str) -> String {
-        let output = self.follow(command);
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success(), "{output:?}");
+        let why = refusal(&self.follow(command));
         for left in ["control-plane", "pki", "etcd"] {
             assert!(!self.state.join(left).exists(), "{left}: {why}");
         }

@@ -113,6 +113,12 @@ impl Drop for Cluster {
     }
 }
 
+/// Returns the standard error; asserts that the command failed.
+pub fn refusal(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Returns the standard output; asserts that the command succeeded.
 pub fn stdout_of(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::cluster::harness::{Cluster, eventually, stdout_of};
+use crate::cluster::harness::{Cluster, eventually, refusal, stdout_of};
 
 /// A state directory of another machine, for an agent alone. The agent is stopped when dropped.
 struct Machine<'a> {
@@ -34,10 +34,7 @@ impl<'a> Machine<'a> {
 
     /// Returns why it is refused.
     fn refused(&self, command: &str) -> String {
-        let output = self.follow(command);
-        let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success(), "{output:?}");
-        why
+        refusal(&self.follow(command))
     }
 }
 

@@ -45,7 +45,7 @@ impl Holders {
     /// Returns the values of all Services except the one with this uid.
     pub(super) fn taken(&self, except: &str) -> HashSet<Assigned> {
         let others = self.0.iter().filter(|holder| holder.uid != except);
-        others.flat_map(|holder| holder.values.clone()).collect()
+        others.flat_map(|holder| &holder.values).copied().collect()
     }
 }
 
