@@ -38,7 +38,6 @@ pub async fn measure(report: &mut Report, counts: &[u16], seconds: f64) -> anyho
         let count = count.into();
         load::measure(report, &mut plane, count, Duration::from_secs_f64(seconds)).await?;
     }
-    elsewhere(report);
     Ok(())
 }
 
@@ -117,20 +116,4 @@ async fn one(plane: &mut Plane, calls: &Calls, count: usize) -> anyhow::Result<S
         agent: after.agent.saturating_sub(before.agent),
         containerd: after.containerd.saturating_sub(before.containerd),
     })
-}
-
-/// Adds figures of the kubelet 1.36 with such Pods on containerd 2.1, measured earlier on another machine of two cores.
-/// They show orders of magnitude.
-fn elsewhere(report: &mut Report) {
-    for (what, value, unit) in [
-        ("1 Pod, apply to available", 0.72, "s"),
-        ("10 Pods, apply to available", 2.4, "s"),
-        ("100 Pods, apply to available", 25.7, "s"),
-        ("CPU for a start", 46.0, "ms"),
-        ("CPU idle with 100 Pods", 6.0, "% of a core"),
-        ("memory with 100 Pods", 118.0, "MB"),
-    ] {
-        let name = format!("kubelet 1.36, measured earlier elsewhere: {what}");
-        report.add(name, value, unit);
-    }
 }
