@@ -123,6 +123,9 @@ struct FrontProxyFiles {
 struct Etcd {
     /// Client URLs of the etcd members.
     endpoints: Vec<String>,
+    /// Whether calls go to all members that etcd names, at the client URLs that they advertise, once one of
+    /// `etcd.endpoints` has answered; otherwise only to those of `etcd.endpoints`.
+    follow_members: bool,
     /// Timeout of a call to etcd, including retries.
     #[serde(with = "DurationText")]
     timeout: Duration,
@@ -182,6 +185,7 @@ impl Default for Settings {
             service_node_port_range: service_node_port_range(),
             etcd: Etcd {
                 endpoints: etcd.endpoints,
+                follow_members: etcd.follow_members,
                 timeout: etcd.timeout,
                 in_flight: etcd.in_flight,
                 ca_file: PathBuf::new(),
@@ -381,6 +385,7 @@ impl Settings {
         let credentials = (!files.is_empty()).then(|| Credentials::load(&files));
         Ok(etcd::Settings {
             endpoints: self.etcd.endpoints.clone(),
+            follow_members: self.etcd.follow_members,
             timeout: self.etcd.timeout,
             in_flight: self.etcd.in_flight,
             credentials: credentials.transpose()?,

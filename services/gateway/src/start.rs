@@ -60,7 +60,8 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let providers = host.health().check("kms-providers");
     providers.follow(encryption.health());
     // Without a configuration, too: values that are encrypted must not be taken for corrupt ones.
-    let store = Arc::new(Bumped::new(Etcd::connect(&etcd).await?));
+    let members = Etcd::connect(&etcd).await?;
+    let store = Arc::new(Bumped::new(members.clone()));
     let store = Arc::new(Encrypted::new(store, encryption.clone()));
     let cache = Cache::start(store.clone(), settings.cache());
     let policy = DialPolicy::except(settings.etcd_ports(), host.address().port())
@@ -139,6 +140,9 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
             shutdown.clone()
         )),
         close_watches(cache.clone(), shutdown.clone()),
+        supervise("etcd-members", health_report(&host, "etcd-members"), || {
+            follow_members(&members, etcd.follow_members, shutdown.clone())
+        }),
         supervise(
             "cluster-signer",
             health_report(&host, "cluster-signer"),
@@ -167,6 +171,13 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
         audit.auditor.sink().flush(FLUSH_TIMEOUT).await;
     }
     Ok(())
+}
+
+/// Follows which members etcd has, if the settings say so.
+async fn follow_members(etcd: &Etcd, is_wanted: bool, shutdown: CancellationToken) {
+    if is_wanted {
+        shutdown.run_until_cancelled(etcd.follow_members()).await;
+    }
 }
 
 /// Reads the audit policy again when its file changes, if there is one.

@@ -82,8 +82,7 @@ impl Membership {
     /// # Errors
     /// If it does not answer.
     pub async fn list(&self) -> Result<Vec<Member>, Error> {
-        let listed = self.client.clone().member_list().await.map_err(refused)?;
-        Ok(listed.members().iter().map(member).collect())
+        listed(&mut self.client.clone()).await
     }
 
     /// Adds a learner, which others reach at this URL. Returns its id and all members with it.
@@ -127,6 +126,18 @@ impl Membership {
     }
 }
 
+/// Returns the URLs at which clients reach the members that vote.
+pub fn clients_of(members: &[Member]) -> Vec<String> {
+    let voters = members.iter().filter(|member| !member.is_learner);
+    voters.flat_map(|member| member.clients.clone()).collect()
+}
+
+/// Returns the members, as the one that answers knows them.
+pub(super) async fn listed(client: &mut ClusterClient) -> Result<Vec<Member>, Error> {
+    let listed = client.member_list().await.map_err(refused)?;
+    Ok(listed.members().iter().map(member).collect())
+}
+
 fn member(member: &etcd_client::Member) -> Member {
     Member {
         id: member.id(),
@@ -152,5 +163,30 @@ fn refused(error: etcd_client::Error) -> Error {
         }
         etcd_client::Error::GRpcStatus(status) => Error::Refused(status.message().to_owned()),
         other => Error::Refused(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_ask_members_that_vote() {
+        let member = |number: u8, is_learner| Member {
+            clients: vec![format!("https://10.0.0.{number}:2379")],
+            is_learner,
+            ..Member::default()
+        };
+        let unstarted = Member::default();
+        let members = [
+            member(1, false),
+            member(2, true),
+            unstarted,
+            member(3, false),
+        ];
+        assert_eq!(
+            clients_of(&members),
+            ["https://10.0.0.1:2379", "https://10.0.0.3:2379"]
+        );
     }
 }

@@ -8,6 +8,7 @@
 mod commit;
 mod connector;
 mod error_class;
+mod follow;
 mod members;
 pub mod membership;
 mod read;
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use etcd_client::proto::PbResponseHeader;
-use etcd_client::{Channel, Client, ConnectOptions, KvClient, WatchClient};
+use etcd_client::{Channel, Client, ClusterClient, ConnectOptions, KvClient, WatchClient};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -54,6 +55,8 @@ pub struct Settings {
     /// The certificate of this process and the CAs of etcd, for endpoints of HTTPS. New connections use what they are
     /// by then.
     pub credentials: Option<Credentials>,
+    /// Whether [`Etcd::follow_members`] may change the members that calls go to.
+    pub follow_members: bool,
 }
 
 impl Default for Settings {
@@ -66,6 +69,7 @@ impl Default for Settings {
             // Pages of large objects exceed tonic's default of 4 MiB, and so do revisions that touch many keys.
             message_limit: 64 << 20,
             credentials: None,
+            follow_members: false,
         }
     }
 }
@@ -76,6 +80,11 @@ pub struct Etcd {
     kv: KvClient,
     /// On its own connection, so that long lists do not delay changes.
     watch: WatchClient,
+    /// For the list of members.
+    cluster: ClusterClient,
+    /// The members that calls, and changes, come from; none unless they may change.
+    members: Vec<Members>,
+    settings: Arc<Settings>,
     /// Limits the transactions in flight: beyond about 128, etcd's watch falls behind and does not recover.
     permits: Arc<Semaphore>,
     timeout: Duration,
@@ -89,9 +98,12 @@ impl Etcd {
     /// # Errors
     /// `Unavailable` if an endpoint is not a URL, or one of HTTPS without credentials.
     pub async fn connect(settings: &Settings) -> Result<Self, Error> {
-        let calls = client(settings).await?;
-        let changes = client(settings).await?;
+        let (calls, members) = connected(settings).await?;
+        let (changes, others) = connected(settings).await?;
         Ok(Self {
+            cluster: calls.cluster_client(),
+            members: members.into_iter().chain(others).collect(),
+            settings: Arc::new(settings.clone()),
             kv: calls
                 .kv_client()
                 .max_decoding_message_size(settings.message_limit),
@@ -119,16 +131,30 @@ impl Etcd {
 
 /// Returns a client of the endpoints of the settings, which connects when it is first used.
 pub(crate) async fn client(settings: &Settings) -> Result<Client, Error> {
-    let channels = settings.endpoints.iter().map(|url| channel(url, settings));
-    let channels: Vec<_> = channels.collect::<Result<_, _>>()?;
-    let channel = match channels.as_slice() {
+    Ok(connected(settings).await?.0)
+}
+
+/// Returns such a client, and the members that its calls go to if these may change.
+async fn connected(settings: &Settings) -> Result<(Client, Option<Members>), Error> {
+    let channels = settings.endpoints.iter();
+    let channels = channels.map(|url| Ok((url.clone(), channel(url, settings)?)));
+    let channels: Vec<_> = channels.collect::<Result<_, Error>>()?;
+    let (channel, members) = match channels.as_slice() {
         // Choosing among members takes time in each call.
-        [only] => BoxCloneSyncService::new(EarlyEnd::new(only.clone()).map_err(BoxError::from)),
-        _ => BoxCloneSyncService::new(Members::new(channels).map_err(BoxError::from)),
+        [(_, only)] if !settings.follow_members => {
+            let only = EarlyEnd::new(only.clone()).map_err(BoxError::from);
+            (BoxCloneSyncService::new(only), None)
+        }
+        _ => {
+            let members = Members::new(channels);
+            let service = members.clone().map_err(BoxError::from);
+            (BoxCloneSyncService::new(service), Some(members))
+        }
     };
     let options = ConnectOptions::new().with_require_leader(true);
     let client = Client::from_channel(Channel::Custom(channel), Some(options)).await;
-    client.map_err(|error| Error::Unavailable(error.to_string()))
+    let client = client.map_err(|error| Error::Unavailable(error.to_string()))?;
+    Ok((client, members.filter(|_| settings.follow_members)))
 }
 
 /// Returns the channel to a member, which connects when it is first used.
