@@ -46,9 +46,18 @@ pub(crate) fn token_id(spec: &CertificateSigningRequestSpec) -> Option<&str> {
 
 /// Decides on a pending request by a token, which asks for what was parsed.
 pub(crate) fn decide(world: &World, parsed: Result<&Request, &String>) -> Verdict {
-    match usable(world) {
+    let verdict = match usable(world) {
         Err(verdict) => verdict,
         Ok(token) => checked(token, &world.request.meta.uid, parsed).unwrap_or_else(Verdict::Deny),
+    };
+    match &world.node {
+        // Two machines of one name would take the Node from each other.
+        Some(node) if verdict == Verdict::Claim && node.ready.is_some() => Verdict::Deny(format!(
+            "a Node with name {:?} and status \"Ready\" already exists in the cluster. You must delete the existing Node \
+             or change the name of this new joining Node",
+            node.meta.key.name
+        )),
+        _ => verdict,
     }
 }
 

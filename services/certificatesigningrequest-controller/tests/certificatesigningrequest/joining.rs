@@ -153,6 +153,25 @@ async fn a_token_is_used_once() {
     assert_eq!(denial(&fixture).await, "the bootstrap token was used");
 }
 
+/// Two machines of one name, with a token each: the second one is told, as kubeadm does, and the first one goes on.
+#[tokio::test]
+async fn a_token_for_a_node_that_is_ready_is_of_no_use() {
+    let fixture = with_token("one").await;
+    let mut node = Node::default();
+    node.metadata.name = "one".into();
+    fixture.gateway.create(&node).await.unwrap();
+    ready(&fixture).await;
+    ask(&fixture, "system:node:one").await;
+    fixture.reconcile().await;
+    assert_eq!(
+        denial(&fixture).await,
+        "a Node with name \"one\" and status \"Ready\" already exists in the cluster. You must delete the existing Node \
+         or change the name of this new joining Node"
+    );
+    let kept: Secret = fixture.gateway.get(&token()).await.unwrap();
+    assert!(!kept.metadata.annotations.contains_key(USED_BY_ANNOTATION));
+}
+
 /// Two replicas that both believe to lead: the claim is conditional on the version of the token.
 #[tokio::test]
 async fn a_claim_of_a_token_that_has_changed_fails() {
