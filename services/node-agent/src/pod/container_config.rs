@@ -4,6 +4,8 @@ use setpoint_model::pod::running_containers;
 use setpoint_proto::core::{Container, ContainerPort, Pod, PodSpec};
 use setpoint_runtime::{Console, HostPort, Hosts, Profile, Pull, Security, TerminationMessage};
 
+use crate::pod::ephemeral;
+
 /// Capabilities that are never granted: each of them lets a container leave its confinement or control the whole
 /// machine, as `privileged` would.
 const DENIED: [&str; 12] = [
@@ -106,6 +108,7 @@ pub fn security(spec: &PodSpec, container: &Container) -> Security {
         run_as_user: own.run_as_user.or(pod.run_as_user),
         run_as_group: own.run_as_group.or(pod.run_as_group),
         run_as_non_root: own.run_as_non_root.or(pod.run_as_non_root) == Some(true),
+        privileged: own.privileged == Some(true),
         supplemental_groups: groups.copied().collect(),
         read_only: own.read_only_root_filesystem.unwrap_or_default(),
         no_new_privileges: own.allow_privilege_escalation == Some(false),
@@ -123,6 +126,18 @@ pub fn security(spec: &PodSpec, container: &Container) -> Security {
             .map(|name| capability(name))
             .collect(),
     }
+}
+
+/// Returns whether a container is privileged.
+pub fn is_privileged(container: &Container) -> bool {
+    let context = container.security_context.as_ref();
+    context.and_then(|context| context.privileged) == Some(true)
+}
+
+/// Returns whether a Pod has a privileged container.
+pub fn has_privileged(spec: &PodSpec) -> bool {
+    let own = spec.init_containers.iter().chain(&spec.containers);
+    own.clone().any(is_privileged) || ephemeral::containers(spec).any(|added| is_privileged(&added))
 }
 
 /// Returns the profile of this type and, if it is one of the node, this name.
@@ -208,12 +223,38 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_is_privileged_with_any_container_that_is() {
+        let added = |privileged| setpoint_proto::core::EphemeralContainer {
+            ephemeral_container_common: setpoint_proto::core::EphemeralContainerCommon {
+                security_context: Some(SecurityContext {
+                    privileged: Some(privileged),
+                    ..SecurityContext::default()
+                }),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        let mut spec = PodSpec {
+            containers: vec![Container::default()],
+            ephemeral_containers: vec![added(false)],
+            ..PodSpec::default()
+        };
+        assert!(!has_privileged(&spec));
+        spec.ephemeral_containers.push(added(true));
+        assert!(has_privileged(&spec));
+        spec.ephemeral_containers.clear();
+        spec.init_containers.push(asks(&[]));
+        assert!(has_privileged(&spec));
+    }
+
+    #[test]
     fn other_capabilities_are_granted_under_their_normalized_names() {
         let container = asks(&["cap_net_admin", "NET_RAW"]);
         let security = security(&PodSpec::default(), &container);
         assert_eq!(security.add, ["NET_ADMIN", "NET_RAW"]);
         assert_eq!(security.drop, ["ALL", "MKNOD"]);
         assert_eq!(security.run_as_user, Some(1000));
+        assert!(security.privileged);
         assert!(denied_capabilities(&container).is_empty());
     }
 }

@@ -18,7 +18,7 @@ pub struct SandboxConfig {
     pub name: String,
     /// Uid of the Pod.
     pub uid: String,
-    /// Address of the Pod: the requested one, or the one that the runtime assigned.
+    /// Address of the Pod: the requested one, or the one that the runtime assigned. Unspecified if it has none.
     pub ip: Ipv4Addr,
     /// Host name of the containers; empty for the Pod's name.
     #[serde(default)]
@@ -35,6 +35,15 @@ pub struct SandboxConfig {
     /// Whether its containers have the IPC namespace of their node.
     #[serde(default)]
     pub host_ipc: bool,
+    /// Whether one of its containers is privileged.
+    #[serde(default)]
+    pub privileged: bool,
+    /// Whether it has a user namespace of its own.
+    #[serde(default)]
+    pub own_users: bool,
+    /// The first of the node's ids that are its own, as the runtime has chosen it; `None` if there are none.
+    #[serde(default)]
+    pub first_user: Option<u32>,
     /// The runtime's handler; empty for the default one.
     #[serde(default)]
     pub runtime_handler: String,
@@ -73,6 +82,9 @@ impl Default for SandboxConfig {
             host_network: false,
             host_pid: false,
             host_ipc: false,
+            privileged: false,
+            own_users: false,
+            first_user: None,
             runtime_handler: String::new(),
             overhead: Limits::default(),
             host_ports: Vec::new(),

@@ -26,6 +26,8 @@ pub struct Security {
     pub run_as_group: Option<i64>,
     /// Refuse to start as root.
     pub run_as_non_root: bool,
+    /// Give it the rights of the machine's root. Of runtimes of the CRI only.
+    pub privileged: bool,
     /// Supplemental groups.
     pub supplemental_groups: Vec<i64>,
     /// Mount the root file system read-only.

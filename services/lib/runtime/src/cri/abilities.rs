@@ -81,6 +81,24 @@ impl Features {
     }
 }
 
+/// Checks that a runtime can give a Pod a user namespace of its own.
+///
+/// # Errors
+/// With the kubelet's message, if it cannot.
+pub fn check_users(features: &Features, handler: &str) -> Result<(), Error> {
+    let mut handlers = features.handlers.iter();
+    let found = handlers.find(|known| known.name == handler);
+    match (found.is_some_and(|found| found.user_namespaces), handler) {
+        (true, _) => Ok(()),
+        (false, "") => {
+            refused("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
+        }
+        (false, handler) => refused(format!(
+            "can't set `spec.hostUsers: false`, RuntimeClass handler {handler:?} does not support user namespaces"
+        )),
+    }
+}
+
 /// Returns the name of an AppArmor profile that must be enforced.
 fn enforced(profile: &Profile) -> Option<&str> {
     match profile {
@@ -170,5 +188,29 @@ mod tests {
             ..Features::default()
         };
         assert!(features.recurses("kata") && !features.recurses(""));
+    }
+
+    #[test]
+    fn users_of_a_pods_own_are_refused_in_the_kubelets_words_by_a_handler_without_them() {
+        let handler = |name: &str, user_namespaces| Handler {
+            name: name.into(),
+            recursive_read_only_mounts: false,
+            user_namespaces,
+        };
+        let features = Features {
+            handlers: vec![handler("", true), handler("kata", false)],
+            ..Features::default()
+        };
+        let verdict = |features, handler| {
+            let verdict = check_users(features, handler);
+            verdict.map_or_else(|error| error.to_string(), |()| String::new())
+        };
+        assert_eq!(verdict(&features, ""), "");
+        let of_handler = "can't set `spec.hostUsers: false`, RuntimeClass handler \"kata\" does not support user namespaces";
+        assert_eq!(verdict(&features, "kata"), of_handler);
+        // Of containerd before 2.0.
+        let of_runtime =
+            "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
+        assert_eq!(verdict(&Features::default(), ""), of_runtime);
     }
 }

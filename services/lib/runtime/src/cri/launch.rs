@@ -144,7 +144,7 @@ impl Shared {
         let request = CreateContainerRequest {
             pod_sandbox_id: sandbox_id.to_owned(),
             config: Some(create::container(config, parts)),
-            sandbox_config: Some(self.sandbox_of_container(sandbox)),
+            sandbox_config: Some(self.sandbox_of_container(sandbox, config)),
         };
         let created = call(self.service.runtime().create_container(request)).await;
         let created = created.map_err(failed(format!("create container {}", id.name)))?;
@@ -179,8 +179,17 @@ impl Shared {
         Ok(mounts)
     }
 
-    /// Returns the configuration of a sandbox as a container needs it.
-    fn sandbox_of_container(&self, sandbox: &SandboxConfig) -> k8s_cri::v1::PodSandboxConfig {
+    /// Returns the configuration of a sandbox as a container needs it. A privileged container may have been added after
+    /// the sandbox was made, as ephemeral ones are.
+    fn sandbox_of_container(
+        &self,
+        sandbox: &SandboxConfig,
+        container: &ContainerConfig,
+    ) -> k8s_cri::v1::PodSandboxConfig {
+        let sandbox = &SandboxConfig {
+            privileged: sandbox.privileged || container.security.privileged,
+            ..sandbox.clone()
+        };
         let attempt = self.sandboxes.lock().get(&sandbox.uid).cloned();
         let surroundings = Surroundings {
             attempt: attempt.map_or(0, |attempt| attempt.number),

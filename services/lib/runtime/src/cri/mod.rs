@@ -29,6 +29,7 @@ mod stop;
 mod streaming;
 mod sweep;
 mod usage;
+mod user_ids;
 mod watch;
 
 use std::collections::{HashMap, HashSet};
@@ -49,6 +50,7 @@ use self::client::{call, failed, is_not_found};
 use self::cni::Cni;
 use self::files::Files;
 use self::images::RuntimeImages;
+use self::user_ids::UserIds;
 use super::cgroup::Cgroups;
 use super::image_pulls::Images;
 use super::log_file;
@@ -87,6 +89,8 @@ struct Shared {
     sandboxes: Mutex<HashMap<String, Attempt>>,
     /// The Pods whose sandbox is being made, by uid.
     incomplete: Mutex<HashSet<String>>,
+    /// The users and groups of Pods that have their own.
+    user_ids: Mutex<UserIds>,
     /// The configurations of containers, without secrets.
     configs: Mutex<HashMap<ContainerId, ContainerConfig>>,
     /// The configuration of the network of Pods, if it is the agent's.
@@ -142,6 +146,7 @@ impl Cri {
             table: Mutex::default(),
             sandboxes: Mutex::default(),
             incomplete: Mutex::default(),
+            user_ids: Mutex::default(),
             configs: Mutex::default(),
             unconfigured: Mutex::new(cni.as_ref().map(|_| waits())),
             cni,

@@ -1,5 +1,7 @@
 //! Makes and removes sandboxes.
 
+use std::net::Ipv4Addr;
+
 use k8s_cri::v1::{
     PodSandbox, PodSandboxFilter, PodSandboxState, PodSandboxStatusRequest,
     RemovePodSandboxRequest, RunPodSandboxRequest, StopPodSandboxRequest,
@@ -9,7 +11,7 @@ use tracing::{info, warn};
 
 use super::client::{Service, call, failed, is_not_found};
 use super::create::{self, Surroundings};
-use super::{Attempt, Shared, identity, state_error};
+use super::{Attempt, Shared, abilities, identity, state_error};
 use crate::{Error, SandboxConfig};
 
 impl Attempt {
@@ -32,13 +34,14 @@ impl Shared {
         if self.table.lock().sandbox(&uid).is_ok_and(is_ready) {
             return Ok(());
         }
+        config.first_user = self.first_user(&config)?;
         let made = self.files.create(&config);
         made.map_err(|source| state_error(&uid, source))?;
         config.volumes.clear();
         self.incomplete.lock().insert(uid.clone());
         let ran = self.take_or_run(&config).await;
         let ran = ran.and_then(|(attempt, ip)| {
-            config.ip = ip.unwrap_or(config.ip);
+            config.ip = given(&config, ip);
             let written = self.files.write_hosts(&config);
             written.map_err(|source| state_error(&uid, source))?;
             Ok(attempt)
@@ -48,11 +51,23 @@ impl Shared {
         Ok(())
     }
 
+    /// Returns the first id of the users of a Pod; `None` if they are those of its node.
+    fn first_user(&self, config: &SandboxConfig) -> Result<Option<u32>, Error> {
+        if !config.own_users {
+            return Ok(None);
+        }
+        abilities::check_users(&self.service.features, &config.runtime_handler)?;
+        let first = self.user_ids.lock().of(&config.uid);
+        let none =
+            "create user namespace: could not find an empty slot to allocate a user namespace";
+        first.map(Some).ok_or_else(|| Error::Config(none.into()))
+    }
+
     /// Returns the newest sandbox of a Pod if it is ready, and makes another one if not; with its address.
     async fn take_or_run(
         &self,
         config: &SandboxConfig,
-    ) -> Result<(Attempt, Option<std::net::Ipv4Addr>), Error> {
+    ) -> Result<(Attempt, Option<Ipv4Addr>), Error> {
         let (pod, uid) = (config.pod(), &config.uid);
         let listed = self.list_sandboxes(identity::of_pod(&self.node, uid)).await;
         let mut listed = listed.map_err(failed(format!("list the sandboxes of {pod}")))?;
@@ -81,7 +96,7 @@ impl Shared {
         &self,
         config: &SandboxConfig,
         number: u32,
-    ) -> Result<(Attempt, Option<std::net::Ipv4Addr>), Error> {
+    ) -> Result<(Attempt, Option<Ipv4Addr>), Error> {
         let (pod, uid) = (config.pod(), &config.uid);
         let annotations = identity::annotations(config);
         let annotations =
@@ -113,10 +128,7 @@ impl Shared {
     }
 
     /// Returns the address of a sandbox; `None` for one in the network of its node.
-    pub(super) async fn address(
-        &self,
-        runtime_id: &str,
-    ) -> Result<Option<std::net::Ipv4Addr>, Status> {
+    pub(super) async fn address(&self, runtime_id: &str) -> Result<Option<Ipv4Addr>, Status> {
         let request = PodSandboxStatusRequest {
             pod_sandbox_id: runtime_id.to_owned(),
             verbose: false,
@@ -202,6 +214,7 @@ impl Shared {
             self.remove_cgroup(&config).await?;
         }
         self.sandboxes.lock().remove(uid);
+        self.user_ids.lock().release(uid);
         self.configs.lock().retain(|id, _| id.uid != uid);
         self.images.forget(uid);
         self.table.lock().remove_sandbox(uid)
@@ -221,6 +234,16 @@ impl Shared {
             }
         }
     }
+}
+
+/// Returns the address of a Pod to whose sandbox the runtime has given this one. One in the network of its node has the
+/// address of that. The runtime assigns all others, so that a Pod without a sandbox has none.
+pub(super) fn given(config: &SandboxConfig, address: Option<Ipv4Addr>) -> Ipv4Addr {
+    let own = match config.host_network {
+        true => config.ip,
+        false => Ipv4Addr::UNSPECIFIED,
+    };
+    address.unwrap_or(own)
 }
 
 /// Stops and removes a sandbox with its containers.
@@ -246,5 +269,24 @@ fn ignore_not_found<T>(answer: Result<T, Status>) -> Result<(), Status> {
     match answer {
         Err(status) if is_not_found(&status) => Ok(()),
         answer => answer.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_runtime_assigns_addresses_to_pods_in_networks_of_their_own() {
+        let requested = Ipv4Addr::new(10, 115, 17, 2);
+        let mut config = SandboxConfig {
+            ip: requested,
+            ..SandboxConfig::default()
+        };
+        let address = Ipv4Addr::new(10, 88, 0, 7);
+        assert_eq!(given(&config, Some(address)), address);
+        assert_eq!(given(&config, None), Ipv4Addr::UNSPECIFIED);
+        config.host_network = true;
+        assert_eq!(given(&config, None), requested);
     }
 }

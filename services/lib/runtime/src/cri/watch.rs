@@ -16,6 +16,7 @@ use tonic::{Code, Status, Streaming};
 use tracing::{info, warn};
 
 use super::client::within;
+use super::sandboxes::given;
 use super::{Attempt, Shared, identity, log, state};
 use crate::termination::{MAX_LOG, MAX_LOG_LINES, of_file, of_log};
 use crate::{Container, ContainerConfig, ContainerId, Exit, LogOptions, State, log_file};
@@ -214,17 +215,20 @@ impl Shared {
             return Ok(());
         };
         let is_ready = listed.state() == PodSandboxState::SandboxReady;
-        let is_known = self
-            .table
-            .lock()
-            .sandbox(&config.uid)
-            .is_ok_and(|known| known.id == listed.id && known.ready == is_ready);
-        if is_known {
+        let known = self.table.lock().sandbox(&config.uid).ok().cloned();
+        let known = known.filter(|known| known.id == listed.id);
+        if known.as_ref().is_some_and(|known| known.ready == is_ready) {
             return Ok(());
         }
-        if is_ready {
-            config.ip = self.address(&listed.id).await?.unwrap_or(config.ip);
+        if let Some(first) = config.first_user {
+            self.user_ids.lock().adopt(&config.uid, first);
         }
+        let address = match is_ready {
+            true => self.address(&listed.id).await?,
+            // One that has died is reported with the address that it had.
+            false => known.map(|known| known.config.ip),
+        };
+        config.ip = given(&config, address);
         self.set_sandbox(config, Attempt::of(listed), is_ready);
         Ok(())
     }

@@ -109,6 +109,10 @@ impl<R: Runtime> Executor<R> {
             host_network: spec.host_network,
             host_pid: spec.host_pid,
             host_ipc: spec.host_ipc,
+            privileged: container_config::has_privileged(spec),
+            own_users: spec.host_users == Some(false),
+            // The runtime chooses it.
+            first_user: None,
             runtime_handler: self.runtime_handler(&pod.object).await?,
             overhead: pod_resources::overhead(spec),
             host_ports: container_config::host_ports(spec),

@@ -70,7 +70,7 @@ pub const MOUNT: &[Row<VolumeMount>] = &[
         |mount: &VolumeMount| mount.mount_propagation.as_deref() == Some("HostToContainer"),
     )
     .with_cri(Support::Supported),
-    // For privileged containers, which there are none of.
+    // What a container mounts reaches no other.
     Row::ignored("mountPropagation[Bidirectional]", |mount| {
         mount.mount_propagation.as_deref() == Some("Bidirectional")
     }),

@@ -17,7 +17,7 @@ pub use self::matches::Field;
 use self::matches::Matches;
 use self::row::Row;
 pub use self::row::{Column, Support};
-use crate::pod::container_config::denied_capabilities;
+use crate::pod::container_config::{denied_capabilities, is_privileged};
 use crate::pod::ephemeral;
 
 /// Returns the fields that are set and have no effect.
@@ -27,7 +27,12 @@ pub fn ignored(spec: &PodSpec, column: Column) -> Vec<Field> {
     for (kind, container) in all_containers(spec) {
         let path = format!("spec.{kind}{{{}}}.", container.name);
         matches.container(&path, container);
-        for name in denied_capabilities(container) {
+        // A privileged container has all of them.
+        let has_all = has_privileges(column) && is_privileged(container);
+        for name in denied_capabilities(container)
+            .into_iter()
+            .filter(|_| !has_all)
+        {
             let path = format!("{path}securityContext.capabilities.add[{name}]");
             matches.add(path);
         }
@@ -61,6 +66,11 @@ pub fn refused(spec: &PodSpec, name: &str, column: Column) -> Option<String> {
         matches.tracing(&path, spec, &container);
     }
     matches.found.into_iter().next().map(|field| field.path)
+}
+
+/// Returns whether containers can be privileged.
+const fn has_privileges(column: Column) -> bool {
+    matches!(column, Column::Cri | Column::CriWithoutCgroups)
 }
 
 fn all_containers(spec: &PodSpec) -> impl Iterator<Item = (&'static str, &Container)> {

@@ -55,7 +55,8 @@ pub const POD: &[Row<PodSpec>] = &[
             .as_ref()
             .is_some_and(|resources| !resources.limits.is_empty())
     }),
-    Row::refused("hostUsers", |spec| spec.host_users == Some(false)),
+    Row::refused("hostUsers", |spec: &PodSpec| spec.host_users == Some(false))
+        .with_cri(Support::IfPossible),
     // A Pod for another operating system is rejected.
     Row::supported("os"),
     Row::refused("runtimeClassName", |spec: &PodSpec| {

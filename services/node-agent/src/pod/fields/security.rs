@@ -111,7 +111,10 @@ pub const CONTAINER: &[Row<SecurityContext>] = &[
             .as_ref()
             .is_some_and(|changes| !changes.add.is_empty() || !changes.drop.is_empty())
     }),
-    Row::ignored("privileged", |context| context.privileged == Some(true)),
+    Row::ignored("privileged", |context: &SecurityContext| {
+        context.privileged == Some(true)
+    })
+    .with_cri(Support::Supported),
     Row::docker_only("readOnlyRootFilesystem", |context| {
         context.read_only_root_filesystem == Some(true)
     }),

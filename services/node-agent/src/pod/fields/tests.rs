@@ -85,6 +85,8 @@ fn a_field_without_effect_is_named_by_its_path() {
         "spec.containers{web}.securityContext.capabilities.add[ALL]",
     ];
     assert_eq!(docker, expected);
+    // With `cri`, it is privileged, and has all capabilities.
+    assert_eq!(paths(ignored(&spec(), Column::Cri)), [expected[2]]);
     let process = paths(ignored(&spec(), Column::Process));
     let read_only = "spec.containers{web}.securityContext.readOnlyRootFilesystem".to_owned();
     assert!(process.contains(&"spec.dnsConfig".to_owned()));
@@ -136,6 +138,8 @@ fn a_container_that_would_be_less_confined_than_requested_is_refused() {
     spec.host_users = Some(false);
     let refused = refused(&spec, "other", Column::Docker);
     assert_eq!(refused.as_deref(), Some("spec.hostUsers"));
+    // The sandbox is, by a runtime without user namespaces.
+    assert_eq!(super::refused(&spec, "other", Column::Cri), None);
 }
 
 /// Checks DG15.

@@ -13,6 +13,8 @@ use setpoint_proto::core::{
     Container, ContainerState, ContainerStateTerminated, ContainerStatus, HostIp, Pod, PodIp,
     PodSpec, PodStatus,
 };
+use setpoint_runtime::Runtime as _;
+use setpoint_runtime::cri::Cri;
 
 use crate::pod::ephemeral;
 use crate::pod::pod_resources;
@@ -90,16 +92,25 @@ impl AssignedPod {
             ..reported.clone()
         };
         self.set_resources(world, &mut status);
-        if let Some(sandbox) = world.sandbox() {
-            let ip = sandbox.config.ip.to_string();
-            status.pod_ip.clone_from(&ip);
-            status.pod_ips = vec![PodIp { ip }];
-        }
+        self.set_address(world, &mut status);
         if self.has_stopped(world) && !self.is_deleting() {
             set_failed(world, &mut status);
         }
         status.conditions = conditions::conditions(self, world, &status);
         status
+    }
+
+    /// Sets the address of the Pod. Where the runtime assigns it, a Pod whose sandbox is yet to be made has none.
+    fn set_address(&self, world: &World, status: &mut PodStatus) {
+        let assigns = self.runtime == Cri::NAME && !self.object.spec.host_network;
+        let address = match world.sandbox() {
+            Some(sandbox) => Some(sandbox.config.ip).filter(|ip| !ip.is_unspecified()),
+            None if assigns && !self.is_ending(world) => None,
+            None => return,
+        };
+        let ip = address.map(|ip| ip.to_string());
+        status.pod_ips = ip.iter().cloned().map(|ip| PodIp { ip }).collect();
+        status.pod_ip = ip.unwrap_or_default();
     }
 
     /// Returns the statuses of init, main and ephemeral containers.

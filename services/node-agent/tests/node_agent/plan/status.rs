@@ -45,6 +45,38 @@ fn a_pod_in_the_network_of_its_node_has_the_address_of_the_node() {
     assert_eq!(shared(false, Runs::Commands), None);
 }
 
+/// The runtime of the CRI assigns addresses: what the node has for the Pod otherwise is none of its own.
+#[test]
+fn a_pod_whose_runtime_has_given_it_no_address_is_reported_without_one() {
+    let mut simulation = converged("Always", &[], &["web"]);
+    let reported = |simulation: &mut Simulation| {
+        let wanted = status(&simulation.world);
+        let wanted = wanted.unwrap_or_else(|| simulation.pod().status.clone());
+        let all: Vec<_> = wanted
+            .pod_ips
+            .into_iter()
+            .map(|address| address.ip)
+            .collect();
+        assert_eq!(wanted.pod_ip, all.concat());
+        wanted.pod_ip
+    };
+    let address = reported(&mut simulation);
+    assert_ne!(address, "");
+    let sandboxes = std::mem::take(&mut simulation.world.sandboxes);
+    assert_eq!(reported(&mut simulation), address, "it keeps its address");
+    simulation.world.pod.as_mut().unwrap().runtime = "cri";
+    assert_eq!(reported(&mut simulation), "");
+    simulation.pod().spec.host_network = true;
+    assert_eq!(reported(&mut simulation), address, "it is that of the node");
+    simulation.pod().spec.host_network = false;
+    simulation.world.sandboxes = sandboxes;
+    assert_eq!(reported(&mut simulation), address);
+    // One that an earlier boot of the machine has left.
+    simulation.world.sandboxes[0].ready = false;
+    simulation.world.sandboxes[0].config.ip = std::net::Ipv4Addr::UNSPECIFIED;
+    assert_eq!(reported(&mut simulation), "");
+}
+
 #[test]
 fn a_pod_is_reported_with_its_node_and_its_generation() {
     let mut simulation = converged("Always", &[], &["web"]);

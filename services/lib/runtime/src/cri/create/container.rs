@@ -6,7 +6,7 @@ use k8s_cri::v1::{
     ContainerMetadata, KeyValue, LinuxContainerConfig, Mount, NamespaceMode, NamespaceOption,
 };
 
-use super::{namespaces, resources, security};
+use super::{id_mappings, namespaces, resources, security};
 use crate::cri::identity::Pairs;
 use crate::{ContainerConfig, Limits, Processes, SandboxConfig};
 
@@ -51,6 +51,14 @@ pub fn container(config: &ContainerConfig, parts: Parts<'_>) -> k8s_cri::v1::Con
         namespaces,
         parts.seccomp_root,
     );
+    // The files of volumes belong to the ids that the Pod sees.
+    let ids = id_mappings(parts.sandbox);
+    let mounts = parts.mounts.into_iter().map(|mount| Mount {
+        uid_mappings: ids.clone(),
+        gid_mappings: ids.clone(),
+        ..mount
+    });
+    let mounts = mounts.collect();
     k8s_cri::v1::ContainerConfig {
         metadata: Some(ContainerMetadata {
             name: config.id.name.clone(),
@@ -61,7 +69,7 @@ pub fn container(config: &ContainerConfig, parts: Parts<'_>) -> k8s_cri::v1::Con
         args: config.args.clone(),
         working_dir: config.working_dir.clone(),
         envs: env.collect(),
-        mounts: parts.mounts,
+        mounts,
         labels: parts.labels,
         annotations: parts.annotations,
         log_path: parts.log_path,
@@ -137,6 +145,47 @@ mod tests {
             context.seccomp.unwrap().profile_type(),
             ProfileType::RuntimeDefault
         );
+    }
+
+    #[test]
+    fn a_privileged_container_is_sent_as_one_and_volumes_with_the_ids_of_its_pod() {
+        let config = ContainerConfig {
+            security: Security {
+                privileged: true,
+                ..Security::default()
+            },
+            ..ContainerConfig::default()
+        };
+        let made = |sandbox: &SandboxConfig| {
+            let parts = Parts {
+                sandbox,
+                image: k8s_cri::v1::ImageSpec::default(),
+                image_user: None,
+                labels: Pairs::new(),
+                annotations: Pairs::new(),
+                mounts: vec![Mount::default()],
+                log_path: String::new(),
+                target: String::new(),
+                seccomp_root: Path::new("/profiles"),
+            };
+            container(&config, parts)
+        };
+        let mut sandbox = SandboxConfig::default();
+        let of_node = made(&sandbox);
+        let context = of_node.linux.unwrap().security_context.unwrap();
+        assert!(context.privileged && context.run_as_user.is_none());
+        // As from a kubelet: it is the runtime that masks nothing and applies no profile then.
+        assert!(context.masked_paths.contains(&"/proc/kcore".to_owned()));
+        assert!(of_node.mounts[0].uid_mappings.is_empty());
+        sandbox.first_user = Some(65_536);
+        let own = made(&sandbox);
+        let context = own.linux.unwrap().security_context.unwrap();
+        let users = context.namespace_options.unwrap().userns_options.unwrap();
+        assert_eq!(users.mode(), NamespaceMode::Pod);
+        assert_eq!(users.uids[0].host_id, 65_536);
+        let mount = &own.mounts[0];
+        assert_eq!(mount.uid_mappings, users.uids);
+        assert_eq!(mount.gid_mappings, users.gids);
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub fn sandbox(config: &SandboxConfig, surroundings: Surroundings) -> PodSandbox
             cgroup_parent: surroundings.cgroup_parent,
             security_context: Some(LinuxSandboxSecurityContext {
                 namespace_options: Some(namespaces(config)),
+                privileged: config.privileged,
                 seccomp: Some(security::default_profile()),
                 ..LinuxSandboxSecurityContext::default()
             }),
@@ -120,6 +121,31 @@ mod tests {
             let found = (namespaces.network(), namespaces.pid(), namespaces.ipc());
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn a_pod_with_users_of_its_own_has_the_range_that_it_was_given() {
+        let context = |config: &SandboxConfig| {
+            let linux = sandbox(config, surroundings()).linux.unwrap();
+            linux.security_context.unwrap()
+        };
+        let users = |config: &SandboxConfig| {
+            let namespaces = context(config).namespace_options.unwrap();
+            namespaces.userns_options.unwrap()
+        };
+        let mut config = SandboxConfig::default();
+        let of_node = users(&config);
+        assert_eq!(of_node.mode(), NamespaceMode::Node);
+        assert!(of_node.uids.is_empty() && of_node.gids.is_empty());
+        config.first_user = Some(131_072);
+        let own = users(&config);
+        assert_eq!((own.mode(), &own.uids), (NamespaceMode::Pod, &own.gids));
+        let ids = own.uids[0];
+        let ids = (ids.container_id, ids.host_id, ids.length);
+        assert_eq!(ids, (0, 131_072, 65_536));
+        assert!(!context(&config).privileged);
+        config.privileged = true;
+        assert!(context(&config).privileged);
     }
 
     #[test]

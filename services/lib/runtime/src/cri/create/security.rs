@@ -56,6 +56,7 @@ pub fn context(
         // A group is only accepted beside a user.
         run_as_user: id(security.run_as_user.or(image_user)),
         run_as_group: id(security.run_as_group),
+        privileged: security.privileged,
         readonly_rootfs: security.read_only,
         supplemental_groups: security.supplemental_groups.clone(),
         supplemental_groups_policy: groups.into(),

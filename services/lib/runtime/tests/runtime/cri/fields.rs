@@ -174,3 +174,34 @@ async fn what_the_runtime_or_the_machine_cannot_do_is_refused_in_clear_words() {
         }
     }
 }
+
+/// Whether the runtime can give its own capabilities to a container depends on the machine.
+#[tokio::test]
+async fn a_privileged_container_has_the_machine_or_ends_with_the_reason_why_not() {
+    let Some(fixture) = fixture().await else {
+        return;
+    };
+    let config = SandboxConfig {
+        privileged: true,
+        ..sandbox()
+    };
+    fixture.runtime.run_sandbox(config).await.unwrap();
+    let script = "echo written >/proc/sys/kernel/domainname && echo granted";
+    let mut config = container(0, &["sh", "-c", script]);
+    config.security.privileged = true;
+    fixture.runtime.start(config).await.unwrap();
+    let exit = fixture.exited(0).await;
+    match exit.code {
+        0 => {
+            let log = fixture.log(0, LogOptions::default()).await;
+            assert_eq!(log, "granted\n");
+        }
+        // Without CAP_SYS_RESOURCE, which it needs to give all others.
+        code => {
+            let (reason, message) = (exit.reason(), &exit.message);
+            assert_eq!((code, reason), (128, "StartError"), "{message}");
+            assert!(message.contains("operation not permitted"), "{message}");
+        }
+    }
+    fixture.clean_up().await;
+}

@@ -6,6 +6,7 @@ pub mod fixture;
 mod images;
 mod mounts;
 mod registries;
+mod users;
 
 use std::time::Duration;
 

@@ -42,6 +42,7 @@ async fn a_container_runs_as_its_pod_describes_it() {
         app_armor_profile: Profile::Unset,
         add: vec!["NET_ADMIN".into()],
         drop: vec!["ALL".into()],
+        privileged: false,
     };
     fixture.runtime.start(config).await.unwrap();
     fixture.exited(0).await;
