@@ -20,6 +20,7 @@ use super::claim::Claim;
 use super::{Target, member, network, review};
 use crate::converge::Plan;
 use crate::down::stop;
+use crate::launcher::network::check_overlap;
 use crate::launcher::{Component, Joining, LOOPBACK, StateDir, program, topology};
 use crate::token::{CertificateKey, Handover};
 
@@ -57,6 +58,7 @@ pub async fn join(state_dir: &StateDir, kind: Joining, options: &Options) -> any
     };
     let Handover { keys, plane } = claim.read(kind, &options.certificate_key).await?;
     let component = Component::new(kind, machine, plane, target.token.id());
+    check_overlap(&component.plane.spec.network.ranges()?)?;
     check_programs(state_dir, &component)?;
     check_ports(&component)?;
     // From here on, a signal does not end this half-way.

@@ -14,7 +14,7 @@ use setpoint_tls::{Pin, Pinned};
 use tokio::time::{Instant, sleep};
 
 use super::gateway::{Failure, Gateway};
-use super::signature;
+use super::{clock, signature};
 use crate::launcher::embedded;
 use crate::token::Token;
 
@@ -95,6 +95,7 @@ async fn attempt_each(
 async fn attempt(gateway: &Gateway, token: &Token, pins: &[Pin]) -> Result<Pinned, Obstacle> {
     let first = gateway.get_unverified(&path()).await;
     let first = first.map_err(|failure| obstacle(gateway, failure))?;
+    clock::check(gateway, &first)?;
     let first = kubeconfig(gateway, &first, token)?;
     let authorities = embedded(&first, "certificate-authority-data");
     let authorities = authorities.context("cluster-info cannot be read")?;

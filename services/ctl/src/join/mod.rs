@@ -1,7 +1,7 @@
 //! `setpoint join`: brings the agent of a node, or a part of the control plane, into a cluster, by a token for one use.
 //!
 //! ```text
-//! discovery   kube-public/cluster-info, whose signature by the token and whose CA, by its hash, are verified
+//! discovery   the clock, and kube-public/cluster-info: its signature by the token, and the hash of its CA
 //! review      whether the cluster knows the token, and for what it was made
 //! network     of a cluster of several machines, as it has published it
 //! agent       starts with the CA and the token, and asks for the certificate of its node
@@ -11,6 +11,7 @@
 
 mod agent;
 mod claim;
+mod clock;
 mod component;
 mod discovery;
 mod gateway;
@@ -29,6 +30,7 @@ use clap::{Args, Subcommand};
 use setpoint_model::names::validate_dns_subdomain;
 use setpoint_tls::{Pin, Pinned};
 
+use crate::launcher::network::check_overlap;
 use crate::launcher::{
     ClusterNetwork, Joined, Joining, NodeNetwork, PodNetwork, Runtime, StateDir,
 };
@@ -191,6 +193,9 @@ async fn join_agent(state_dir: &StateDir, options: &AgentOptions) -> anyhow::Res
         let (gateway, cluster) = target.discover().await?;
         review::check(&gateway, &cluster, &target.token, Joining::Agent).await?;
         let network = network::read(&gateway, &cluster, &target.token).await?;
+        if let Some(network) = &network {
+            check_overlap(&network.ranges())?;
+        }
         joined.network = network
             .map(|network| options.node_network(network, &gateway))
             .transpose()?;

@@ -79,6 +79,7 @@ mod tests {
         let answer = Answer {
             status: StatusCode::from_u16(status).unwrap(),
             body: body.to_string(),
+            ..Answer::default()
         };
         let token = "abcdef.0123456789abcdef".parse().unwrap();
         judge(&answer, &token, joining).map_err(|error| error.to_string())

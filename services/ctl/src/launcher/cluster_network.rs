@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use setpoint_model::Cidr;
@@ -40,10 +40,10 @@ impl ClusterNetwork {
     /// # Errors
     /// If a range is none of IPv4.
     pub fn of(network: Network) -> anyhow::Result<Self> {
-        let range = |text: String| text.parse().map_err(|_| anyhow!("{text} is no range"));
+        let [(_, pod_range), (_, service_range)] = network.ranges()?;
         Ok(Self {
-            pod_range: range(network.pods())?,
-            service_range: range(network.services())?,
+            pod_range,
+            service_range,
             cluster_dns: network.dns_service(),
             api: network.api_service(),
         })
@@ -56,6 +56,11 @@ impl ClusterNetwork {
     pub fn parse(data: &BTreeMap<String, String>) -> anyhow::Result<Self> {
         let value = serde_json::to_value(data)?;
         serde_json::from_value(value).with_context(|| format!("{NAMESPACE}/{NAME} is damaged"))
+    }
+
+    /// Returns the ranges of the addresses of Pods and of Services.
+    pub fn ranges(&self) -> [(&'static str, Cidr); 2] {
+        [("Pods", self.pod_range), ("Services", self.service_range)]
     }
 
     /// Returns the host and port at which Pods reach the API.

@@ -5,7 +5,7 @@
 use anyhow::Context as _;
 use axum::body::{Body, to_bytes};
 use axum::http::header::HOST;
-use axum::http::{HeaderValue, Request, Response, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::client::legacy::Client;
@@ -17,10 +17,12 @@ use tokio::net::TcpStream;
 use tokio_util::task::AbortOnDropHandle;
 
 /// An answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Answer {
     /// The status code.
     pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The body as text.
     pub body: String,
 }
@@ -111,6 +113,7 @@ async fn read(response: Response<Incoming>, max_bytes: usize) -> anyhow::Result<
     let body = to_bytes(Body::new(body), max_bytes).await?;
     Ok(Answer {
         status: head.status,
+        headers: head.headers,
         body: String::from_utf8_lossy(&body).into_owned(),
     })
 }

@@ -130,6 +130,7 @@ mod tests {
             judge(&Answer {
                 status,
                 body: body.to_owned(),
+                ..Answer::default()
             })
         };
         assert_eq!(judge(StatusCode::OK, "ok"), Ok(()));

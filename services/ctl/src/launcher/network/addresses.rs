@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
+use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
+use setpoint_model::Cidr;
 
 /// The number of node ports of a cluster.
 const NODE_PORTS: u16 = 2768;
@@ -92,6 +94,18 @@ impl Network {
     /// Returns the range of the addresses of Services.
     pub fn services(self) -> String {
         format!("{}/16", self.service(0))
+    }
+
+    /// Returns the ranges of the addresses of Pods and of Services.
+    ///
+    /// # Errors
+    /// If a range is none of IPv4.
+    pub fn ranges(self) -> anyhow::Result<[(&'static str, Cidr); 2]> {
+        let range = |text: String| text.parse().map_err(|_| anyhow!("{text} is no range"));
+        Ok([
+            ("Pods", range(self.pods())?),
+            ("Services", range(self.services())?),
+        ])
     }
 
     /// Returns an address of a Service, the one with this number in the range.

@@ -13,24 +13,27 @@
 
 mod addresses;
 pub mod bridge;
+mod free;
+mod overlap;
 
 use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Uid;
 use setpoint_host::private;
-use setpoint_model::Cidr;
 
 use super::proxy::Traffic;
 use super::state_dir::StateDir;
 
+use free::free;
+
 pub use addresses::{Kind, Network};
+pub use overlap::check as check_overlap;
 
 /// The directory of the records of clusters of root, which a restart of the machine empties, as it does links and
 /// tables.
@@ -131,13 +134,22 @@ fn file(state_dir: &StateDir) -> PathBuf {
 /// its number.
 ///
 /// # Errors
-/// If another cluster has its number.
+/// If another cluster has its number, or a range of a cluster that starts for the first time overlaps a network of this
+/// machine.
 pub fn of_machines(
     state_dir: &StateDir,
     address: Ipv4Addr,
     fresh: bool,
 ) -> anyhow::Result<Network> {
-    claim(state_dir, Kind::Machines(address), fresh)
+    let is_new = fresh || Network::load(state_dir)?.is_none();
+    let network = claim(state_dir, Kind::Machines(address), fresh)?;
+    if is_new && let Err(error) = check_overlap(&network.ranges()?) {
+        // Another start may find other networks.
+        network.clear()?;
+        remove(&file(state_dir))?;
+        return Err(error);
+    }
+    Ok(network)
 }
 
 /// Returns the network of a cluster that is to start, and claims its number. `traffic` is the way in which Services
@@ -233,61 +245,6 @@ fn lock() -> io::Result<Flock<File>> {
     private::create_dir_all(&records())?;
     let file = File::create(records().join("lock"))?;
     Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno.into())
-}
-
-/// Returns the first network that no other cluster has and to whose addresses the machine has no route; if there is
-/// none, the first one that has no more precise route.
-fn free(state_dir: &StateDir, kind: Kind) -> anyhow::Result<Network> {
-    let routes = routes();
-    let (mut candidates, mut others) = (Vec::new(), Vec::new());
-    for number in 0..NUMBERS {
-        let network = Network { number, kind };
-        match network.is_taken(state_dir)? {
-            true => others.extend(network.owner()),
-            false => candidates.push(network),
-        }
-    }
-    if candidates.is_empty() {
-        bail!("{}", all_taken(&others));
-    }
-    let clashes = |network: Network, precise: bool| {
-        let ranges = [network.pods(), network.nodes(), network.services()];
-        let mut ranges = ranges.iter().filter_map(|range| range.parse::<Cidr>().ok());
-        ranges.any(|range| {
-            let mut routes = routes.iter();
-            routes.any(|route| match precise {
-                true => route.is_within(range),
-                false => route.overlaps(range),
-            })
-        })
-    };
-    let mut all = [false, true].into_iter().flat_map(|precise| {
-        let candidates = candidates.iter().copied();
-        candidates.filter(move |network| !clashes(*network, precise))
-    });
-    all.next()
-        .with_context(|| format!("this machine has routes to the ranges of all {NUMBERS} networks that a local cluster may have"))
-}
-
-/// Returns the error that clusters in these state directories have all networks.
-fn all_taken(others: &[PathBuf]) -> String {
-    let others: Vec<_> = others
-        .iter()
-        .map(|other| other.display().to_string())
-        .collect();
-    format!(
-        "other local clusters have all {NUMBERS} networks of this machine: {}; end one with `setpoint down --state` and its directory",
-        others.join(", ")
-    )
-}
-
-/// Returns the destinations of the machine's routes but the default.
-fn routes() -> Vec<Cidr> {
-    let output = Command::new("ip").args(["-4", "route", "show"]).output();
-    let output = output.map(|output| output.stdout).unwrap_or_default();
-    let text = String::from_utf8_lossy(&output).into_owned();
-    let words = text.lines().flat_map(|line| line.split_whitespace().next());
-    words.filter_map(|word| word.parse().ok()).collect()
 }
 
 #[cfg(test)]

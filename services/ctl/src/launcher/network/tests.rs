@@ -1,3 +1,6 @@
+use setpoint_model::Cidr;
+
+use super::free::all_taken;
 use super::*;
 
 fn network(number: u8) -> Network {
