@@ -2,15 +2,17 @@
 
 use anyhow::Context as _;
 use setpoint_controller::Client;
-use setpoint_model::Key;
+use setpoint_controller::client::ListOptions;
+use setpoint_model::{Key, replicas};
 use setpoint_proto::Reason;
+use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Endpoints;
 use setpoint_store::etcd::Settings;
-use setpoint_store::etcd::membership::{Member, Membership};
+use setpoint_store::etcd::membership::{Membership, clients_of};
 
 use crate::advice::advised;
 use crate::connection::Connection;
-use crate::launcher::{ClusterSpec, Component, ControlPlane, StateDir, address};
+use crate::launcher::{ClusterSpec, Component, ControlPlane, StateDir, address, topology};
 
 /// Returns what the state directory knows of the control plane that this machine is a part of.
 ///
@@ -99,10 +101,38 @@ pub async fn refresh(state_dir: &StateDir) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the URLs at which clients reach the members that vote.
-pub fn clients_of(members: &[Member]) -> Vec<String> {
-    let voters = members.iter().filter(|member| !member.is_learner);
-    voters.flat_map(|member| member.clients.clone()).collect()
+/// Returns the names of the parts of the control plane on other machines than this one, on which the cluster was
+/// started: members of etcd, gateways that live, and controllers that have announced themselves.
+///
+/// # Errors
+/// If etcd or a gateway does not answer.
+pub async fn elsewhere(state_dir: &StateDir, spec: &ClusterSpec) -> anyhow::Result<Vec<String>> {
+    let plane = recorded(state_dir)?;
+    let members = membership(state_dir, &plane).await?.list().await?;
+    let own = topology::member_name(spec);
+    let members = members.into_iter().filter(|member| member.name != own);
+    let members = members.map(|member| match member.name.is_empty() {
+        true => format!("etcd {:016x}", member.id),
+        false => member.name,
+    });
+    let client = Connection::new(state_dir.clone(), None).gateway()?;
+    let own_ip = spec.network.machine().map(|ip| format!("https://{ip}:"));
+    let gateways = gateways(&client).await?;
+    let gateways = gateways.into_iter().filter(|url| {
+        let own = own_ip.as_ref();
+        own.is_none_or(|own| !url.starts_with(own))
+    });
+    let replicas = ListOptions {
+        namespace: replicas::NAMESPACE.to_owned(),
+        ..ListOptions::default()
+    };
+    let leases = client.list::<Lease>(&replicas).await;
+    let leases = leases.context("the replicas of controllers cannot be read")?;
+    let holders = leases.items.into_iter().filter_map(|lease| {
+        let holder = lease.spec.holder_identity?;
+        topology::is_of_machine(&holder).then_some(holder)
+    });
+    Ok(members.chain(gateways).chain(holders).collect())
 }
 
 /// Returns the URLs of the gateways that live, as the endpoints of the Service of the API have them.
@@ -158,26 +188,6 @@ mod tests {
                 "https://10.0.0.2:6443",
                 "https://10.0.0.1:6444"
             ]
-        );
-    }
-
-    #[test]
-    fn clients_ask_members_that_vote() {
-        let member = |number: u8, is_learner| Member {
-            clients: vec![format!("https://10.0.0.{number}:2379")],
-            is_learner,
-            ..Member::default()
-        };
-        let unstarted = Member::default();
-        let members = [
-            member(1, false),
-            member(2, true),
-            unstarted,
-            member(3, false),
-        ];
-        assert_eq!(
-            clients_of(&members),
-            ["https://10.0.0.1:2379", "https://10.0.0.3:2379"]
         );
     }
 

@@ -1,15 +1,20 @@
-//! The change of the CAs of a local cluster while it runs.
+//! The change of the CAs of a local cluster while it runs. Agents that have joined follow it by themselves; other parts
+//! on other machines do not, since nothing brings the keys of the new CAs there.
 
 use std::time::Duration;
 
 use anyhow::bail;
 use tokio::time::sleep;
 
+use crate::control_plane;
 use crate::converge::restart;
 use crate::launcher::{ClusterSpec, ProcessSpec, RunningProcess, Stage, StateDir, topology};
 
 /// The time after which all processes have read their files again, which they look at once a second.
 const READ_AGAIN: Duration = Duration::from_secs(4);
+/// The time after which agents that have joined trust the new CA. They ask each ten seconds for what gateways have
+/// published.
+const READ_BY_AGENTS: Duration = Duration::from_secs(20);
 
 /// The change of the CAs of a cluster.
 pub struct Rotation<'a> {
@@ -40,9 +45,10 @@ impl<'a> Rotation<'a> {
     /// too. Goes on where an earlier call was interrupted.
     ///
     /// # Errors
-    /// If the CAs were changed before and the old ones are trusted still, a file cannot be read or written, or etcd
-    /// does not get ready.
+    /// If the CAs were changed before and the old ones are trusted still, other machines have parts of the control
+    /// plane, a file cannot be read or written, or etcd does not get ready.
     pub async fn rotate(&self) -> anyhow::Result<()> {
+        self.check_alone().await?;
         let pki = self.state_dir.pki();
         if pki.stage()? == Stage::Switched {
             bail!(
@@ -78,10 +84,41 @@ impl<'a> Rotation<'a> {
             ),
             Stage::Switched => {}
         }
+        if self.is_running
+            && let Some(left) = READ_BY_AGENTS.checked_sub(pki.since_switch()?)
+        {
+            println!("Waiting until agents that have joined trust the new CAs");
+            sleep(left).await;
+        }
         pki.remove_previous_authorities()?;
         self.write_kubeconfig()?;
         self.settle().await?;
         println!("The old CAs are no longer trusted");
+        Ok(())
+    }
+
+    /// Fails if other machines have parts of the control plane: they would keep the CAs with which they have joined,
+    /// and refuse the others.
+    async fn check_alone(&self) -> anyhow::Result<()> {
+        if self.spec.network.machine().is_none() {
+            return Ok(());
+        }
+        if !self.is_running {
+            bail!(
+                "the cluster does not run, and may have parts on other machines, which the change would cut off: \
+                 `setpoint up` first"
+            );
+        }
+        let elsewhere = control_plane::elsewhere(self.state_dir, self.spec).await?;
+        if !elsewhere.is_empty() {
+            bail!(
+                "other machines have parts of the control plane, which keep the CAs that they have joined with: {}. \
+                 For each machine, first `setpoint members --remove` here for its member of etcd, then `setpoint \
+                 down` there, and delete `control-plane`, `pki` and `etcd` in its state directory. After the change, \
+                 they join again by new tokens. Agents of nodes follow the change, and stay",
+                elsewhere.join(", ")
+            );
+        }
         Ok(())
     }
 

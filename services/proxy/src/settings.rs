@@ -1,5 +1,6 @@
 //! The proxy's settings.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -8,6 +9,7 @@ use setpoint_controller::client;
 use setpoint_host::DurationText;
 use setpoint_host::settings::first_broken;
 use setpoint_model::Cidr;
+use setpoint_tls::{Credentials, Files, ServingFiles};
 
 use crate::nftables::{Answered, Base, Socket, Tools};
 use crate::node;
@@ -26,6 +28,18 @@ pub enum BackendName {
     Nftables,
     /// Sockets of this process.
     Userspace,
+}
+
+/// The files of the certificate that clients are served with, in PEM.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Serving {
+    /// File with the certificate for clients of this process, such as the serving one of the node's agent, where that
+    /// of `tls.certificate_file` is for connections alone; empty if it is for both. No client is served before the file
+    /// is there.
+    pub certificate_file: PathBuf,
+    /// File with the private key of `serving.certificate_file`.
+    pub key_file: PathBuf,
 }
 
 /// Settings of the proxy.
@@ -80,6 +94,8 @@ pub struct Settings {
     pub conntrack: Vec<String>,
     /// The program ip, and its first arguments. It makes the routes of answer_service_ranges and routed_pod_ranges.
     pub ip: Vec<String>,
+    /// Certificate for clients, if that is another one than the one for connections.
+    pub serving: Serving,
 }
 
 impl Default for Settings {
@@ -101,6 +117,7 @@ impl Default for Settings {
             transaction_timeout: Duration::from_secs(60),
             conntrack: vec!["conntrack".to_owned()],
             ip: vec!["ip".to_owned()],
+            serving: Serving::default(),
         }
     }
 }
@@ -167,6 +184,21 @@ impl setpoint_host::Settings for Settings {
         }
     }
 
+    async fn identity(&mut self, files: Files) -> anyhow::Result<Credentials> {
+        let Serving {
+            certificate_file,
+            key_file,
+        } = self.serving.clone();
+        if certificate_file.as_os_str().is_empty() {
+            return Ok(Credentials::load(&files)?);
+        }
+        let serving = ServingFiles {
+            certificate_file,
+            key_file,
+        };
+        Ok(Credentials::load_with_serving(&files, &serving)?)
+    }
+
     fn validate(&self) -> Result<(), String> {
         let programs = !self.conntrack.is_empty() && !self.ip.is_empty();
         let times = !self.sync_period.is_zero() && !self.transaction_timeout.is_zero();
@@ -176,6 +208,11 @@ impl setpoint_host::Settings for Settings {
                 "table must be a letter and up to 63 letters, digits, - and _",
             ),
             (programs, "conntrack and ip must name a program"),
+            (
+                self.serving.certificate_file.as_os_str().is_empty()
+                    == self.serving.key_file.as_os_str().is_empty(),
+                "serving.certificate_file and serving.key_file must both be given, or none",
+            ),
             (
                 times,
                 "sync_period and transaction_timeout must be positive",

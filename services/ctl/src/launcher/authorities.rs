@@ -11,15 +11,21 @@
 //! trusts the previous one alone, as kubeconfigs of users do, accepts servers with certificates by the new one until it
 //! is removed.
 
+mod keys;
+
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use setpoint_tls::Files;
 use setpoint_tls::authority::{Authority, Issued, Leaf, write_certificates};
+
+use keys::Pair;
+
+pub use keys::Keys;
 
 /// The common names of the CAs of the cluster and of etcd. That of a later one ends with the time.
 const CLUSTER: &str = "setpoint-ca";
@@ -82,6 +88,14 @@ impl Authorities {
         })
     }
 
+    /// Returns the time since the new CAs issue; zero if the clock was set back since.
+    pub fn since_switch(&self) -> anyhow::Result<Duration> {
+        let path = &self.cluster.paths.previous;
+        let found = fs::metadata(path).and_then(|found| found.modified());
+        let switched = found.with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(switched.elapsed().unwrap_or_default())
+    }
+
     fn each(&self) -> [&Issuer; 2] {
         [&self.cluster, &self.etcd]
     }
@@ -98,44 +112,6 @@ impl Authorities {
             cluster: self.cluster.paths.read()?,
             etcd: self.etcd.paths.read()?,
         })
-    }
-}
-
-/// The CAs of a cluster with their keys, as they go to another machine.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keys {
-    cluster: Pair,
-    etcd: Pair,
-}
-
-impl Keys {
-    /// Writes the files of a folder, unless they are there already.
-    ///
-    /// # Errors
-    /// If the folder has other CAs, or a file cannot be written.
-    pub fn write(&self, directory: &Path) -> anyhow::Result<()> {
-        self.cluster.write(&Paths::new(directory, "ca"))?;
-        self.etcd.write(&Paths::new(directory, "etcd-ca"))
-    }
-}
-
-/// A CA with its key, in PEM.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Pair {
-    certificate: String,
-    key: String,
-}
-
-impl Pair {
-    fn write(&self, paths: &Paths) -> anyhow::Result<()> {
-        if let Some(present) = read(&paths.certificate)? {
-            if present != self.certificate {
-                bail!("{} is that of another cluster", paths.certificate.display());
-            }
-            return Ok(());
-        }
-        let (certificate, key) = (self.certificate.as_bytes(), self.key.as_bytes());
-        Ok(Authority::from_pem(certificate, key)?.write(&paths.certificate, &paths.key)?)
     }
 }
 

@@ -17,7 +17,7 @@ use clap::ValueEnum;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use setpoint_host::private;
-use setpoint_tls::{Credentials, Files};
+use setpoint_tls::{Credentials, Files, ServingFiles};
 
 use super::cluster_network::ClusterNetwork;
 use super::state_dir::StateDir;
@@ -151,6 +151,15 @@ impl Joined {
             ca_file: folder.join("ca.crt"),
             certificate_file: folder.join("client.crt"),
             key_file: folder.join("client.key"),
+        }
+    }
+
+    /// Returns the files by which the node serves gateways. It has them some seconds after those of the client.
+    pub fn serving_files(&self, state_dir: &StateDir) -> ServingFiles {
+        let folder = self.folder(state_dir);
+        ServingFiles {
+            certificate_file: folder.join("serving.crt"),
+            key_file: folder.join("serving.key"),
         }
     }
 

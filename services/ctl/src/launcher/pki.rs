@@ -10,6 +10,9 @@
 //! ```
 //! Only the user of the cluster may enter the folder.
 
+mod change;
+mod wanted;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,6 +27,9 @@ use setpoint_tls::{Credentials, Files};
 use super::authorities::{Authorities, Issuer, Keys, Stage};
 use super::identity::{Identity, PROCESS_LIFETIME, USER_LIFETIME};
 use super::topology::{ProcessSpec, service_of};
+use wanted::is_due;
+
+pub(crate) use wanted::Wanted;
 
 /// The folder of the administrator's certificate.
 const ADMINISTRATOR: &str = "admin";
@@ -34,14 +40,6 @@ const ETCD: &str = "etcd";
 #[derive(Clone, Debug)]
 pub struct Pki {
     directory: PathBuf,
-}
-
-/// A certificate that a cluster should have.
-pub(crate) struct Wanted {
-    /// The folder of its files.
-    pub directory: PathBuf,
-    /// Its content.
-    pub leaf: Leaf,
 }
 
 impl Pki {
@@ -182,63 +180,6 @@ impl Pki {
         Ok(made)
     }
 
-    /// Returns the stage of a change of the CAs.
-    ///
-    /// # Errors
-    /// If a CA cannot be read or made.
-    pub fn stage(&self) -> anyhow::Result<Stage> {
-        let _lock = self.lock()?;
-        Ok(self.authorities()?.stage())
-    }
-
-    /// Makes the next CAs, unless there are some, and lets all processes trust them.
-    ///
-    /// # Errors
-    /// If a file cannot be read or written.
-    pub fn prepare_authorities(&self) -> anyhow::Result<()> {
-        let _lock = self.lock()?;
-        self.authorities()?.prepare()?;
-        self.write_bundles()
-    }
-
-    /// Lets the next CAs issue, which all processes must trust by now, and issues all certificates again. Returns their
-    /// number.
-    ///
-    /// # Errors
-    /// If a file cannot be read or written.
-    pub fn switch_authorities(&self) -> anyhow::Result<usize> {
-        let _lock = self.lock()?;
-        self.authorities()?.switch()?;
-        self.reissue_by(&self.authorities()?, None)
-    }
-
-    /// Ends the trust in the previous CAs, after certificates that are still by them were issued again.
-    ///
-    /// # Errors
-    /// If a file cannot be read or written.
-    pub fn remove_previous_authorities(&self) -> anyhow::Result<()> {
-        let _lock = self.lock()?;
-        let authorities = self.authorities()?;
-        for (wanted, present) in self.present() {
-            let issuer = authorities.of(&wanted.directory);
-            if !present.is_by(issuer.authority()) {
-                wanted.issue(issuer)?;
-            }
-        }
-        authorities.remove_previous()?;
-        self.write_bundles()
-    }
-
-    /// Writes the CAs to trust beside each certificate.
-    fn write_bundles(&self) -> anyhow::Result<()> {
-        let authorities = self.authorities()?;
-        let mut present = self.present();
-        present.try_for_each(|(wanted, _)| {
-            let files = Files::in_directory(&wanted.directory);
-            authorities.of(&wanted.directory).write_bundle(&files)
-        })
-    }
-
     fn name_of(&self, directory: &Path) -> String {
         let name = directory.strip_prefix(&self.directory);
         name.unwrap_or(directory).display().to_string()
@@ -333,42 +274,6 @@ impl Authorities {
             _ => &self.cluster,
         }
     }
-}
-
-impl Wanted {
-    /// Returns whether the folder has such a certificate by this CA, which is not due.
-    pub(crate) fn is_present(&self, issuer: &Issuer) -> bool {
-        let files = Files::in_directory(&self.directory);
-        let ca = fs::read_to_string(&files.ca_file);
-        if Credentials::load(&files).is_err() || ca.ok() != Some(issuer.bundle()) {
-            return false;
-        }
-        let present = Present::read(&files.certificate_file);
-        present.is_ok_and(|present| {
-            let leaf = Leaf {
-                lifetime: self.leaf.lifetime,
-                ..present.leaf.clone()
-            };
-            let is_due = is_due(&present, Timestamp::now());
-            leaf == self.leaf && !is_due && present.is_by(issuer.authority())
-        })
-    }
-
-    pub(crate) fn issue(&self, issuer: &Issuer) -> anyhow::Result<()> {
-        private::create_dir_all(&self.directory)
-            .with_context(|| format!("cannot create {}", self.directory.display()))?;
-        let files = Files::in_directory(&self.directory);
-        issuer.write_bundle(&files)?;
-        issuer.issue(&self.leaf)?.write(&files)?;
-        Ok(())
-    }
-}
-
-/// Returns whether two thirds of the life have passed, without the time before it was issued.
-fn is_due(present: &Present, now: Timestamp) -> bool {
-    let third = present.leaf.lifetime / 3;
-    let left = Duration::try_from(present.validity.remaining(now));
-    left.unwrap_or_default() <= third
 }
 
 #[cfg(test)]

@@ -1,23 +1,28 @@
 //! The processes of a local cluster, derived from its [`ClusterSpec`].
 
 mod components;
+mod gateway;
 mod member;
 mod nodes;
+mod process;
 
 use std::net::Ipv4Addr;
 
-use super::cluster_spec::{ClusterSpec, LOOPBACK, address, addresses};
+use super::cluster_spec::{ClusterSpec, LOOPBACK, addresses};
 use super::component::Component;
-use super::identity::{API_NAMES, Identity};
 use super::network::{Kind, Network};
 use super::proxy::{self, PROXY, Traffic};
 use super::state_dir::StateDir;
 use components::OF;
+use gateway::{gateway_process, gateways};
 use nodes::agents;
+use process::program_name;
 
-pub use components::components;
+pub use components::{components, is_of_machine};
+pub use gateway::gateway;
 pub use member::{name as member_name, peer_url};
 pub use nodes::{NODES, agent, joined, joined_agent, joined_name, process_agent, simulated_agent};
+pub use process::ProcessSpec;
 
 /// All services, each a program of this workspace.
 pub const SERVICES: [&str; 7] = [
@@ -51,91 +56,6 @@ const CERTS: &str = "certs";
 const RELAY_PREFIX: &str = "relay-";
 /// Third octet of the first relay addresses, 127.0.100.1 and following. Pods have addresses from 127.1.0.0 on.
 const RELAY_OCTET: usize = 100;
-
-/// A process that the cluster should have.
-#[derive(Clone, Debug)]
-pub struct ProcessSpec {
-    /// The service, which is also the name of the program.
-    pub service: &'static str,
-    /// `<service>-<n>`.
-    pub name: String,
-    /// `<n>`.
-    index: usize,
-    /// Arguments, without those for the name and the listen address.
-    pub args: Vec<String>,
-    /// The required port; `None` for any free port.
-    pub port: Option<u16>,
-    /// The content of its certificate; `None` for a process without one.
-    pub identity: Option<Identity>,
-    /// For a relay, the address at which it accepts connections for the gateways.
-    pub relay_ip: Option<Ipv4Addr>,
-}
-
-impl ProcessSpec {
-    /// Returns `<service>-<index>` without arguments or a certificate, on any free port.
-    fn bare(service: &'static str, index: usize) -> Self {
-        Self {
-            service,
-            name: format!("{}-{index}", program_name(service)),
-            index,
-            args: Vec::new(),
-            port: None,
-            identity: None,
-            relay_ip: None,
-        }
-    }
-
-    /// Returns `<service>-<index>`, which has the identity of its service and its certificate in `state_dir`, on any
-    /// free port.
-    pub fn new(state_dir: &StateDir, service: &'static str, index: usize) -> Self {
-        let identity = Identity::service(program_name(service));
-        Self::bare(service, index).identified(state_dir, identity)
-    }
-
-    /// Returns the process with this identity, and its certificate in `state_dir`.
-    fn identified(mut self, state_dir: &StateDir, identity: Identity) -> Self {
-        self.identity = Some(identity.replica(program_name(self.service), &self.name));
-        let files = state_dir.pki().files(&self.name);
-        self.arg("--tls-ca-file", files.ca_file.display())
-            .arg("--tls-certificate-file", files.certificate_file.display())
-            .arg("--tls-key-file", files.key_file.display())
-    }
-
-    fn arg(self, flag: &str, value: impl ToString) -> Self {
-        self.args([flag.to_owned(), value.to_string()])
-    }
-
-    /// Returns the process with more arguments.
-    #[must_use]
-    pub fn args(mut self, more: impl IntoIterator<Item = String>) -> Self {
-        self.args.extend(more);
-        self
-    }
-
-    /// Returns the process as a client of the gateways at these addresses, comma-separated.
-    #[must_use]
-    pub fn client_of(self, gateways: &str) -> Self {
-        self.arg("--gateway-address", gateways)
-    }
-
-    /// Returns a gateway whose certificate has the addresses of these relays.
-    fn reached_by(mut self, relays: &[ProcessSpec]) -> Self {
-        let ips = relays.iter().filter_map(|relay| relay.relay_ip);
-        let ips = ips.map(|ip| ip.to_string());
-        self.identity = self.identity.map(|identity| identity.reached_at(ips));
-        self
-    }
-
-    fn with_port(mut self, port: u16) -> Self {
-        self.port = Some(port);
-        self
-    }
-}
-
-/// Returns the name of a service's program, which may be in a directory beside the others, such as `examples/`.
-fn program_name(service: &str) -> &str {
-    service.rsplit('/').next().unwrap_or(service)
-}
 
 /// Returns the name of the relay between `client` and the gateways.
 pub fn relay_name(client: &str) -> String {
@@ -241,58 +161,6 @@ pub fn etcd(state_dir: &StateDir, spec: &ClusterSpec) -> ProcessSpec {
     member::process(state_dir, spec, ProcessSpec::bare("etcd", 0), &alone)
 }
 
-fn gateways(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
-    (0..spec.gateways.len()).map(|index| gateway(state_dir, spec, index, &address(spec.etcd)))
-}
-
-/// Returns `gateway-<index>` over the etcd at this address.
-///
-/// # Panics
-/// If `spec` has no such gateway.
-pub fn gateway(state_dir: &StateDir, spec: &ClusterSpec, index: usize, etcd: &str) -> ProcessSpec {
-    let process = ProcessSpec::bare("gateway", index).with_port(spec.gateways[index]);
-    gateway_process(state_dir, spec, process, &spec.server(), etcd)
-}
-
-/// Returns a gateway over the etcd at these addresses, which publishes the URL `server` for clients.
-fn gateway_process(
-    state_dir: &StateDir,
-    spec: &ClusterSpec,
-    gateway: ProcessSpec,
-    server: &str,
-    etcd: &str,
-) -> ProcessSpec {
-    let network = spec.network;
-    let reached = network.gateway().map(|ip| ip.to_string());
-    let listen = spec.listen.iter().map(ToString::to_string);
-    let listen: Vec<_> = listen.chain(reached.clone()).collect();
-    let identity = Identity::service("gateway").api(&spec.tls_sans);
-    let identity = identity.reached_at(&listen);
-    let identity = identity.reached_at([network.api_service().to_string()]);
-    let advertised = reached.map(|ip| ["--advertise".to_owned(), ip]);
-    let further = ["--listen-also".to_owned(), listen.join(",")];
-    let further = (!listen.is_empty()).then_some(further);
-    let gateway = gateway.identified(state_dir, identity);
-    let files = state_dir.pki().etcd_client(&gateway.name);
-    let hosts = API_NAMES
-        .into_iter()
-        .chain(["localhost"])
-        .map(str::to_owned);
-    let hosts: Vec<_> = hosts.chain(spec.tls_sans.clone()).collect();
-    gateway
-        .args(further.into_iter().flatten())
-        .args(advertised.into_iter().flatten())
-        .arg("--service-cluster-ip-range", network.services())
-        .arg("--service-node-port-range", network.node_ports())
-        .args(loopback_range("--endpoint-loopback-range", network))
-        .arg("--allowed-hosts", hosts.join(","))
-        .arg("--cluster-info-server", server)
-        .arg("--etcd-endpoints", etcd)
-        .arg("--etcd-ca-file", files.ca_file.display())
-        .arg("--etcd-certificate-file", files.certificate_file.display())
-        .arg("--etcd-key-file", files.key_file.display())
-}
-
 fn elected(state_dir: &StateDir, spec: &ClusterSpec) -> impl Iterator<Item = ProcessSpec> {
     let replicas = move |service| {
         (0..spec.replicas).map(move |index| ProcessSpec::new(state_dir, service, index))
@@ -314,7 +182,18 @@ fn controllers<R: Iterator<Item = ProcessSpec>>(
         manager.arg("--controllers", MANAGED)
     });
     let replicas = ELECTED.into_iter().flat_map(replicas).chain(managers);
-    replicas.map(|process| process.args(spec.profile.election()))
+    replicas.map(|process| {
+        let process = process.args(spec.profile.election());
+        process.args(spec.network.machine().into_iter().flat_map(reached_at))
+    })
+}
+
+/// Returns the arguments by which gateways of other machines reach a process: they ask it for its reconciles.
+fn reached_at(machine: Ipv4Addr) -> Vec<String> {
+    let pairs = ["--listen-also", "--advertise"].into_iter();
+    pairs
+        .flat_map(|flag| [flag.to_owned(), machine.to_string()])
+        .collect()
 }
 
 /// Returns the replicas of the cluster's DNS, each on a port of its own.
@@ -333,6 +212,7 @@ fn dns_replica(network: Network, process: ProcessSpec, port: u16) -> ProcessSpec
     process
         .arg("--dns-listen", format!("{ip}:{port}"))
         .arg("--registration-cluster-ip", network.dns_service())
+        .args(network.machine().into_iter().flat_map(reached_at))
 }
 
 /// Returns `proxy-0`, which makes Services carry traffic on this machine, if they are to.

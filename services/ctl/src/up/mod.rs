@@ -80,7 +80,7 @@ async fn converge(
         state_dir.write_kubeconfig(spec.gateways[0])?;
         println!("Setpoint is running already; nothing was changed.");
         start_joined(state_dir).await;
-        print!("{}", next_steps(state_dir));
+        print!("{}", next_steps(state_dir, &spec));
         return Ok(ExitCode::SUCCESS);
     }
     check_ports_kept(state_dir, &stages)?;
@@ -110,7 +110,7 @@ async fn converge(
     let ready = format!("Setpoint is ready after {}.", seconds(begin.elapsed()));
     println!("{}", Style::stdout().paint(Colour::Green, &ready));
     start_joined(state_dir).await;
-    print!("{}", next_steps(state_dir));
+    print!("{}", next_steps(state_dir, &spec));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -249,7 +249,16 @@ fn check_ports_free(missing: &[Vec<ProcessSpec>]) -> anyhow::Result<()> {
 }
 
 /// Returns the commands to try next.
-fn next_steps(state_dir: &StateDir) -> String {
+fn next_steps(state_dir: &StateDir, spec: &ClusterSpec) -> String {
+    if spec.network.machine().is_some() {
+        return format!(
+            "Try next:\n  \
+             setpoint token create --for etcd, gateway or controller\n  \
+             setpoint token create --for agent --node NAME\n  \
+             export KUBECONFIG={}\n",
+            state_dir.kubeconfig().display()
+        );
+    }
     let example = Path::new("deploy/manifests/web-frontend.yaml");
     format!(
         "Try next:\n  \

@@ -90,6 +90,14 @@ impl Directory {
         self.0.join("client-next.key")
     }
 
+    /// Writes the CAs of the cluster.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_authorities(&self, authorities: &str) -> Result<(), setpoint_tls::Error> {
+        write_certificates(&self.client().ca_file, &[authorities])
+    }
+
     /// Writes a client certificate with its key.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! Keeps the certificates of an agent that has joined: the serving one for the addresses of its Node, and both renewed.
+//! Keeps the certificates of an agent that has joined: the serving one for the addresses of its Node, both renewed, and
+//! the CAs of the cluster.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{error, info, warn};
 
+use super::authorities;
 use super::directory::Directory;
 use super::request::{self, Signer};
 use crate::metrics;
@@ -67,6 +69,7 @@ impl Keeper {
             ended = self.follow_node(&hosts) => ended,
             () = self.keep_client() => Ok(()),
             () = self.keep_serving(known) => Ok(()),
+            () = self.follow_authorities() => Ok(()),
         }
     }
 
@@ -114,6 +117,24 @@ impl Keeper {
             "gateways refuse the certificate of node {node:?}: its Node was deleted, or the CA is not trusted any \
              more. The agent ends; another bootstrap token is needed to join again"
         )
+    }
+
+    /// Trusts the CAs that the gateways publish. One that cannot be read, such as in a cluster that publishes none,
+    /// changes nothing.
+    async fn follow_authorities(&self) {
+        loop {
+            sleep(INTERVAL).await;
+            let Ok(map) = self.gateway.get(&authorities::key()).await else {
+                continue;
+            };
+            if let Some(changed) = authorities::successors(&self.credentials.authorities(), &map) {
+                let written = self.directory.write_authorities(&changed);
+                match written.and_then(|()| self.credentials.reload()) {
+                    Ok(()) => info!(node = self.node, "the CAs of the cluster have changed"),
+                    Err(error) => warn!(node = self.node, %error, "the CAs cannot be changed"),
+                }
+            }
+        }
     }
 
     async fn keep_client(&self) {

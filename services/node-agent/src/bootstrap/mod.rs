@@ -6,7 +6,8 @@
 //! ```
 //! The first request is one of a bootstrap token, which is for one node and one use. From then on the agent is its
 //! node, and the token's file is gone. The gateway is verified by the pinned CA of the cluster from the first byte on;
-//! until there is a serving certificate, no handshake with the agent succeeds.
+//! until there is a serving certificate, no handshake with the agent succeeds. A change of the CA is followed
+//! (`authorities`).
 //!
 //! # Decisions
 //!
@@ -16,6 +17,7 @@
 //! * 2026-11: renewals begin after 70 to 75 % of the life of a certificate, over the kubelet's 70 to 90 %: from 75 %
 //!   on, each process of Setpoint reports a certificate that is about to expire and was not renewed.
 
+mod authorities;
 mod directory;
 mod join;
 mod keeper;

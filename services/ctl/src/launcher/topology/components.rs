@@ -4,7 +4,8 @@
 use std::net::Ipv4Addr;
 
 use super::{
-    DNS, ProcessSpec, certs, controllers, dns_replica, gateway_process, member, program_name,
+    AGENT, DNS, PROXY, ProcessSpec, certs, controllers, dns_replica, gateway_process, member,
+    program_name,
 };
 use crate::launcher::component::{Component, Joining};
 use crate::launcher::identity::Identity;
@@ -12,6 +13,14 @@ use crate::launcher::state_dir::StateDir;
 
 /// The part of the name of a process that has joined between its service and its machine or node.
 pub(super) const OF: &str = "-of-";
+
+/// Returns whether a process is one of a part of a control plane that has joined: agents and proxies that have are of a
+/// node.
+pub fn is_of_machine(name: &str) -> bool {
+    let place = name.split_once(OF);
+    let place = place.filter(|(service, _)| ![AGENT, PROXY].contains(service));
+    place.is_some_and(|(_, machine)| machine.replace('-', ".").parse::<Ipv4Addr>().is_ok())
+}
 
 /// Returns an address as it is in names.
 pub(super) fn in_names(machine: Ipv4Addr) -> String {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::{AGENT, ProcessSpec};
+use super::{AGENT, ProcessSpec, reached_at};
 use crate::launcher::cluster_spec::ClusterSpec;
 use crate::launcher::identity::Identity;
 use crate::launcher::joined::{Joined, NodeNetwork, PodNetwork, Runtime};
@@ -100,12 +100,15 @@ pub fn agent(state_dir: &StateDir, index: usize, name: &str, count: usize) -> Pr
 }
 
 /// Returns the processes of a node that has joined: its agent, and a proxy if it is a machine of its own. The proxy
-/// is a client by the certificate of the node.
+/// is a client, and a server, by the certificates of the node.
 pub fn joined(state_dir: &StateDir, joined: &Joined) -> Vec<ProcessSpec> {
     let network = joined.network.as_ref();
     let network = network.filter(|_| joined.runtime != Runtime::Simulated);
     let proxy = network.map(|network| {
-        let files = joined.client_files(state_dir);
+        let (files, serving) = (
+            joined.client_files(state_dir),
+            joined.serving_files(state_dir),
+        );
         let proxy = ProcessSpec {
             name: format!("{JOINED_PROXY_PREFIX}{}", joined.node),
             ..ProcessSpec::bare(PROXY, 0)
@@ -119,7 +122,12 @@ pub fn joined(state_dir: &StateDir, joined: &Joined) -> Vec<ProcessSpec> {
             .arg("--tls-ca-file", files.ca_file.display())
             .arg("--tls-certificate-file", files.certificate_file.display())
             .arg("--tls-key-file", files.key_file.display())
-            .arg("--listen-also", network.address)
+            .arg(
+                "--serving-certificate-file",
+                serving.certificate_file.display(),
+            )
+            .arg("--serving-key-file", serving.key_file.display())
+            .args(reached_at(network.address))
             .arg("--table", proxy::table(state_dir))
             .arg("--service-ranges", network.cluster.service_range)
             .arg("--nodes", &joined.node)
@@ -135,12 +143,12 @@ fn machine(network: &NodeNetwork) -> Vec<String> {
     let cluster = &network.cluster;
     let pairs = [
         ("--node-ip", network.address.to_string()),
-        ("--listen-also", network.address.to_string()),
         ("--cluster-dns", cluster.cluster_dns.to_string()),
         ("--pod-api-server", cluster.api_server()),
     ];
     let pairs = pairs.into_iter();
     let arguments = pairs.flat_map(|(flag, value)| [flag.to_owned(), value]);
+    let arguments = arguments.chain(reached_at(network.address));
     arguments.chain(network.cni()).collect()
 }
 

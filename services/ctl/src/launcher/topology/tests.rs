@@ -1,5 +1,6 @@
 //! Tests of the processes of a cluster.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::*;

@@ -337,7 +337,7 @@ fn anonymous_users_see_health_and_version_only() {
 
 /// Where it is published, one ConfigMap is added to that.
 #[test]
-fn with_cluster_info_anonymous_users_get_one_config_map() {
+fn with_cluster_info_anonymous_users_and_nodes_get_one_config_map() {
     let role = super::cluster_info::role();
     let [rule] = &role.rules[..] else {
         panic!("{role:?}");
@@ -346,7 +346,8 @@ fn with_cluster_info_anonymous_users_get_one_config_map() {
     assert_eq!(rule.resources, ["configmaps"]);
     assert_eq!(rule.resource_names, ["cluster-info"]);
     let binding = super::cluster_info::role_binding();
-    assert_eq!(binding.subjects, [group("system:unauthenticated")]);
+    let readers = ["system:unauthenticated", "system:nodes"].map(group);
+    assert_eq!(binding.subjects, readers);
     assert_eq!(binding.role_ref.name, role.metadata.name);
     for meta in [role.metadata, binding.metadata] {
         assert_eq!(meta.namespace, "kube-public");
