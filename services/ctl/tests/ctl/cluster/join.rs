@@ -1,72 +1,16 @@
 //! Agents join a cluster by tokens.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::cluster::harness::{Cluster, eventually, refusal, stdout_of};
-
-/// A state directory of another machine, for an agent alone. The agent is stopped when dropped.
-struct Machine<'a> {
-    cluster: &'a Cluster,
-    state: PathBuf,
-}
-
-impl<'a> Machine<'a> {
-    fn new(cluster: &'a Cluster, name: &str) -> Self {
-        let state = cluster.root.path().join(name);
-        Self { cluster, state }
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        let state = self.state.display().to_string();
-        self.cluster
-            .run(&[&["--state", &state], arguments].concat())
-    }
-
-    /// Runs a command that `setpoint token create` has printed.
-    fn follow(&self, command: &str) -> Output {
-        let words: Vec<_> = command.split_whitespace().skip(1).collect();
-        self.run(&words)
-    }
-
-    /// Returns why it is refused.
-    fn refused(&self, command: &str) -> String {
-        refusal(&self.follow(command))
-    }
-}
-
-impl Drop for Machine<'_> {
-    fn drop(&mut self) {
-        self.run(&["down"]);
-    }
-}
-
-/// Makes a token with these further arguments. Returns the command that joins by it.
-fn create(cluster: &Cluster, node: &str, more: &[&str]) -> String {
-    let arguments = ["token", "create", "--for", "agent", "--node", node];
-    let output = cluster.run(&[&arguments, more, &["--print-join-command"]].concat());
-    stdout_of(&output).trim().to_owned()
-}
+use crate::cluster::agent_machine::{AgentMachine, create, create_pod, kubectl, kubectl_create};
+use crate::cluster::harness::{Cluster, eventually, stdout_of};
 
 fn token_of(command: &str) -> &str {
     let mut words = command.split(' ').skip_while(|word| *word != "--token");
     words.nth(1).unwrap()
-}
-
-fn kubectl(cluster: &Cluster, arguments: &str) -> Output {
-    let kubeconfig = cluster.root.path().join(".setpoint/kubeconfig");
-    let mut command = Command::new("kubectl");
-    let command = command.env("KUBECONFIG", kubeconfig);
-    command.args(arguments.split(' ')).output().unwrap()
-}
-
-fn kubectl_create(cluster: &Cluster, object: &Value) {
-    let file = cluster.root.path().join("object.json");
-    fs::write(&file, object.to_string()).unwrap();
-    stdout_of(&kubectl(cluster, &format!("create -f {}", file.display())));
 }
 
 fn tokens(cluster: &Cluster) -> Vec<Value> {
@@ -83,21 +27,14 @@ fn an_agent_joins_by_a_token_for_one_use() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast"]);
     let command = create(&cluster, "worker-1", &["--description", "rack 2"]);
-    let machine = Machine::new(&cluster, "machine");
+    let machine = AgentMachine::new(&cluster, "machine");
     let text = stdout_of(&machine.follow(&command));
     assert!(text.ends_with("The node worker-1 is Ready\n"), "{text}");
     let nodes = stdout_of(&kubectl(&cluster, "get nodes --no-headers"));
     let row = nodes.lines().find(|line| line.starts_with("worker-1 "));
     assert!(row.is_some_and(|row| row.contains(" Ready ")), "{nodes}");
 
-    let sleep = json!({ "name": "main", "image": "tools", "command": ["sleep", "1000"] });
-    kubectl_create(
-        &cluster,
-        &json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "on-worker" },
-            "spec": { "nodeName": "worker-1", "containers": [sleep] },
-        }),
-    );
+    create_pod(&cluster);
     eventually("the Pod runs", || {
         let phase = kubectl(&cluster, "get pod on-worker -o jsonpath={.status.phase}");
         (phase.stdout == b"Running").then_some(())
@@ -111,7 +48,7 @@ fn an_agent_joins_by_a_token_for_one_use() {
     let is_used = |token: &Value| token["used"] == true;
     assert!(tokens(&cluster).iter().all(is_used));
     assert!(!exists(&machine.state.join("join/worker-1/token")));
-    let other = Machine::new(&cluster, "other");
+    let other = AgentMachine::new(&cluster, "other");
     let why = other.refused(&command);
     assert!(why.contains("was used"), "{why}");
     assert!(!exists(&other.state.join("join/worker-1")));
@@ -157,7 +94,7 @@ fn an_agent_joins_by_a_token_for_one_use() {
 fn what_a_token_was_not_made_for_does_not_join() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast"]);
-    let machine = Machine::new(&cluster, "machine");
+    let machine = AgentMachine::new(&cluster, "machine");
     for kind in ["gateway", "controller", "etcd"] {
         let output = cluster.run(&["token", "create", "--for", kind]);
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -253,7 +190,7 @@ fn what_a_token_was_not_made_for_does_not_join() {
 fn a_token_brings_in_the_node_that_it_names_only() {
     let cluster = Cluster::new();
     cluster.up(&["--profile", "fast"]);
-    let machine = Machine::new(&cluster, "machine");
+    let machine = AgentMachine::new(&cluster, "machine");
     let command = create(&cluster, "worker-1", &[]);
     let why = machine.refused(&command.replace("--node worker-1", "--node worker-2"));
     assert!(why.contains("worker-1"), "{why}");

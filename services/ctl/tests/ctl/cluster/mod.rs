@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here fails the test")]
 
+mod agent_machine;
 mod backup;
 mod certificates;
 mod chaos;
@@ -10,7 +11,10 @@ mod harness;
 mod join;
 mod leaders;
 mod lifecycle;
+mod machine;
+mod other_machines;
 mod pause;
 mod proxy;
+mod refusals;
 mod size;
 mod watch;
