@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use setpoint_proto::core::ContainerImage;
 use tracing::{debug, info};
 
@@ -19,6 +20,8 @@ const MAX_IMAGES: usize = 50;
 /// An image that is present.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
+    /// The engine's id of it.
+    pub id: String,
     /// Its tags, with the repository.
     pub tags: Vec<String>,
     /// Its digests, with the repository.
@@ -42,10 +45,19 @@ impl<S: ImageService> Images<S> {
     }
 
     async fn all(&self) -> Vec<Listed> {
-        self.service().list().await.unwrap_or_else(|error| {
-            debug!(error, "the images of the engine are unknown");
-            Vec::new()
-        })
+        let asked = Timestamp::now();
+        match self.service().list().await {
+            Ok(images) => {
+                if let Some(access) = self.access() {
+                    access.forget_others(&images, asked);
+                }
+                images
+            }
+            Err(error) => {
+                debug!(error, "the images of the engine are unknown");
+                Vec::new()
+            }
+        }
     }
 
     /// Removes images of at least this age, of which none has a [familiar name](familiar) in `in_use`, until `bytes`
@@ -121,6 +133,7 @@ mod tests {
 
     fn listed(tags: &[&str], bytes: i64) -> Listed {
         Listed {
+            id: String::new(),
             tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
             digests: tags
                 .first()

@@ -8,10 +8,11 @@ use parking_lot::Mutex;
 use setpoint_model::Key;
 use setpoint_task::catch_panic;
 use tokio::time::Instant;
-use tracing::info;
+use tracing::{info, warn};
 
+use crate::image_access::ImageAccess;
 use crate::image_records::{Record, Records};
-use crate::image_service::{ImageService, unavailable};
+use crate::image_service::{ImageService, Present, unavailable};
 use crate::image_slots::Slots;
 use crate::{Credential, Error, ImageOrigin, Keyring, Pull, Pulled, Wake};
 
@@ -25,6 +26,8 @@ pub struct Images<S> {
     service: S,
     wake: Wake,
     slots: Slots,
+    /// What decides on the use of images that are present; `None` if every Pod may use all.
+    access: Option<ImageAccess>,
     pulls: Mutex<HashMap<ContainerKey, Attempts>>,
     records: Mutex<Records>,
 }
@@ -50,11 +53,13 @@ struct Failure {
 }
 
 impl<S: ImageService> Images<S> {
-    pub fn new(service: S, wake: Wake) -> Self {
+    /// Returns the pulls by an engine. With `access`, it decides on the use of images that are present.
+    pub fn new(service: S, wake: Wake, access: Option<ImageAccess>) -> Self {
         Self {
             service,
             wake,
             slots: Slots::default(),
+            access,
             pulls: Mutex::default(),
             records: Mutex::default(),
         }
@@ -73,20 +78,47 @@ impl<S: ImageService> Images<S> {
         pull: Pull,
         keyring: &Keyring,
     ) -> Result<ImageOrigin, Error> {
-        let present =
-            !self.is_in_progress(&container_key) && self.service.size(image).await?.is_some();
-        if present && pull != Pull::Always {
+        let present = match self.is_in_progress(&container_key) {
+            true => None,
+            false => self.service.find(image).await?,
+        };
+        if let Some(present) = present
+            && pull != Pull::Always
+            && self.may_use(image, &present, keyring)
+        {
             self.records.lock().used(image, time::Instant::now());
             let attempts = self.pulls.lock().remove(&container_key);
             let pulled = attempts.and_then(|attempts| attempts.pulled);
-            return Ok(pulled.map_or(ImageOrigin::Present, ImageOrigin::Pulled));
+            let origin = match self.access {
+                Some(_) => ImageOrigin::Accessible,
+                None => ImageOrigin::Present,
+            };
+            return Ok(pulled.map_or(origin, ImageOrigin::Pulled));
         }
+        // One that is present and not for this Pod is as one that is not: its presence is nobody else's business.
         if pull == Pull::Never {
             let message =
                 format!("Container image {image:?} is not present with pull policy of Never");
             return Err(unavailable(image, "ErrImageNeverPull", message, false));
         }
         self.fetch(pod, container_key, image, keyring)
+    }
+
+    /// Returns whether a Pod with these credentials may use an image that is present without a pull.
+    fn may_use(&self, image: &str, present: &Present, keyring: &Keyring) -> bool {
+        let access = self.access.as_ref();
+        access.is_none_or(|access| !access.must_pull(image, &present.id, &keyring.lookup(image)))
+    }
+
+    /// Takes over what is known of pulls that an earlier agent has begun.
+    pub async fn recover(&self) {
+        let Some(access) = &self.access else {
+            return;
+        };
+        match self.service.list().await {
+            Ok(images) => access.recover(&images),
+            Err(error) => warn!(error, "the images of the engine are unknown"),
+        }
     }
 
     /// Returns whether a pull is in progress. The engine lists an image shortly before its pull ends.
@@ -100,6 +132,11 @@ impl<S: ImageService> Images<S> {
     /// Returns the images' engine.
     pub const fn service(&self) -> &S {
         &self.service
+    }
+
+    /// Returns what decides on the use of images.
+    pub const fn access(&self) -> Option<&ImageAccess> {
+        self.access.as_ref()
     }
 
     /// Returns the records of the images that this agent has pulled, after those in use were used now.
@@ -164,41 +201,66 @@ impl<S: ImageService> Images<S> {
             return;
         };
         let began = Instant::now();
-        let outcome = self.pull_by(image, credentials, failures).await;
+        let outcome = self.recorded_pull(image, credentials, failures).await;
         drop(slot);
-        if outcome.is_ok() {
-            self.records.lock().pulled(image, time::Instant::now());
-        }
         let (took, waited) = (began.elapsed(), asked.elapsed());
-        let bytes = self
-            .service
-            .size(image)
-            .await
-            .ok()
-            .flatten()
-            .unwrap_or_default();
+        let present = self.service.find(image).await.ok().flatten();
+        if let Some(access) = &self.access {
+            match (&outcome, &present) {
+                (Ok(credential), Some(present)) => access.pulled(image, &present.id, *credential),
+                // Whether it is there is not known: the record of the pull stays.
+                (Ok(_), None) => {}
+                (Err(_), _) => access.failed(image),
+            }
+        }
+        let bytes = present.map_or(0, |present| present.bytes);
         let pulled = Pulled {
             took,
             waited,
             bytes,
         };
-        self.ended(container_key, outcome.map(|()| pulled));
+        self.ended(container_key, outcome.map(|_| pulled));
     }
 
-    /// Pulls an image by the first of these credentials that its registry accepts, without any if there are none.
-    async fn pull_by(
+    /// Pulls an image, with a record that it was this agent.
+    async fn recorded_pull<'a>(
         &self,
         image: &str,
-        credentials: &[Credential],
+        credentials: &'a [Credential],
         failures: u32,
-    ) -> Result<(), String> {
+    ) -> Result<Option<&'a Credential>, String> {
+        if let Some(access) = &self.access {
+            let begun = access.begin(image);
+            begun.map_err(|error| {
+                format!("Failed to record image pull intent for container image {image:?}: {error}")
+            })?;
+        }
+        let pulled = self.pull_by(image, credentials, failures).await;
+        if pulled.is_ok() {
+            self.records.lock().pulled(image, time::Instant::now());
+        }
+        pulled
+    }
+
+    /// Pulls an image by the first of these credentials that its registry accepts, which is returned, without any if
+    /// there are none.
+    async fn pull_by<'a>(
+        &self,
+        image: &str,
+        credentials: &'a [Credential],
+        failures: u32,
+    ) -> Result<Option<&'a Credential>, String> {
         if credentials.is_empty() {
-            return self.service.pull(image, None, failures).await;
+            return self
+                .service
+                .pull(image, None, failures)
+                .await
+                .map(|()| None);
         }
         let mut refused = Vec::new();
         for credential in credentials {
             match self.service.pull(image, Some(credential), failures).await {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(Some(credential)),
                 Err(message) if refused.contains(&message) => {}
                 Err(message) => refused.push(message),
             }

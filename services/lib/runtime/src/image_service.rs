@@ -3,13 +3,22 @@
 use crate::image_gc::Listed;
 use crate::{Credential, Error};
 
+/// An image that is present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Present {
+    /// The engine's id of it, which is that of its content.
+    pub id: String,
+    /// Its size.
+    pub bytes: i64,
+}
+
 /// The images of a container engine.
 pub trait ImageService: Send + Sync + 'static {
-    /// Returns the size of an image in bytes; `None` if it is not present.
+    /// Returns an image; `None` if it is not present.
     ///
     /// # Errors
     /// [`Error::Image`] if its name is invalid, and those of the engine.
-    fn size(&self, image: &str) -> impl Future<Output = Result<Option<i64>, Error>> + Send;
+    fn find(&self, image: &str) -> impl Future<Output = Result<Option<Present>, Error>> + Send;
 
     /// Pulls an image, as this user of its registry if there is one. One that tells no progress is given more time
     /// after this many `failures` of earlier pulls.

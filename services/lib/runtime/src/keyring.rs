@@ -5,7 +5,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::image_name;
 
@@ -19,6 +19,19 @@ pub struct Credential {
     pub username: String,
     /// The password, or a token.
     pub password: String,
+    /// The Secret that has both.
+    pub secret: SecretRef,
+}
+
+/// A Secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SecretRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
 }
 
 impl fmt::Debug for Credential {
@@ -53,26 +66,26 @@ struct Entry {
 }
 
 impl Keyring {
-    /// Adds the credentials of a `config.json`.
+    /// Adds the credentials of a `config.json` in a Secret.
     ///
     /// # Errors
     /// If it cannot be parsed; the message has no part of it.
-    pub fn add_config(&mut self, content: &[u8]) -> Result<(), String> {
+    pub fn add_config(&mut self, content: &[u8], secret: &SecretRef) -> Result<(), String> {
         let config: Config = serde_json::from_slice(content).map_err(malformed)?;
-        self.add(config.auths.unwrap_or_default())
+        self.add(config.auths.unwrap_or_default(), secret)
     }
 
-    /// Adds the credentials of a `.dockercfg`.
+    /// Adds the credentials of a `.dockercfg` in a Secret.
     ///
     /// # Errors
     /// If it cannot be parsed; the message has no part of it.
-    pub fn add_registries(&mut self, content: &[u8]) -> Result<(), String> {
-        self.add(serde_json::from_slice(content).map_err(malformed)?)
+    pub fn add_registries(&mut self, content: &[u8], secret: &SecretRef) -> Result<(), String> {
+        self.add(serde_json::from_slice(content).map_err(malformed)?, secret)
     }
 
-    fn add(&mut self, registries: Registries) -> Result<(), String> {
+    fn add(&mut self, registries: Registries, secret: &SecretRef) -> Result<(), String> {
         for (registry, entry) in registries {
-            let credential = entry.credential()?;
+            let credential = entry.credential(secret.clone())?;
             self.0.entry(place(&registry)).or_default().push(credential);
         }
         Ok(())
@@ -93,11 +106,12 @@ impl Keyring {
 }
 
 impl Entry {
-    fn credential(self) -> Result<Credential, String> {
+    fn credential(self, secret: SecretRef) -> Result<Credential, String> {
         if self.auth.is_empty() {
             return Ok(Credential {
                 username: self.username,
                 password: self.password,
+                secret,
             });
         }
         let decoded = STANDARD.decode(self.auth.trim()).ok();
@@ -107,6 +121,7 @@ impl Entry {
         Ok(Credential {
             username: username.to_owned(),
             password: password.to_owned(),
+            secret,
         })
     }
 }

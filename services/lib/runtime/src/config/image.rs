@@ -23,6 +23,8 @@ pub enum ImageOrigin {
     Unused,
     /// The image was present.
     Present,
+    /// The image was present, and the Pod has shown that it may use it, as far as the node verifies that.
+    Accessible,
     /// The image was pulled for this container.
     Pulled(Pulled),
 }

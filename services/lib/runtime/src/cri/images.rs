@@ -12,7 +12,7 @@ use super::Shared;
 use super::abilities::is_since;
 use super::client::{Service, call, failed, message_of, within};
 use crate::image_gc::Listed;
-use crate::image_service::{ImageService, unavailable};
+use crate::image_service::{ImageService, Present, unavailable};
 use crate::{Credential, Error, image_reference};
 
 /// Time within which an image must be pulled, whatever came before. The CRI tells no progress.
@@ -34,7 +34,7 @@ impl RuntimeImages {
 }
 
 impl ImageService for RuntimeImages {
-    async fn size(&self, image: &str) -> Result<Option<i64>, Error> {
+    async fn find(&self, image: &str) -> Result<Option<Present>, Error> {
         if !image_reference::is_valid(image) {
             let message = format!(
                 "Failed to apply default image tag {image:?}: couldn't parse image name {image:?}: invalid reference format"
@@ -43,7 +43,10 @@ impl ImageService for RuntimeImages {
         }
         let found = status(&self.0, image).await;
         let found = found.map_err(failed(format!("inspect image {image}")))?;
-        Ok(found.map(|found| i64::try_from(found.size).unwrap_or(i64::MAX)))
+        Ok(found.map(|found| Present {
+            bytes: i64::try_from(found.size).unwrap_or(i64::MAX),
+            id: found.id,
+        }))
     }
 
     async fn pull(
@@ -72,6 +75,7 @@ impl ImageService for RuntimeImages {
         let answer = call(images.list_images(ListImagesRequest::default())).await;
         let answer = answer.map_err(|status| message_of(&status))?;
         let listed = answer.images.into_iter().map(|image| Listed {
+            id: image.id,
             tags: image.repo_tags,
             digests: image.repo_digests,
             bytes: i64::try_from(image.size).unwrap_or(i64::MAX),

@@ -52,6 +52,7 @@ use self::files::Files;
 use self::images::RuntimeImages;
 use self::user_ids::UserIds;
 use super::cgroup::Cgroups;
+use super::image_access::ImageAccess;
 use super::image_pulls::Images;
 use super::log_file;
 use super::streams::dial;
@@ -65,6 +66,10 @@ use super::{
 pub use self::client::{ConnectError, Features, Handler, Service};
 pub use self::settings::{CgroupDriver, Network, Settings};
 pub use self::sweep::sweep;
+pub use super::image_access::Verification;
+
+/// The directory of the records of images, in that of the state.
+const IMAGE_RECORDS: &str = "image-records";
 
 /// The cri runtime. Cheap to clone.
 #[derive(Clone)]
@@ -120,7 +125,7 @@ impl Cri {
     /// `report` is told whether the task that follows the runtime is healthy, see [`supervise`].
     ///
     /// # Errors
-    /// If the runtime does not list its containers.
+    /// If the runtime does not list its containers, or the records of images cannot be read.
     pub async fn open(
         service: Service,
         settings: &Settings,
@@ -132,11 +137,14 @@ impl Cri {
         // The runtime has another working directory.
         let state = std::path::absolute(state).unwrap_or_else(|_| state.into());
         let images = RuntimeImages::new(service.clone());
+        let records = state.join(IMAGE_RECORDS);
+        let access = ImageAccess::open(settings.image_policy(), &records);
+        let access = access.map_err(|source| state_error("the records of images", source))?;
         let cni = (settings.network == Network::Routes).then(|| Cni::new(settings, &state));
         let waits = || Obstacle::Network("the node has no range of addresses for Pods yet".into());
         let shared = Arc::new(Shared {
             cgroups: resources::cgroups(&service, node),
-            images: Arc::new(Images::new(images, Arc::clone(&wake))),
+            images: Arc::new(Images::new(images, Arc::clone(&wake), Some(access))),
             service,
             node: node.to_owned(),
             relist_period: settings.relist_period,
@@ -160,6 +168,7 @@ impl Cri {
         shared.check().await;
         let listed = shared.relist(None).await;
         listed.map_err(failed("list the containers of this node"))?;
+        shared.images.recover().await;
         let (watched, rotated) = (Arc::clone(&shared), Arc::clone(&shared));
         let watch = tokio::spawn(async move {
             supervise("runtime", report, || watched.watch()).await;

@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_host::DurationText;
 
+use crate::image_access::{Policy, Verification};
+
 /// The longest name of a link.
 const LINK_NAME_MAX: usize = 15;
 
@@ -30,6 +32,13 @@ pub struct Settings {
     pub cni_conf_dir: PathBuf,
     /// Name of the bridge that Pods are connected to, for the network routes.
     pub bridge: String,
+    /// Images that are present and that a Pod may use only with credentials that the registry accepts, as the kubelet's
+    /// setting: NeverVerify, NeverVerifyPreloadedImages (those that this agent has pulled with credentials),
+    /// NeverVerifyAllowlistedImages or AlwaysVerify.
+    pub image_pull_credentials_verification_policy: Verification,
+    /// Images that every Pod may use, with the policy NeverVerifyAllowlistedImages: names without tags, or with `/*` at
+    /// their end.
+    pub preloaded_images_verification_allowlist: Vec<String>,
     /// Interval at which containers are listed if the runtime sends no events (containerd before 1.7).
     #[serde(with = "DurationText")]
     #[schemars(with = "String")]
@@ -46,17 +55,31 @@ impl Default for Settings {
             network: Network::Cni,
             cni_conf_dir: "/etc/cni/net.d".into(),
             bridge: "setpoint-pods".to_owned(),
+            image_pull_credentials_verification_policy: Verification::default(),
+            preloaded_images_verification_allowlist: Vec::new(),
             relist_period: Duration::from_secs(1),
         }
     }
 }
 
 impl Settings {
+    /// Returns the policy on the use of images that are present; the default one if it is invalid.
+    pub(super) fn image_policy(&self) -> Policy {
+        self.checked_policy().unwrap_or_default()
+    }
+
+    fn checked_policy(&self) -> Result<Policy, &'static str> {
+        let list = self.preloaded_images_verification_allowlist.clone();
+        Policy::new(self.image_pull_credentials_verification_policy, list)
+    }
+
     /// Checks what no type says.
     ///
     /// # Errors
     /// The first setting that is wrong, and why.
-    pub fn validate(&self) -> Result<(), &'static str> {
+    pub fn validate(&self) -> Result<(), String> {
+        self.checked_policy()
+            .map_err(|problem| format!("cri.preloaded-images-verification-allowlist: {problem}"))?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         let is_link = (1..=LINK_NAME_MAX).contains(&self.bridge.len());
         let checks = [
@@ -78,7 +101,7 @@ impl Settings {
             ),
         ];
         let broken = checks.into_iter().find(|(holds, _)| !holds);
-        broken.map_or(Ok(()), |(_, problem)| Err(problem))
+        broken.map_or(Ok(()), |(_, problem)| Err(problem.to_owned()))
     }
 }
 

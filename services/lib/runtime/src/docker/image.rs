@@ -11,16 +11,19 @@ use tokio::time::timeout;
 
 use super::{engine_error, is_not_found};
 use crate::image_gc::Listed;
-use crate::image_service::{ImageService, unavailable};
+use crate::image_service::{ImageService, Present, unavailable};
 use crate::{Credential, Error};
 
 /// A pull without progress for this long is aborted.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl ImageService for bollard::Docker {
-    async fn size(&self, image: &str) -> Result<Option<i64>, Error> {
+    async fn find(&self, image: &str) -> Result<Option<Present>, Error> {
         match self.inspect_image(image).await {
-            Ok(image) => Ok(Some(image.size.unwrap_or_default())),
+            Ok(image) => Ok(Some(Present {
+                id: image.id.unwrap_or_default(),
+                bytes: image.size.unwrap_or_default(),
+            })),
             Err(error) if is_not_found(&error) => Ok(None),
             Err(BollardError::DockerResponseServerError {
                 status_code: 400,
@@ -83,6 +86,7 @@ fn listed(image: ImageSummary) -> Listed {
         names.filter(|name| !name.contains("<none>")).collect()
     };
     Listed {
+        id: image.id,
         tags: named(image.repo_tags),
         digests: named(image.repo_digests),
         bytes: image.size,

@@ -120,7 +120,7 @@ impl Docker {
         let shared = Arc::new(Shared {
             node: node.to_owned(),
             pause_image: settings.pause_image.clone(),
-            images: Arc::new(Images::new(engine.client.clone(), Arc::clone(&wake))),
+            images: Arc::new(Images::new(engine.client.clone(), Arc::clone(&wake), None)),
             image_volumes: ImageVolumes::new(settings.image_volume_max_bytes()),
             engine,
             wake,

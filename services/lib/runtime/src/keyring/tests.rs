@@ -15,7 +15,8 @@ fn keyring(registries: &[(&str, &str)]) -> Keyring {
         .collect();
     let mut keyring = Keyring::default();
     let config = serde_json::json!({ "auths": auths }).to_string();
-    keyring.add_config(config.as_bytes()).unwrap();
+    let secret = SecretRef::default();
+    keyring.add_config(config.as_bytes(), &secret).unwrap();
     keyring
 }
 
@@ -70,7 +71,8 @@ fn the_credentials_of_an_image_are_those_of_its_host_and_path() {
 fn all_credentials_of_an_image_are_returned_the_most_specific_first() {
     let mut keyring = keyring(&[("quay.io", "all"), ("quay.io/coreos", "some")]);
     let older = r#"{"quay.io": {"auth": "b2xkOmh1c2g="}}"#;
-    keyring.add_registries(older.as_bytes()).unwrap();
+    let secret = SecretRef::default();
+    keyring.add_registries(older.as_bytes(), &secret).unwrap();
     assert_eq!(
         users(&keyring, "quay.io/coreos/etcd"),
         ["some", "all", "old"]
@@ -94,10 +96,13 @@ fn a_malformed_configuration_is_refused_without_showing_it() {
             "unable to parse auth field",
         ),
     ] {
-        let refused = Keyring::default().add_config(content.as_bytes());
+        let refused = Keyring::default().add_config(content.as_bytes(), &SecretRef::default());
         assert!(refused.unwrap_err().starts_with(message), "{content}");
     }
-    assert_eq!(Keyring::default().add_config(b"{}"), Ok(()));
+    assert_eq!(
+        Keyring::default().add_config(b"{}", &SecretRef::default()),
+        Ok(())
+    );
     let credential = &keyring(&[("a.b", "me")]).lookup("a.b/c")[0];
     assert!(!format!("{credential:?}").contains("hush"));
 }

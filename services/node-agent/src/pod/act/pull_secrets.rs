@@ -4,7 +4,7 @@
 use setpoint_model::Key;
 use setpoint_proto::Reason;
 use setpoint_proto::core::{Container, Secret};
-use setpoint_runtime::{self as runtime, Keyring, Runtime};
+use setpoint_runtime::{self as runtime, Keyring, Runtime, SecretRef};
 
 use super::{Error, Executor};
 use crate::pod::world::AssignedPod;
@@ -65,10 +65,16 @@ fn is_absent(reason: Reason) -> bool {
 /// Adds the credentials of a Secret, which has none if it is of another type.
 fn add(keyring: &mut Keyring, secret: &Secret) -> Result<(), String> {
     let content = |key: &str| secret.data.get(key).filter(|content| !content.is_empty());
+    let meta = &secret.metadata;
+    let own = SecretRef {
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+    };
     let added = match secret.r#type.as_str() {
-        kind if kind == CONFIG.0 => content(CONFIG.1).map(|found| keyring.add_config(found)),
+        kind if kind == CONFIG.0 => content(CONFIG.1).map(|found| keyring.add_config(found, &own)),
         kind if kind == REGISTRIES.0 => {
-            content(REGISTRIES.1).map(|found| keyring.add_registries(found))
+            content(REGISTRIES.1).map(|found| keyring.add_registries(found, &own))
         }
         _ => None,
     };
@@ -108,7 +114,9 @@ mod tests {
             secret.data.insert(key.to_owned(), content.into());
             let mut keyring = Keyring::default();
             let added = add(&mut keyring, &secret);
-            let found = added.map(|()| keyring.lookup("here:5000/app").len());
+            let found = keyring.lookup("here:5000/app");
+            assert!(found.iter().all(|found| found.secret.name == "pull"));
+            let found = added.map(|()| found.len());
             assert_eq!(found, expected, "{kind} {key}");
         }
     }

@@ -16,6 +16,11 @@ impl Events {
             ImageOrigin::Present => self.normal(pod, Some(name), "Pulled", || {
                 format!("Container image {image:?} already present on machine")
             }),
+            ImageOrigin::Accessible => self.normal(pod, Some(name), "Pulled", || {
+                format!(
+                    "Container image {image:?} already present on machine and can be accessed by the pod"
+                )
+            }),
             ImageOrigin::Pulled(pulled) => self.normal(pod, Some(name), "Pulled", || {
                 format!(
                     "Successfully pulled image {image:?} in {} ({} including waiting). Image size: {} bytes.",

@@ -1,8 +1,10 @@
 //! Pulls of images from a registry of this machine.
 
-use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, sandbox};
-use setpoint_runtime::cri::Cri;
-use setpoint_runtime::{ContainerConfig, Error, ImageOrigin, Keyring, Pull, Runtime as _};
+use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, sandbox, uid};
+use setpoint_runtime::cri::{Cri, Service, Verification};
+use setpoint_runtime::{
+    ContainerConfig, Error, ImageOrigin, Keyring, Pull, Runtime as _, SecretRef,
+};
 use setpoint_testkit::{ImageRegistry, REGISTRY_USER};
 use tokio::time::{sleep, timeout};
 
@@ -41,12 +43,19 @@ async fn after_pull(runtime: &Cri, config: &ContainerConfig) -> &'static str {
     timeout(TIMEOUT, ended).await.expect("the pull ends")
 }
 
+/// Returns the credentials in a Secret of the namespace that has the name of its user.
 fn keyring(registry: &str, user: &str, password: &str) -> Keyring {
     let config = serde_json::json!({
         "auths": { registry: { "username": user, "password": password } },
     });
     let mut keyring = Keyring::default();
-    keyring.add_config(config.to_string().as_bytes()).unwrap();
+    let secret = SecretRef {
+        namespace: user.into(),
+        name: "pull".into(),
+        uid: format!("uid-of-{user}"),
+    };
+    let added = keyring.add_config(config.to_string().as_bytes(), &secret);
+    added.unwrap();
     keyring
 }
 
@@ -118,4 +127,75 @@ async fn a_private_image_is_pulled_by_the_credentials_of_its_pod_and_no_others()
         listed.contains(&image) && !listed.contains(password),
         "{listed}"
     );
+}
+
+/// Returns how a container gets its image, or the reason why not.
+async fn origin(runtime: &Cri, config: &ContainerConfig) -> String {
+    let ended = async {
+        loop {
+            match runtime.start(config.clone()).await {
+                Ok(ImageOrigin::Pulled(_)) => return "pulled".to_owned(),
+                Ok(origin) => return format!("{origin:?}"),
+                Err(Error::Image { reason, .. }) if reason == "ContainerCreating" => {
+                    sleep(POLL_INTERVAL).await;
+                }
+                Err(Error::Image { reason, .. }) => return reason.to_owned(),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    };
+    timeout(TIMEOUT, ended)
+        .await
+        .expect("the image is decided on")
+}
+
+#[tokio::test]
+async fn an_image_that_was_pulled_with_credentials_is_for_pods_that_have_them_and_no_others() {
+    let Some(registry) = ImageRegistry::guarded() else {
+        return;
+    };
+    let Some(containerd) = Containerd::start() else {
+        return;
+    };
+    let image = format!("{}:1", registry.name("private"));
+    containerd.push(&image, REGISTRY_USER);
+    let runtime = open(&containerd, &Woken::default()).await;
+    runtime.run_sandbox(sandbox()).await.unwrap();
+    let (user, password) = REGISTRY_USER;
+    let host = image.split('/').next().unwrap();
+    let (none, right) = (Keyring::default(), keyring(host, user, password));
+    let wrong = keyring(host, "stranger", "guessed");
+    let get = async |runtime: &Cri, name: &str, pull, keyring: &Keyring| {
+        origin(runtime, &named(name, &image, pull, keyring)).await
+    };
+    let if_absent = Pull::IfNotPresent;
+    assert_eq!(get(&runtime, "owner", if_absent, &right).await, "pulled");
+    assert_eq!(
+        get(&runtime, "again", if_absent, &right).await,
+        "Accessible"
+    );
+    assert_eq!(
+        get(&runtime, "never", Pull::Never, &right).await,
+        "Accessible"
+    );
+    drop(runtime);
+    // An agent that starts again knows it as well.
+    let runtime = open(&containerd, &Woken::default()).await;
+    assert_eq!(get(&runtime, "a", if_absent, &none).await, "ErrImagePull");
+    assert_eq!(get(&runtime, "b", if_absent, &wrong).await, "ErrImagePull");
+    let hidden = get(&runtime, "c", Pull::Never, &wrong).await;
+    assert_eq!(hidden, "ErrImageNeverPull");
+    assert_eq!(get(&runtime, "d", if_absent, &right).await, "Accessible");
+    // What this agent has not pulled is for everyone.
+    let preloaded = named("e", setpoint_runtime::contract::IMAGE, if_absent, &none);
+    assert_eq!(origin(&runtime, &preloaded).await, "Accessible");
+    drop(runtime);
+    let mut settings = containerd.settings();
+    settings.image_pull_credentials_verification_policy = Verification::NeverVerify;
+    let service = Service::connect(&settings).await.unwrap();
+    let (state, node) = (containerd.state(), uid());
+    let wake = Woken::default().wake();
+    let open = Cri::open(service, &settings, &node, &state, wake, |_| {});
+    let runtime = open.await.unwrap();
+    assert_eq!(get(&runtime, "f", if_absent, &none).await, "Accessible");
 }

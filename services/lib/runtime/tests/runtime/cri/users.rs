@@ -10,11 +10,11 @@ use setpoint_runtime::{Error, LogOptions, Mount, Runtime as _, SandboxConfig, Vo
 use super::fixture::{Containerd, open};
 
 /// Returns a Pod with users of its own, and a volume.
-fn config(uid: &str) -> SandboxConfig {
+fn config(name: &str, uid: &str) -> SandboxConfig {
     SandboxConfig {
         own_users: true,
         uid: uid.into(),
-        name: format!("pod-{}", uid.len()),
+        name: name.into(),
         ..sandbox_with([("data", VolumeKind::Empty)])
     }
 }
@@ -32,7 +32,8 @@ async fn a_pod_has_users_that_are_nobody_on_its_node_or_is_refused() {
     let mut handlers = service.features.handlers.iter();
     let can = handlers.any(|handler| handler.name.is_empty() && handler.user_namespaces);
     let runtime = open(&containerd, &Woken::default()).await;
-    let (one, other) = (config(&uid()), config(&format!("{}-2", uid())));
+    let one = config("web", &uid());
+    let other = config("other", &format!("{}-2", uid()));
     let ran = runtime.run_sandbox(one.clone()).await;
     if !can {
         let message = "can't set `spec.hostUsers: false`, runtime does not support user namespaces";
