@@ -1,10 +1,12 @@
 //! A registry of images on this machine: Debian's docker-registry, on a port of its own and with nothing in it.
 
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rcgen::{CertificateParams, KeyPair};
 use tempfile::TempDir;
 
 use crate::free_port;
@@ -21,28 +23,50 @@ pub struct ImageRegistry {
     address: String,
     process: Child,
     folder: TempDir,
+    /// The certificate of one over TLS, which is its own authority.
+    certificate: Option<PathBuf>,
+}
+
+/// How clients reach a registry, and who they are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Anyone, over HTTP.
+    Open,
+    /// [`REGISTRY_USER`], over HTTP.
+    Guarded,
+    /// Anyone, over TLS.
+    Tls,
 }
 
 impl ImageRegistry {
     /// `None`, and a word about it, where the package is not installed.
     pub fn start() -> Option<Self> {
-        Self::start_with(false)
+        Self::start_with(Access::Open)
     }
 
     /// As [`Self::start`], with [`REGISTRY_USER`] as the only one who may push and pull.
     pub fn guarded() -> Option<Self> {
-        Self::start_with(true)
+        Self::start_with(Access::Guarded)
     }
 
-    fn start_with(has_user: bool) -> Option<Self> {
+    /// As [`Self::start`], over TLS, with a certificate that nobody knows.
+    pub fn with_unknown_certificate() -> Option<Self> {
+        Self::start_with(Access::Tls)
+    }
+
+    fn start_with(access: Access) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let address = format!("127.0.0.1:{}", free_port());
         let config = folder.path().join("config.yml");
         let root = folder.path().display();
         let mut settings = format!(
-            "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {root}}}}}\nhttp: {{addr: '{address}'}}\n"
+            "version: 0.1\nstorage: {{filesystem: {{rootdirectory: {root}}}}}\nhttp:\n  addr: '{address}'\n"
         );
-        if has_user {
+        let certificate = (access == Access::Tls).then(|| write_certificate(folder.path()));
+        if access == Access::Tls {
+            settings += &format!("  tls: {{certificate: {root}/tls.crt, key: {root}/tls.key}}\n");
+        }
+        if access == Access::Guarded {
             std::fs::write(folder.path().join("users"), USERS).unwrap();
             settings += &format!("auth: {{htpasswd: {{realm: test, path: {root}/users}}}}\n");
         }
@@ -61,6 +85,7 @@ impl ImageRegistry {
             address,
             process,
             folder,
+            certificate,
         };
         registry.wait_until_it_answers();
         Some(registry)
@@ -69,6 +94,16 @@ impl ImageRegistry {
     /// The name of an image of this registry, without a tag.
     pub fn name(&self, image: &str) -> String {
         format!("{}/setpoint-test/{image}", self.address)
+    }
+
+    /// Returns its host and port.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Returns the path of its certificate, if it is over TLS.
+    pub fn certificate(&self) -> Option<&Path> {
+        self.certificate.as_deref()
     }
 
     /// Changes the content of the largest layer, whose digest stays the same. A second call changes it back.
@@ -103,6 +138,17 @@ impl ImageRegistry {
             sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Writes a certificate that is its own authority, with its key. Returns its path.
+fn write_certificate(folder: &Path) -> PathBuf {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let path = folder.join("tls.crt");
+    std::fs::write(&path, certificate.pem()).unwrap();
+    std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
+    path
 }
 
 impl Drop for ImageRegistry {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use super::{HANDLER, OWN_PLUGINS};
+use super::{HANDLER, OWN_PLUGINS, REGISTRIES};
 
 /// The program; another one can be tested by this variable.
 const PROGRAM: &str = "containerd";
@@ -60,11 +60,14 @@ netns_mounts_under_state_dir = true
 runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{HANDLER}]
 runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = "{registries}"
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{plugins}"
 conf_dir = "{cni}"
 "#,
         plugins = at(OWN_PLUGINS),
+        registries = at(REGISTRIES),
         root = at("root"),
         state = at("state"),
         socket = at("c.sock"),

@@ -3,6 +3,7 @@
 mod config;
 
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -20,6 +21,8 @@ use crate::{busybox_image, processes_with};
 /// The CNI plug-ins of Debian, to which there is a link in the directory of a containerd.
 const PLUGINS: &str = "/usr/lib/cni";
 const OWN_PLUGINS: &str = "plugins";
+/// The directory of what it knows about registries.
+const REGISTRIES: &str = "registries";
 /// The name of a second handler, which RuntimeClasses can name.
 pub const HANDLER: &str = "sandboxed";
 /// The configuration of the network of Pods.
@@ -36,9 +39,26 @@ pub struct Containerd {
 }
 
 impl Containerd {
+    /// As [`Self::start`], with all that it keeps in a file system in memory of this size in MiB.
+    pub fn start_on(sandbox_image: &str, mebibytes: u32) -> Option<Self> {
+        Self::start_in(sandbox_image, |folder| {
+            let root = folder.join("root");
+            fs::create_dir(&root).unwrap();
+            let options = format!("size={mebibytes}m");
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]);
+            let mounted = mount.arg(root).status().unwrap();
+            assert!(mounted.success(), "root may mount a file system");
+        })
+    }
+
     /// Starts one, whose sandboxes run this image, which [`Self::import`] must be given. `None`, with a message, where
     /// none can run.
     pub fn start(sandbox_image: &str) -> Option<Self> {
+        Self::start_in(sandbox_image, |_| {})
+    }
+
+    fn start_in(sandbox_image: &str, prepare: impl FnOnce(&Path)) -> Option<Self> {
         if let Some(missing) = missing() {
             eprintln!("SKIPPED: no containerd can be started: {missing}");
             return None;
@@ -46,6 +66,7 @@ impl Containerd {
         let folder = tempfile::tempdir().unwrap();
         let bridge = format!("sptest{}", std::process::id() % 1_000_000);
         fs::create_dir(folder.path().join("cni")).unwrap();
+        prepare(folder.path());
         let containerd = Self {
             process: spawn(folder.path(), sandbox_image),
             folder,
@@ -97,6 +118,33 @@ impl Containerd {
     /// Lets it find no plug-ins of networks.
     pub fn remove_plugins(&self) {
         fs::remove_file(self.folder.path().join(OWN_PLUGINS)).unwrap();
+    }
+
+    /// Takes all the space that it has for what it keeps.
+    pub fn fill_disk(&self) {
+        let mut ballast = fs::File::create(self.ballast()).unwrap();
+        while ballast.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Gives that space back.
+    pub fn free_disk(&self) {
+        fs::remove_file(self.ballast()).unwrap();
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.folder.path().join("root/ballast")
+    }
+
+    /// Lets it reach a registry over TLS, by this certificate if it is to trust one.
+    pub fn use_tls(&self, registry: &str, certificate: Option<&Path>) {
+        let folder = self.folder.path().join(REGISTRIES).join(registry);
+        fs::create_dir_all(&folder).unwrap();
+        let trusted = certificate.map_or_else(String::new, |path| format!("ca = {path:?}\n"));
+        let server = format!("https://{registry}");
+        let hosts = format!(
+            "server = {server:?}\n[host.{server:?}]\ncapabilities = [\"pull\", \"resolve\", \"push\"]\n{trusted}"
+        );
+        fs::write(folder.join("hosts.toml"), hosts).unwrap();
     }
 
     /// Returns the number of the processes that run its containers, of which each Pod has one.
@@ -161,14 +209,22 @@ impl Containerd {
 
     /// Pushes an image of its own to a registry of this machine, as this user. The containerd does not keep it.
     pub fn push(&self, image: &str, (user, password): (&str, &str)) {
+        let user = format!("{user}:{password}");
+        self.push_with(image, &["--plain-http", "--user", &user]);
+    }
+
+    /// As [`Self::push`], as [`Self::use_tls`] says.
+    pub fn push_over_tls(&self, image: &str) {
+        let registries = self.folder.path().join(REGISTRIES);
+        self.push_with(image, &["--hosts-dir", &registries.display().to_string()]);
+    }
+
+    fn push_with(&self, image: &str, flags: &[&str]) {
         // In that of Kubernetes, the image would also have its digest as a name, and so stay.
         let namespace = "push";
         self.import_into(namespace, &busybox_image(image, image));
-        let user = format!("{user}:{password}");
-        for words in [
-            ["images", "push", "--plain-http", "--user", &user, image].as_slice(),
-            &["images", "remove", "--sync", image],
-        ] {
+        let push = [&["images", "push"], flags, &[image]].concat();
+        for words in [push.as_slice(), &["images", "remove", "--sync", image]] {
             let done = self.ctr_in(namespace, words);
             let error = String::from_utf8_lossy(&done.stderr);
             assert!(done.status.success(), "{error}");

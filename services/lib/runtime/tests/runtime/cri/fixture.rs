@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use setpoint_runtime::Runtime as _;
 use setpoint_runtime::contract::{Fixture, IMAGE, POLL_INTERVAL, TIMEOUT, Woken, uid};
-use setpoint_runtime::cri::{Cri, Service, Settings, sweep};
+use setpoint_runtime::cri::{Cri, Features, Service, Settings, sweep};
 use setpoint_testkit::busybox_image;
 use tokio::time::{sleep, timeout};
 
@@ -16,9 +16,17 @@ pub struct Containerd(setpoint_testkit::Containerd);
 impl Containerd {
     /// Starts one; `None` if it cannot run here.
     pub fn start() -> Option<Self> {
-        let containerd = setpoint_testkit::Containerd::start(IMAGE)?;
+        setpoint_testkit::Containerd::start(IMAGE).map(Self::with_image)
+    }
+
+    /// As [`Self::start`], with a disk of this size in MiB.
+    pub fn start_on(mebibytes: u32) -> Option<Self> {
+        setpoint_testkit::Containerd::start_on(IMAGE, mebibytes).map(Self::with_image)
+    }
+
+    fn with_image(containerd: setpoint_testkit::Containerd) -> Self {
         containerd.import(&busybox_image(IMAGE, ""));
-        Some(Self(containerd))
+        Self(containerd)
     }
 
     /// Returns the settings of a runtime on it.
@@ -30,6 +38,12 @@ impl Containerd {
             relist_period: Duration::from_millis(50),
             ..Settings::default()
         }
+    }
+
+    /// Returns what it reports that it can do.
+    pub async fn features(&self) -> Features {
+        let service = Service::connect(&self.settings()).await;
+        service.unwrap().features
     }
 
     /// Returns the directory of the files of an agent.
@@ -90,8 +104,12 @@ pub async fn open_with(
 }
 
 pub async fn fixture() -> Option<Fixture<Cri>> {
-    let containerd = Containerd::start()?;
+    Some(fixture_of(Containerd::start()?).await)
+}
+
+/// Returns a runtime on a containerd.
+pub async fn fixture_of(containerd: Containerd) -> Fixture<Cri> {
     let woken = Woken::default();
     let runtime = open(&containerd, &woken).await;
-    Some(Fixture::new(runtime, crate::MACHINE, woken, containerd))
+    Fixture::new(runtime, crate::MACHINE, woken, containerd)
 }

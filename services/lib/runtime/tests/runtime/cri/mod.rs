@@ -1,6 +1,7 @@
 //! Tests of the cri runtime beyond the contract.
 
 mod broken;
+mod disk_full;
 mod fields;
 pub mod fixture;
 mod images;
