@@ -8,10 +8,11 @@ use setpoint_proto::Reason;
 use setpoint_proto::coordination::Lease;
 use setpoint_proto::core::Endpoints;
 use setpoint_store::etcd::Settings;
-use setpoint_store::etcd::membership::{Membership, clients_of};
+use setpoint_store::etcd::membership::{Member, Membership, clients_of};
 
 use crate::advice::advised;
 use crate::connection::Connection;
+use crate::known_members;
 use crate::launcher::{ClusterSpec, Component, ControlPlane, StateDir, address, topology};
 
 /// Returns what the state directory knows of the control plane that this machine is a part of.
@@ -37,8 +38,10 @@ pub fn recorded(state_dir: &StateDir) -> anyhow::Result<ControlPlane> {
     }
     Ok(ControlPlane {
         server: spec.server(),
-        // That of this machine, of which the cluster has no other before others join.
-        etcd: vec![address(spec.etcd)],
+        // That of this machine first, of which the cluster has no other before others join.
+        etcd: std::iter::once(address(spec.etcd))
+            .chain(known_members::read(state_dir))
+            .collect(),
         gateways: vec![spec.server()],
         spec,
     })
@@ -50,8 +53,7 @@ pub fn recorded(state_dir: &StateDir) -> anyhow::Result<ControlPlane> {
 /// As [`recorded`], or if one of them does not answer.
 pub async fn current(connection: &Connection) -> anyhow::Result<ControlPlane> {
     let plane = recorded(&connection.state_dir)?;
-    let members = membership(&connection.state_dir, &plane).await?;
-    let members = members.list().await?;
+    let members = members(&connection.state_dir, &plane).await?;
     let gateways = gateways(&connection.gateway()?).await?;
     Ok(ControlPlane {
         etcd: clients_of(&members),
@@ -83,6 +85,17 @@ pub async fn membership(state_dir: &StateDir, plane: &ControlPlane) -> anyhow::R
     Ok(Membership::connect(&etcd(state_dir, plane)?).await?)
 }
 
+/// Returns the members of etcd, as one of them knows them, and keeps what they are for the time when that of this
+/// machine is dead.
+///
+/// # Errors
+/// If none answers, or the file system refuses to keep them.
+pub async fn members(state_dir: &StateDir, plane: &ControlPlane) -> anyhow::Result<Vec<Member>> {
+    let members = membership(state_dir, plane).await?.list().await?;
+    known_members::write(state_dir, &members)?;
+    Ok(members)
+}
+
 /// Writes into the records of the parts that have joined which members of etcd there are now, and gateways that have
 /// joined since. Gateways that do not live now stay: they may come back.
 ///
@@ -108,7 +121,7 @@ pub async fn refresh(state_dir: &StateDir) -> anyhow::Result<()> {
 /// If etcd or a gateway does not answer.
 pub async fn elsewhere(state_dir: &StateDir, spec: &ClusterSpec) -> anyhow::Result<Vec<String>> {
     let plane = recorded(state_dir)?;
-    let members = membership(state_dir, &plane).await?.list().await?;
+    let members = members(state_dir, &plane).await?;
     let own = topology::member_name(spec);
     let members = members.into_iter().filter(|member| member.name != own);
     let members = members.map(|member| match member.name.is_empty() {

@@ -11,6 +11,7 @@ use setpoint_store::etcd::membership::{Member, Membership};
 use setpoint_store::etcd::{Etcd, Settings};
 
 use crate::control_plane;
+use crate::known_members;
 use crate::launcher::StateDir;
 use crate::table::render;
 
@@ -35,6 +36,7 @@ pub async fn members(state_dir: &StateDir, options: &Options) -> anyhow::Result<
     let settings = control_plane::etcd(state_dir, &plane)?;
     let membership = Membership::connect(&settings).await?;
     let members = membership.list().await?;
+    known_members::write(state_dir, &members)?;
     match &options.remove {
         Some(name) => remove(&membership, &members, name).await,
         None => Ok(list(&members, &settings).await),

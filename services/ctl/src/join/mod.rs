@@ -1,6 +1,7 @@
 //! `setpoint join`: brings the agent of a node, or a part of the control plane, into a cluster, by a token for one use.
 //!
 //! ```text
+//! preflight   what a node needs is on the machine
 //! discovery   the clock, and kube-public/cluster-info: its signature by the token, and the hash of its CA
 //! review      whether the cluster knows the token, and for what it was made
 //! network     of a cluster of several machines, as it has published it
@@ -18,6 +19,7 @@ mod gateway;
 mod member;
 mod network;
 mod node;
+mod preflight;
 mod review;
 mod signature;
 
@@ -190,6 +192,9 @@ async fn join_agent(state_dir: &StateDir, options: &AgentOptions) -> anyhow::Res
         );
         joined = before;
     } else {
+        if options.runtime == Runtime::Cri {
+            preflight::check_runtime(options.cri_endpoint.as_deref())?;
+        }
         let (gateway, cluster) = target.discover().await?;
         review::check(&gateway, &cluster, &target.token, Joining::Agent).await?;
         let network = network::read(&gateway, &cluster, &target.token).await?;
@@ -199,6 +204,10 @@ async fn join_agent(state_dir: &StateDir, options: &AgentOptions) -> anyhow::Res
         joined.network = network
             .map(|network| options.node_network(network, &gateway))
             .transpose()?;
+        let machine = joined.network.as_ref();
+        if let Some(network) = machine.filter(|_| options.runtime != Runtime::Simulated) {
+            preflight::check_network(network)?;
+        }
         joined.write(state_dir, &cluster.pem(), &target.token.text())?;
     }
     agent::start(state_dir, &joined, &target.servers).await?;

@@ -97,6 +97,11 @@ impl StateDir {
         self.state.join("cluster.json")
     }
 
+    /// The file of the members of etcd that the first machine of a cluster of several knows.
+    pub fn etcd_members(&self) -> PathBuf {
+        self.state.join("etcd-members.json")
+    }
+
     /// Returns the names `<service>-<n>` of all processes with a recorded id, sorted. They may have ended.
     pub fn recorded(&self) -> Vec<String> {
         let files = fs::read_dir(self.state.join("run")).into_iter().flatten();
@@ -180,6 +185,12 @@ impl StateDir {
                 }
                 _ => {}
             }
+        }
+        match fs::remove_file(self.etcd_members()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error).context("cannot delete the known members of etcd");
+            }
+            _ => {}
         }
         private::create_dir_all(&logs).context("cannot create the log directory")
     }

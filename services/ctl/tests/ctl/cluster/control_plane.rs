@@ -184,6 +184,8 @@ fn its_gateway_outlives_the_first_member(one: &Machine<'_>) {
         stdout_of(&one.kubectl("get configmap without-the-first-member"));
     }
     assert!(gateway.is_alive());
+    // So does the command, which has seen them.
+    assert_eq!(one.healthy_members(), (2, false));
     stdout_of(&one.run(&["up"]));
     eventually("the member votes again", || {
         (one.healthy_members() == (3, true)).then_some(())
