@@ -12,6 +12,7 @@ mod abilities;
 mod client;
 mod cni;
 mod create;
+mod events;
 mod exec;
 mod exec_process;
 mod files;

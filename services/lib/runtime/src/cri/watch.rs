@@ -1,21 +1,21 @@
 //! Keeps the state in memory up to date: lists what the runtime has, then follows its events, and lists again when the
-//! stream ends. Of a runtime without events, lists in an interval.
+//! stream ends. Of a runtime without events, and until the first one comes, lists in an interval.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures::{FutureExt as _, TryStreamExt as _};
 use k8s_cri::v1::{
-    Container as Listed, ContainerEventResponse, ContainerFilter, ContainerState, GetEventsRequest,
-    PodSandbox, PodSandboxFilter, PodSandboxState,
+    Container as Listed, ContainerEventResponse, ContainerFilter, ContainerState, PodSandbox,
+    PodSandboxFilter, PodSandboxState,
 };
 use setpoint_task::Backoff;
-use tokio::time::{MissedTickBehavior, interval};
-use tonic::{Code, Status, Streaming};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tonic::Status;
 use tracing::{info, warn};
 
-use super::client::within;
+use super::events::{Events, Next};
 use super::sandboxes::given;
 use super::{Attempt, Shared, identity, log, state};
 use crate::termination::{MAX_LOG, MAX_LOG_LINES, of_file, of_log};
@@ -25,8 +25,6 @@ use crate::{Container, ContainerConfig, ContainerId, Exit, LogOptions, State, lo
 const STATUS: Duration = Duration::from_secs(5);
 /// Interval at which everything is listed although the runtime sends events: one that hangs sends none.
 const RELIST: Duration = Duration::from_secs(60);
-/// Time within which a stream of events must begin.
-const EVENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The runtime's id of a container, its own, and whether it has exited.
 type Known = HashMap<String, (ContainerId, bool)>;
@@ -45,20 +43,22 @@ impl Shared {
     }
 
     async fn follow(&self, backoff: &mut Backoff) -> Result<(), Status> {
-        let mut events = self.events().await?;
-        let period = match &events {
-            Some(_) => RELIST,
-            None => self.relist_period,
+        let mut events = match self.has_no_events.load(Ordering::Relaxed) {
+            true => Events::None,
+            false => Events::of(&self.service),
         };
-        let (mut relist, mut status) = (interval(period), interval(STATUS));
-        for ticks in [&mut relist, &mut status] {
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        }
+        // As long as it has not answered, it may be one without events.
+        let (mut relist, mut status) = (ticks(self.relist_period), ticks(STATUS));
         loop {
             tokio::select! {
-                event = next(&mut events) => match event? {
-                    Some(first) => self.handle(first, &mut events).await?,
-                    None => return Ok(()),
+                next = events.next() => match next? {
+                    Next::Event(first) => self.handle(&first, &mut events).await?,
+                    Next::End => return Ok(()),
+                    Next::Answer if events.are_sent() => relist = ticks(RELIST),
+                    Next::Answer => {
+                        info!("the container runtime sends no events; listing containers instead");
+                        self.has_no_events.store(true, Ordering::Relaxed);
+                    }
                 },
                 _ = relist.tick() => {
                     self.relist(None).await?;
@@ -82,37 +82,17 @@ impl Shared {
         }
     }
 
-    /// Returns the stream of the runtime's events; `None` if it sends none.
-    async fn events(&self) -> Result<Option<Streaming<ContainerEventResponse>>, Status> {
-        if self.has_no_events.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let mut runtime = self.service.runtime();
-        let asked = runtime.get_container_events(GetEventsRequest::default());
-        match within(EVENTS_TIMEOUT, asked).await {
-            Ok(events) => Ok(Some(events)),
-            // A stream without a first event has no head yet, with some servers.
-            Err(status) if status.code() == Code::DeadlineExceeded => Err(status),
-            Err(status) if status.code() == Code::Unimplemented => {
-                info!("the container runtime sends no events; listing containers instead");
-                self.has_no_events.store(true, Ordering::Relaxed);
-                Ok(None)
-            }
-            Err(status) => Err(status),
-        }
-    }
-
     /// Lists the Pods of an event and of those that are ready already, each once.
     async fn handle(
         &self,
-        first: ContainerEventResponse,
-        events: &mut Option<Streaming<ContainerEventResponse>>,
+        first: &ContainerEventResponse,
+        events: &mut Events,
     ) -> Result<(), Status> {
-        let mut sandboxes = vec![sandbox_of(&first)];
-        while let Some(event) = next(events).now_or_never() {
-            match event? {
-                Some(event) => sandboxes.push(sandbox_of(&event)),
-                None => break,
+        let mut sandboxes = vec![sandbox_of(first)];
+        while let Some(next) = events.next().now_or_never() {
+            match next? {
+                Next::Event(event) => sandboxes.push(sandbox_of(&event)),
+                Next::Answer | Next::End => break,
             }
         }
         sandboxes.sort_unstable();
@@ -349,14 +329,11 @@ impl Shared {
     }
 }
 
-/// Returns the next event; waits forever if the runtime sends none.
-async fn next(
-    events: &mut Option<Streaming<ContainerEventResponse>>,
-) -> Result<Option<ContainerEventResponse>, Status> {
-    match events {
-        Some(events) => events.next().await.transpose(),
-        None => std::future::pending().await,
-    }
+/// Returns an interval that begins now.
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval(period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
 }
 
 fn sandbox_of(event: &ContainerEventResponse) -> String {
