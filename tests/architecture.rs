@@ -179,7 +179,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The spans of transactions have the causes as parents.
     (
         "proxy",
-        &["controller", "host", "model", "proto", "telemetry"],
+        &["controller", "host", "model", "proto", "telemetry", "tls"],
     ),
     ("dns", SERVICE),
     ("scheduler", SERVICE),
