@@ -335,7 +335,7 @@ impl Runtime for Cri {
 
     async fn connect(&self, uid: &str, port: u16) -> Result<Connection, Error> {
         let ip = self.shared.table.lock().sandbox(uid)?.config.ip;
-        dial((ip, port).into()).await
+        dial(sandboxes::address(ip, port)?).await
     }
 
     async fn connect_loopback(&self, uid: &str, port: u16) -> Result<Connection, Error> {

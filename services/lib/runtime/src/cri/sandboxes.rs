@@ -1,6 +1,6 @@
 //! Makes and removes sandboxes.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use k8s_cri::v1::{
     PodSandbox, PodSandboxFilter, PodSandboxState, PodSandboxStatusRequest,
@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use super::client::{Service, call, failed, is_not_found};
 use super::create::{self, Surroundings};
 use super::{Attempt, Shared, abilities, identity, state_error};
+use crate::streams::Unconnected;
 use crate::{Error, SandboxConfig};
 
 impl Attempt {
@@ -246,6 +247,21 @@ pub(super) fn given(config: &SandboxConfig, address: Option<Ipv4Addr>) -> Ipv4Ad
     address.unwrap_or(own)
 }
 
+/// Returns the address of a port of a Pod.
+///
+/// # Errors
+/// If the Pod has none: a connection to the unspecified address would be one to this machine.
+pub(super) fn address(ip: Ipv4Addr, port: u16) -> Result<SocketAddr, Error> {
+    let address = SocketAddr::from((ip, port));
+    match ip.is_unspecified() {
+        true => Err(Error::Connect(Unconnected {
+            address,
+            source: std::io::ErrorKind::HostUnreachable.into(),
+        })),
+        false => Ok(address),
+    }
+}
+
 /// Stops and removes a sandbox with its containers.
 ///
 /// # Errors
@@ -288,5 +304,13 @@ mod tests {
         assert_eq!(given(&config, None), Ipv4Addr::UNSPECIFIED);
         config.host_network = true;
         assert_eq!(given(&config, None), requested);
+    }
+
+    #[test]
+    fn a_pod_without_an_address_is_not_taken_for_the_machine() {
+        let of = |ip| address(ip, 80).map_or_else(|error| error.to_string(), |at| at.to_string());
+        assert_eq!(of(Ipv4Addr::new(10, 88, 0, 7)), "10.88.0.7:80");
+        let refused = of(Ipv4Addr::UNSPECIFIED);
+        assert_eq!(refused, "dial tcp 0.0.0.0:80: connect: host unreachable");
     }
 }

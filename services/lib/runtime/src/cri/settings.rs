@@ -39,7 +39,8 @@ pub struct Settings {
     /// Images that every Pod may use, with the policy NeverVerifyAllowlistedImages: names without tags, or with `/*` at
     /// their end.
     pub preloaded_images_verification_allowlist: Vec<String>,
-    /// Interval at which containers are listed if the runtime sends no events (containerd before 1.7).
+    /// Interval at which containers are listed if the runtime sends no events (containerd before 1.7), and until the
+    /// first event.
     #[serde(with = "DurationText")]
     #[schemars(with = "String")]
     pub relist_period: Duration,

@@ -1,6 +1,6 @@
-//! The ids of users and groups of Pods with user namespaces of their own: each has a range of the node's, which no other
-//! Pod has as long as the first one is known. The annotation of a sandbox keeps its range for an agent that starts
-//! again. Pure.
+//! The ids of users and groups of Pods with user namespaces of their own: each has a range of the node's, which no
+//! other Pod has as long as the first one is known. The annotation of a sandbox keeps its range for an agent that
+//! starts again. Pure.
 
 use std::collections::{HashMap, HashSet};
 

@@ -23,8 +23,9 @@ use crate::{Container, ContainerConfig, ContainerId, Exit, LogOptions, State, lo
 
 /// Interval at which the status of the runtime is asked for, as in the kubelet.
 const STATUS: Duration = Duration::from_secs(5);
-/// Interval at which everything is listed although the runtime sends events: one that hangs sends none.
-const RELIST: Duration = Duration::from_secs(60);
+/// Interval at which everything is listed although the runtime sends events: one that hangs sends none, and containerd
+/// none of the end of a sandbox that it was not asked for.
+const RELIST: Duration = Duration::from_secs(10);
 
 /// The runtime's id of a container, its own, and whether it has exited.
 type Known = HashMap<String, (ContainerId, bool)>;
