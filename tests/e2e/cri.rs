@@ -5,7 +5,7 @@ use setpoint_tests::{Cluster, Kubectl, eventually};
 
 use crate::containerd::{CriNode, IMAGE, NODE, until_ready};
 use crate::cri_pods::{
-    a_pod_has_the_handler_of_its_runtime_class,
+    a_pod_has_the_handler_of_its_runtime_class, a_pod_has_users_of_its_own_or_does_not_run,
     a_private_image_is_pulled_by_the_secret_of_the_account,
 };
 use crate::forward::Forward;
@@ -57,6 +57,7 @@ fn a_deployment_runs_on_containerd_through_rollouts_and_kills_and_leaves_nothing
     kubectl.ok("create namespace production");
     a_private_image_is_pulled_by_the_secret_of_the_account(&node, &kubectl);
     a_pod_has_the_handler_of_its_runtime_class(&kubectl);
+    a_pod_has_users_of_its_own_or_does_not_run(&kubectl);
     kubectl.ok("delete deployment web");
     eventually("nothing is left of the Deployment", || {
         let all = node.all();

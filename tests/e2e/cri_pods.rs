@@ -60,7 +60,41 @@ pub fn a_private_image_is_pulled_by_the_secret_of_the_account(node: &CriNode, ku
     runs(kubectl, "granted");
     let pulled = format!("kubelet Successfully pulled image \"{image}\" in ");
     wait_for_event(kubectl, "pod granted", "Normal Pulled", &pulled);
-    kubectl.ok("delete pod refused granted -n production --now --timeout=60s");
+    // The image is on the node now, which is no reason to give it to others.
+    let stranger = "serviceAccountName: stranger";
+    kubectl.ok("create serviceaccount stranger -n production");
+    apply(kubectl, "stranger", &image, stranger);
+    apply(kubectl, "owner", &image, "");
+    runs(kubectl, "owner");
+    let present = format!(
+        "kubelet Container image \"{image}\" already present on machine and can be accessed by the pod"
+    );
+    wait_for_event(kubectl, "pod owner", "Normal Pulled", &present);
+    let refused = format!("kubelet Failed to pull image \"{image}\": ");
+    wait_for_event(kubectl, "pod stranger", "Warning Failed", &refused);
+    kubectl.ok("delete pod refused granted stranger owner -n production --now --timeout=60s");
+}
+
+/// A Pod that wants users of its own does not run without them, on a node that has none.
+pub fn a_pod_has_users_of_its_own_or_does_not_run(kubectl: &Kubectl) {
+    apply(kubectl, "users", IMAGE, "hostUsers: false");
+    let path =
+        "jsonpath={.items[*].status.runtimeHandlers[?(@.name==\"\")].features.userNamespaces}";
+    let can = kubectl.ok(&format!("get nodes -o {path}"));
+    if can.trim() == "true" {
+        runs(kubectl, "users");
+    } else {
+        let message = "kubelet Failed to create pod sandbox: can't set `spec.hostUsers: false`, runtime does not support user namespaces";
+        wait_for_event(
+            kubectl,
+            "pod users",
+            "Warning FailedCreatePodSandBox",
+            message,
+        );
+        let ip = kubectl.ok("get pod users -n production -o jsonpath={.status.podIP}");
+        assert_eq!(ip, "", "only the runtime gives addresses");
+    }
+    kubectl.ok("delete pod users -n production --now --timeout=60s");
 }
 
 /// A Pod runs by the handler of its RuntimeClass, and says that the runtime lacks one.

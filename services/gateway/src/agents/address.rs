@@ -88,7 +88,7 @@ impl AgentAddress {
     }
 
     /// Returns the error of an agent that cannot be reached.
-    pub(super) fn unreachable(&self, cause: &str) -> ApiError {
+    pub(crate) fn unreachable(&self, cause: &str) -> ApiError {
         let (node, address) = (self.node(), self.address);
         let message = format!("cannot reach the agent of node {node:?} at {address}: {cause}");
         ApiError::new(Reason::InternalError, message)

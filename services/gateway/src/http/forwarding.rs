@@ -7,12 +7,13 @@ use http::header::{
     TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, Request};
 use hyper::body::Incoming;
+use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use setpoint_host::serve::Peer;
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
 
 use super::connect::Streams;
 use crate::request::audit;
@@ -74,6 +75,30 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     for name in HOP_BY_HOP.into_iter().chain(named) {
         headers.remove(name);
     }
+}
+
+/// Sends a request of HTTP/1.1 on a connection of its own, which lasts as long as its response, or as what that
+/// upgrades to.
+///
+/// # Errors
+/// If the server breaks the connection.
+pub(super) async fn send(
+    streams: &Streams,
+    connection: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Body>,
+) -> hyper::Result<http::Response<Incoming>> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(connection)).await?;
+    let stop = streams.stop.clone();
+    streams.spawn(async move {
+        let connection = connection.with_upgrades();
+        tokio::select! {
+            ended = connection => if let Err(error) = ended {
+                tracing::debug!(%error, "a proxied connection broke");
+            },
+            () = stop.cancelled() => {}
+        }
+    });
+    sender.send_request(request).await
 }
 
 /// Connects both ends of an upgrade, while holding `held`. Returns the response for the client; `None` if its

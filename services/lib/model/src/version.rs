@@ -4,11 +4,18 @@
 pub const MINOR: &str = "36";
 /// The major and the minor version.
 pub const KUBERNETES: &str = "1.36";
+/// What precedes the version of Setpoint.
+const MARK: &str = "+setpoint-";
 
 /// Returns the version of a component, as `gitVersion` and `kubeletVersion` have it. Clients compare the numbers with
 /// their own, so the version of Setpoint is build metadata.
 pub fn git_version(own: &str) -> String {
-    format!("v{KUBERNETES}.0+setpoint-{own}")
+    format!("v{KUBERNETES}.0{MARK}{own}")
+}
+
+/// Returns whether a version is that of a component of Setpoint.
+pub fn is_own(version: &str) -> bool {
+    version.contains(MARK)
 }
 
 #[cfg(test)]
@@ -18,5 +25,11 @@ mod tests {
     #[test]
     fn the_minor_version_is_that_of_the_release() {
         assert_eq!(KUBERNETES.split_once('.'), Some(("1", MINOR)));
+    }
+
+    #[test]
+    fn a_component_is_known_by_its_version() {
+        assert!(is_own(&git_version("0.1.0")));
+        assert!(!is_own("v1.36.0") && !is_own(""));
     }
 }

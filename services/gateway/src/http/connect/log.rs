@@ -18,7 +18,7 @@ use tonic::Status;
 
 use super::upgrade::{Upgrade, upgrade};
 use super::websocket::{Socket, close, handshake, socket};
-use super::{ConnectRequest, target};
+use super::{ConnectRequest, kubelet, target};
 use crate::agents;
 use crate::http::write_options;
 use crate::request::Query;
@@ -30,7 +30,8 @@ const PROTOCOLS: [(&str, bool); 3] = [
     ("base64.binary.k8s.io", true),
 ];
 
-type Pieces = BoxStream<'static, Result<Bytes, Status>>;
+/// What is read of a log.
+pub(super) type Pieces = BoxStream<'static, Result<Bytes, Status>>;
 
 /// Returns the log of a container, as the body of the response or in messages of a WebSocket.
 pub(super) async fn connect(mut request: ConnectRequest) -> Result<Response, ApiError> {
@@ -92,7 +93,12 @@ async fn pieces(request: &ConnectRequest) -> Result<Pieces, ApiError> {
     if pod.spec.node_name.is_empty() {
         return Ok(stream::empty().boxed());
     }
-    let agent = target::agent_of(registry, &context, &pod).await?;
+    let node = target::node_of(registry, &context, &pod).await?;
+    if kubelet::runs(&node) {
+        let call = kubelet::Call::log(&pod, &logs.container, &request.query);
+        return kubelet::read(request, &node, call).await;
+    }
+    let agent = agents::connect(registry.dial_policy(), &node).await?;
     let mut agent = NodeClient::new(agent);
     let pieces = agents::answer(agent.logs(logs)).await?.into_inner();
     Ok(pieces.map_ok(|piece| piece.data).boxed())

@@ -15,6 +15,10 @@
 //! The agent of the Pod's node is called by the gRPC calls `Exec`, `Attach` and `PortForward` of
 //! `proto/setpoint/node.proto`.
 //!
+//! A node whose version is not that of an agent has a kubelet: it has the request by HTTP, with its own parameters, and
+//! what it upgrades to is passed on as it is (`kubelet`). If it does not know the newer protocols of kubectl, that asks
+//! once more, by SPDY.
+//!
 //! * `exec` and `attach`: WebSocket (`v5`, `v4` and older `channel.k8s.io`, each in base64, too) and SPDY/3.1 (`v4` to
 //!   `v1`). `portforward`: SPDY/3.1, directly or in a WebSocket as kubectl does, and channels of a WebSocket as the
 //!   Python client does. `log` in messages of a WebSocket. So are watches, one event in each (`watch_socket`): texts of
@@ -37,6 +41,7 @@
 
 mod channels;
 mod container;
+mod kubelet;
 mod log;
 mod options;
 mod outcome;

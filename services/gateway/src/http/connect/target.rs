@@ -1,12 +1,10 @@
-//! The Pod that a client connects to, and the agent of its node.
+//! The Pod that a client connects to, and its node.
 
 use setpoint_codec::{Kind, kind_of};
 use setpoint_proto::core::{Container, EphemeralContainer, Node, Pod};
 use setpoint_proto::{ApiError, Reason, Resource};
 use setpoint_store::cache::AtLeast;
-use tonic::transport::Channel;
 
-use crate::agents;
 use crate::registry::{Registry, RequestContext, Target, errors};
 
 /// Reads an object.
@@ -25,23 +23,22 @@ pub(super) async fn read<T: Resource + prost::Message + Default>(
     errors::readable(T::decode(found.raw))
 }
 
-/// Connects to the agent of a Pod's node.
+/// Returns the node of a Pod.
 ///
 /// # Errors
-/// `BadRequest` if the Pod has no node; those of [`agents::connect`].
-pub(super) async fn agent_of(
+/// `BadRequest` if the Pod has no node.
+pub(super) async fn node_of(
     registry: &Registry,
     context: &RequestContext,
     pod: &Pod,
-) -> Result<Channel, ApiError> {
+) -> Result<Node, ApiError> {
     let node = pod.spec.node_name.as_str();
     if node.is_empty() {
         let name = &pod.metadata.name;
         let message = format!("pod {name} does not have a host assigned");
         return Err(ApiError::new(Reason::BadRequest, message));
     }
-    let node: Node = read(registry, context, "", node).await?;
-    agents::connect(registry.dial_policy(), &node).await
+    read(registry, context, "", node).await
 }
 
 /// Returns the name of the container to connect to, by default the only one.

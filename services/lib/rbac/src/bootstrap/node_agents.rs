@@ -1,14 +1,15 @@
 //! Roles for Setpoint's agents of nodes, beside what the node authorizer allows every node.
 
 use setpoint_model::bootstrap_token::JOINING_AGENTS;
-use setpoint_model::users::{NODES, SIMULATED_NODES};
+use setpoint_model::users::{NODES, SIMULATED_NODES, of_service};
 use setpoint_proto::rbac::{ClusterRole, ClusterRoleBinding};
 
-use super::object::{cluster_role, cluster_role_binding, group};
+use super::object::{cluster_role, cluster_role_binding, group, user};
 use super::rule::{Table, table};
 
 const SIMULATED: &str = "system:setpoint:simulated-nodes";
 const JOINING: &str = "system:setpoint:joining-agents";
+const KUBELETS: &str = "system:setpoint:kubelet-clients";
 
 pub fn cluster_roles() -> Vec<ClusterRole> {
     let rows = table().into_iter();
@@ -25,6 +26,8 @@ pub fn cluster_role_bindings() -> Vec<ClusterRoleBinding> {
             "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
             vec![group(NODES)],
         ),
+        // Kubelets, if there are some, ask whether gateways may.
+        cluster_role_binding(KUBELETS, vec![user(&of_service("gateway"))]),
     ]
 }
 
@@ -37,6 +40,11 @@ fn table() -> Table {
         // An agent that joins by a token asks for its certificate, and reads it.
         "system:setpoint:joining-agents" {
             "create get"        "certificates.k8s.io"  "certificatesigningrequests";
+        }
+        // What gateways pass on to kubelets: streams of Pods, and pages.
+        "system:setpoint:kubelet-clients" {
+            "create get"        "core"  "nodes/proxy";
+            "get"               "core"  "nodes/metrics nodes/stats";
         }
     }
 }

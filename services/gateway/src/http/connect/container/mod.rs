@@ -11,8 +11,8 @@ use setpoint_proto::{ApiError, Reason};
 use tonic::transport::Channel;
 
 use super::upgrade::{self, Upgrade, upgrade};
-use super::{ConnectRequest, options, target};
-use crate::agents::{ContainerCall, Verb};
+use super::{ConnectRequest, kubelet, options, target};
+use crate::agents::{self, ContainerCall, Verb};
 
 /// The streams that a client wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,13 @@ pub(super) async fn connect(mut request: ConnectRequest) -> Result<Response, Api
     let pod: Pod = target::read(registry, &context, &route.namespace, &route.name).await?;
     let open = options::open(&*object)?;
     let container = target::container(&pod, &open.container)?;
-    let agent = target::agent_of(registry, &context, &pod).await?;
+    let node = target::node_of(registry, &context, &pod).await?;
     let to = Upgrade::of(&request.parts.headers)?;
+    if kubelet::runs(&node) {
+        let call = kubelet::Call::container(verb, &pod, &container, &open);
+        return kubelet::upgrade(&mut request, &node, call).await;
+    }
+    let agent = agents::connect(registry.dial_policy(), &node).await?;
     let open = OpenContainer {
         namespace: pod.metadata.namespace,
         pod: pod.metadata.name,

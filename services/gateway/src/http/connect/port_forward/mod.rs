@@ -11,8 +11,8 @@ use tonic::transport::Channel;
 
 use super::upgrade::{self, Upgrade, upgrade};
 use super::websocket::{handshake, socket, subprotocols};
-use super::{ConnectRequest, options, target, tunnel};
-use crate::agents::{PortCall, Sink, Source, forward};
+use super::{ConnectRequest, kubelet, options, target, tunnel};
+use crate::agents::{self, PortCall, Sink, Source, forward};
 
 /// The protocol of port forwarding within SPDY.
 const PROTOCOL: &str = "portforward.k8s.io";
@@ -39,8 +39,13 @@ pub(super) async fn connect(mut request: ConnectRequest) -> Result<Response, Api
     let ports = options::ports_of(&*object);
     let (registry, route) = (&request.registry, &request.route);
     let pod: Pod = target::read(registry, &context, &route.namespace, &route.name).await?;
+    let node = target::node_of(registry, &context, &pod).await?;
+    if kubelet::runs(&node) {
+        let call = kubelet::Call::port_forward(&pod, &ports);
+        return kubelet::upgrade(&mut request, &node, call).await;
+    }
     let forwarder = Forwarder {
-        agent: target::agent_of(registry, &context, &pod).await?,
+        agent: agents::connect(registry.dial_policy(), &node).await?,
         namespace: pod.metadata.namespace,
         pod: pod.metadata.name,
         uid: pod.metadata.uid,

@@ -1,9 +1,12 @@
 //! The servers that requests are passed on to, and the connections to them.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use bytes::{Bytes, BytesMut};
 use rand::seq::IndexedRandom as _;
 use setpoint_codec::kind_of;
 use setpoint_host::unverified_tls;
+use setpoint_model::Cidr;
 use setpoint_model::endpointslice::SERVICE_NAME;
 use setpoint_model::selector::{Fields, Selector};
 use setpoint_proto::core::{Node, Pod, Service};
@@ -17,9 +20,10 @@ use tokio::io::{
 };
 use tracing::debug;
 
-use super::super::{ConnectRequest, target};
+use super::super::{ConnectRequest, kubelet, target};
 use super::name::Name;
-use crate::agents::{AgentAddress, PortCall, Protocol, Sink, Source, forward};
+use crate::agents::{self, AgentAddress, PortCall, Protocol, Sink, Source, forward};
+use crate::dial_policy::Rule;
 use crate::registry::{Filter, RequestContext, errors};
 use crate::verbs::read::{ListParams, RevisionMatch};
 
@@ -144,7 +148,11 @@ impl Search<'_> {
 
     async fn connect(&self, pod: Pod, port: u16) -> Result<Backend, ApiError> {
         let registry = &self.request.registry;
-        let agent = target::agent_of(registry, self.context, &pod).await?;
+        let node = target::node_of(registry, self.context, &pod).await?;
+        if kubelet::runs(&node) {
+            return self.dial(&node, &pod, port).await;
+        }
+        let agent = agents::connect(registry.dial_policy(), &node).await?;
         let host = format!("{}:{port}", pod.status.pod_ip);
         let open = OpenPort {
             namespace: pod.metadata.namespace,
@@ -166,6 +174,31 @@ impl Search<'_> {
         Ok(Backend {
             connection: Box::new(near),
             host,
+            agent: None,
+        })
+    }
+
+    /// Connects to a Pod by its address, as upstream does, if that is in the range of its node: the address is what
+    /// the kubelet says, the range is not.
+    async fn dial(&self, node: &Node, pod: &Pod, port: u16) -> Result<Backend, ApiError> {
+        let ip = pod.status.pod_ip.parse::<Ipv4Addr>();
+        let ip = ip.map_err(|_| unreachable("the Pod has no address"))?;
+        let mut ranges = node.spec.pod_cidrs.iter();
+        let is_of_node = |range: &String| range.parse().is_ok_and(|range: Cidr| range.contains(ip));
+        if !ranges.any(is_of_node) {
+            let node = &node.metadata.name;
+            let why = format!("{ip} is not in the range of Pod addresses of node {node:?}");
+            return Err(unreachable(&why));
+        }
+        let (address, policy) = (
+            SocketAddr::from((ip, port)),
+            self.request.registry.dial_policy(),
+        );
+        let connected = policy.connect(Rule::Unverified, address).await;
+        let connected = connected.map_err(|error| unreachable(&error.to_string()))?;
+        Ok(Backend {
+            connection: Box::new(connected),
+            host: address.to_string(),
             agent: None,
         })
     }

@@ -5,9 +5,7 @@ use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, HOST, LOCATION};
 use http::{HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::BodyExt as _;
-use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use setpoint_proto::{ApiError, NODE_HEADER, Reason};
 
 use super::super::super::forwarding;
@@ -42,19 +40,6 @@ pub(super) async fn exchange(
         outgoing.headers_mut().insert(HOST, host);
     }
     let client = outgoing.extensions_mut().remove::<OnUpgrade>();
-    let handshake = http1::handshake(TokioIo::new(backend.connection)).await;
-    let broken = |error: hyper::Error| unreachable(&error.to_string());
-    let (mut sender, connection) = handshake.map_err(broken)?;
-    let stop = streams.stop.clone();
-    streams.spawn(async move {
-        let connection = connection.with_upgrades();
-        tokio::select! {
-            ended = connection => if let Err(error) = ended {
-                tracing::debug!(%error, "a proxied connection broke");
-            },
-            () = stop.cancelled() => {}
-        }
-    });
     if let Some(agent) = &backend.agent {
         // One agent may serve many nodes.
         let node = HeaderValue::try_from(agent.node());
@@ -62,7 +47,8 @@ pub(super) async fn exchange(
         let headers = outgoing.headers_mut();
         headers.insert(HeaderName::from_static(NODE_HEADER), node);
     }
-    let response = sender.send_request(outgoing).await.map_err(broken)?;
+    let sent = forwarding::send(&streams, backend.connection, outgoing).await;
+    let response = sent.map_err(|error| unreachable(&error.to_string()))?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let switched = forwarding::switch(&streams, client, response, ());
         return switched.ok_or_else(|| unreachable("the connection cannot be upgraded"));

@@ -3,6 +3,7 @@
 mod agent;
 mod container;
 pub mod failed_upgrade;
+mod kubelet;
 mod port_forward;
 mod proxy;
 mod refused;

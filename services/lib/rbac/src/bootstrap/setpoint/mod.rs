@@ -10,7 +10,8 @@
 //!
 //! `tests/removal/rules.txt` names for each permission the test that needs it.
 //!
-//! The gateway has no role: it writes to its own store, and calls other processes, which know it by its certificate.
+//! The gateway has no role here: it writes to its own store, and calls other processes, which know it by its
+//! certificate. Kubelets alone ask what it may do (`super::node_agents`).
 //!
 //! # Decisions
 //!
