@@ -36,6 +36,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// A gateway that speaks TLS only.
 pub struct Gateway {
     authority: Authority,
+    own: Credentials,
     registry: Arc<Registry>,
     pub address: SocketAddr,
     _stop: DropGuard,
@@ -57,10 +58,12 @@ impl Gateway {
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let own = issue(&authority, "system:setpoint:gateway", &[]);
         let router = in_process::router(registry.clone());
-        let serving = serve_with(Some(own), listener, router, Limits::default(), stop.clone());
+        let limits = Limits::default();
+        let serving = serve_with(Some(own.clone()), listener, router, limits, stop.clone());
         tokio::spawn(serving);
         Self {
             authority,
+            own,
             registry,
             address,
             _stop: stop.drop_guard(),
@@ -287,6 +290,35 @@ async fn the_streams_of_a_node_end_with_its_node() {
         .expect("the watch ends");
     let (code, reply) = gateway.get(own.http1_client(), "/version").await;
     assert_eq!(code, 401, "{reply}");
+}
+
+/// A gateway that starts knows the CA of signers a moment later than it answers. A client that has connected before does
+/// not stay unauthorized for as long as its connection lasts: it has to connect again.
+#[tokio::test]
+async fn a_connection_from_before_its_ca_was_known_ends_when_it_is() {
+    let gateway = Gateway::start().await;
+    let other = Authority::create("other-ca").unwrap();
+    let issued = other.issue(&leaf("root", &["system:masters"])).unwrap();
+    let ca = gateway.authority.certificate();
+    let client = Credentials::from_pem(ca, &issued.certificate, &issued.key).unwrap();
+    let mut early = connect(gateway.address, client.http1_client())
+        .await
+        .unwrap();
+    let request = b"GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    early.write_all(request).await.unwrap();
+    let mut line = [0; 12];
+    early.read_exact(&mut line).await.unwrap();
+    assert_eq!(&line, b"HTTP/1.1 401");
+    gateway
+        .own
+        .also_know_clients_by(other.certificate())
+        .unwrap();
+    let ended = early.read_to_end(&mut Vec::new());
+    let limit = Duration::from_secs(30);
+    let ended = tokio::time::timeout(limit, ended).await;
+    ended.expect("the connection ends").unwrap();
+    let (code, reply) = gateway.get(client.http1_client(), "/version").await;
+    assert_eq!(code, 200, "{reply}");
 }
 
 /// Servers behind the gateway, and controllers, know clients as it does.

@@ -15,8 +15,8 @@ use tokio_util::either::Either;
 use crate::connection_info::ConnectionInfo;
 use crate::stall_timeout::{StallTimeout, count_cut};
 
-/// The time for which a connection goes on whose client has a certificate that is no longer trusted. It gets no
-/// further requests; those under way are answered.
+/// The time for which a connection goes on whose client has a certificate that is no longer trusted, or is only now. It
+/// gets no further requests; those under way are answered.
 const DISTRUST_GRACE: Duration = Duration::from_secs(2);
 
 /// The answer to a request without TLS, as of Go's servers.
@@ -49,7 +49,7 @@ pub(crate) async fn accept(
     let chain = stream.get_ref().1.peer_certificates();
     let chain = chain.unwrap_or_default().to_vec();
     let info = ConnectionInfo::over_tls(local, credentials.identify(&chain));
-    if info.client().is_some() {
+    if !chain.is_empty() {
         let cut = cut(credentials.clone(), chain, info.clone());
         stream.get_mut().0.end_with(cut);
     }
@@ -57,10 +57,20 @@ pub(crate) async fn accept(
 }
 
 /// Waits until the connection of a client must end, because the CA of its certificate is no longer trusted, or its
-/// certificate for another reason. The client is verified again whenever the CAs change.
+/// certificate for another reason; or because its CA was not known before, as right after the start, and is now. The
+/// client is verified again whenever the CAs change.
 async fn cut(credentials: Credentials, chain: Vec<CertificateDer<'static>>, info: ConnectionInfo) {
+    let changed = async {
+        match info.identity() {
+            Ok(_) => credentials.distrusted(chain).await,
+            Err(refused) => {
+                credentials.trusted(chain).await;
+                refused
+            }
+        }
+    };
     tokio::select! {
-        reason = credentials.distrusted(chain) => info.distrust(reason),
+        reason = changed => info.distrust(reason),
         () = info.distrusted() => {}
     }
     sleep(DISTRUST_GRACE).await;

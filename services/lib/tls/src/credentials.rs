@@ -235,6 +235,20 @@ impl Credentials {
         }
     }
 
+    /// Waits until the certificates of a client, which are not accepted now, are: their CA has become known.
+    pub fn trusted(
+        &self,
+        chain: Vec<CertificateDer<'static>>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let (credentials, mut trust) = (self.clone(), self.current.trust());
+        async move {
+            while credentials.verify_client(&chain, UnixTime::now()).is_err() {
+                // The sender is in the credentials.
+                let _ = trust.changed().await;
+            }
+        }
+    }
+
     /// Returns the certificates of the CAs that are trusted for servers, in PEM. Nothing else that their file holds is
     /// in it.
     pub fn authorities(&self) -> String {

@@ -54,9 +54,9 @@ fn an_image_that_was_pulled_with_credentials_is_for_those_who_have_them_after_a_
     for access in [access, open(directory.path())] {
         assert!(access.must_pull(IMAGE, ID, &[]));
         assert!(access.must_pull(IMAGE, ID, &[credential("2", "guessed")]));
-        assert!(!access.must_pull(IMAGE, ID, &[own.clone()]));
-        assert!(!access.must_pull("here.test/shop/app:2", ID, &[own.clone()]));
-        assert!(access.must_pull("here.test/copy/app:1", ID, &[own.clone()]));
+        assert!(!access.must_pull(IMAGE, ID, std::slice::from_ref(&own)));
+        assert!(!access.must_pull("here.test/shop/app:2", ID, std::slice::from_ref(&own)));
+        assert!(access.must_pull("here.test/copy/app:1", ID, std::slice::from_ref(&own)));
     }
     // Another Secret with the same credentials, whose password changes afterwards.
     let access = open(directory.path());
@@ -114,10 +114,10 @@ fn an_image_whose_pull_an_agent_did_not_see_the_end_of_is_pulled_by_the_next_pod
     );
     let own = credential("1", "hush");
     for access in [access, open(directory.path())] {
-        assert!(access.must_pull("app", ID, &[own.clone()]));
+        assert!(access.must_pull("app", ID, std::slice::from_ref(&own)));
         access.begin("app").unwrap();
         access.pulled("app", ID, Some(&own));
-        assert!(!access.must_pull("app", ID, &[own.clone()]));
+        assert!(!access.must_pull("app", ID, std::slice::from_ref(&own)));
     }
 }
 

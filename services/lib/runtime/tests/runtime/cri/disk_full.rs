@@ -19,7 +19,10 @@ async fn started(runtime: &Cri, config: &ContainerConfig) -> Result<ImageOrigin,
     let ended = async {
         loop {
             match runtime.start(config.clone()).await {
-                Err(Error::Image { reason, .. }) if reason == "ContainerCreating" => {
+                Err(Error::Image {
+                    reason: "ContainerCreating",
+                    ..
+                }) => {
                     sleep(POLL_INTERVAL).await;
                 }
                 Err(Error::Image {

@@ -136,7 +136,10 @@ async fn origin(runtime: &Cri, config: &ContainerConfig) -> String {
             match runtime.start(config.clone()).await {
                 Ok(ImageOrigin::Pulled(_)) => return "pulled".to_owned(),
                 Ok(origin) => return format!("{origin:?}"),
-                Err(Error::Image { reason, .. }) if reason == "ContainerCreating" => {
+                Err(Error::Image {
+                    reason: "ContainerCreating",
+                    ..
+                }) => {
                     sleep(POLL_INTERVAL).await;
                 }
                 Err(Error::Image { reason, .. }) => return reason.to_owned(),
