@@ -227,6 +227,14 @@ impl Settings {
         self.uses_pod_range() && self.runtime != Kind::Cri
     }
 
+    /// Returns the paths of the machine that Pods may mount.
+    pub fn host_paths(&self) -> &[String] {
+        match self.runtime {
+            Kind::Cri => &self.cri.host_paths,
+            _ => &self.docker.host_paths,
+        }
+    }
+
     /// Returns the commands in place of images. Other runtimes have none.
     pub fn image_commands(&self) -> ImageCommands {
         let images = match self.runtime {

@@ -47,7 +47,7 @@ impl HostPath {
     fn explained(&self, error: Errno) -> io::Error {
         match error {
             Errno::XDEV => io::Error::other(format!(
-                "a link leads out of {:?}, which the setting docker.host_paths names",
+                "a link leads out of {:?}, which the setting host_paths names",
                 self.root
             )),
             other => other.into(),

@@ -133,7 +133,7 @@ impl<R: Runtime> Builder<'_, R> {
                 wake: Arc::clone(&self.wake),
                 tokens: Tokens::default(),
                 updates: Updates::default(),
-                host_paths: settings.docker.host_paths.clone(),
+                host_paths: settings.host_paths().to_vec(),
                 local_path: self.nodes[0].local_path.clone(),
                 api: self.api,
                 dns: self.dns,

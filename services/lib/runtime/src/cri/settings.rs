@@ -32,6 +32,9 @@ pub struct Settings {
     pub cni_conf_dir: PathBuf,
     /// Name of the bridge that Pods are connected to, for the network routes.
     pub bridge: String,
+    /// Paths of the machine that Pods may mount as hostPath volumes, with all below them. Where not all are, a Pod that
+    /// may write to one can make a link in it, which is not followed if it leads out.
+    pub host_paths: Vec<String>,
     /// Images that are present and that a Pod may use only with credentials that the registry accepts, as the kubelet's
     /// setting: NeverVerify, NeverVerifyPreloadedImages (those that this agent has pulled with credentials),
     /// NeverVerifyAllowlistedImages or AlwaysVerify.
@@ -56,6 +59,7 @@ impl Default for Settings {
             network: Network::Cni,
             cni_conf_dir: "/etc/cni/net.d".into(),
             bridge: "setpoint-pods".to_owned(),
+            host_paths: vec!["/".to_owned()],
             image_pull_credentials_verification_policy: Verification::default(),
             preloaded_images_verification_allowlist: Vec::new(),
             relist_period: Duration::from_secs(1),

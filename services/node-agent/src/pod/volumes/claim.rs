@@ -65,7 +65,7 @@ impl Sources<'_> {
             None if is_own => path.to_owned(),
             None => {
                 return Err(refused(&format!(
-                    "path {path:?} of PV {volume:?} is not allowed on this node: the setting docker.host_paths names the paths that are"
+                    "path {path:?} of PV {volume:?} is not allowed on this node: its setting host_paths names the paths that are"
                 )));
             }
         };

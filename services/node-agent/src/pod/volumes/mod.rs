@@ -159,7 +159,7 @@ impl Sources<'_> {
         let path = &source.path;
         let root = allowed_root(self.host_paths, path).ok_or_else(|| {
             config_error(format!(
-                "hostPath {path:?} of volume {:?} is not allowed on this node: the setting docker.host_paths names the paths that are",
+                "hostPath {path:?} of volume {:?} is not allowed on this node: its setting host_paths names the paths that are",
                 declared.name
             ))
         })?;
