@@ -112,7 +112,7 @@ fn an_application_on_three_machines_survives_the_death_and_the_isolation_of_one(
     let written = write(&kubectl, "before", 20);
     machines.ok("kill m3");
     a_dead_machine_is_replaced(&kubectl, &load, "m3");
-    assert!(written.iter().all(|name| exists(&kubectl, name)));
+    all_exist(&kubectl, &written);
     if std::env::var_os(LONG).is_none() {
         eprintln!(
             "SKIPPED: the return of the machine, cuts and a restart of all, which {LONG}=1 runs"
@@ -124,11 +124,7 @@ fn an_application_on_three_machines_survives_the_death_and_the_isolation_of_one(
     machines.ok("start m3");
     nodes_are_ready(&kubectl, &MACHINES);
     a_cut_is_healed(&machines, &kubectl);
-    assert!(
-        written
-            .iter()
-            .all(|name| exists(&machines.kubectl("m3"), name))
-    );
+    all_exist(&machines.kubectl("m3"), &written);
     load.end();
     for machine in MACHINES {
         machines.ok(&format!("kill {machine}"));
@@ -141,7 +137,7 @@ fn an_application_on_three_machines_survives_the_death_and_the_isolation_of_one(
         }
     });
     nodes_are_ready(&kubectl, &MACHINES);
-    assert!(written.iter().all(|name| exists(&kubectl, name)));
+    all_exist(&kubectl, &written);
     eventually("the Service answers again", || {
         ask(at).map_err(|error| error.to_string())
     });
@@ -278,6 +274,17 @@ fn exists(kubectl: &Kubectl, name: &str) -> bool {
     kubectl.run(&format!("get configmap {name}")).success
 }
 
+/// Waits for the answers, since etcd may elect another leader meanwhile. What was acknowledged is never absent.
+fn all_exist(kubectl: &Kubectl, names: &[String]) {
+    for name in names {
+        eventually("an object that was written is there", || {
+            let read = kubectl.run(&format!("get configmap {name}"));
+            assert!(!read.stderr.contains("NotFound"), "{}", read.stderr);
+            read.success.then_some(()).ok_or(read.stderr)
+        });
+    }
+}
+
 /// Its Pods are replaced on the others; once it is known to be dead, no request is lost.
 fn a_dead_machine_is_replaced(kubectl: &Kubectl, load: &Load, dead: &str) {
     eventually("all Pods are on the others", || {
@@ -297,7 +304,9 @@ fn a_dead_machine_is_replaced(kubectl: &Kubectl, load: &Load, dead: &str) {
         let before = load.failures();
         load.goes_on();
         let after = load.failures();
-        (before == after).then_some(()).ok_or(after.to_string())
+        (before == after)
+            .then_some(())
+            .ok_or_else(|| format!("{:?}", load.errors()))
     });
 }
 
@@ -317,6 +326,5 @@ fn a_cut_is_healed(machines: &Machines, kubectl: &Kubectl) {
     }
     machines.ok("heal");
     nodes_are_ready(kubectl, &MACHINES);
-    let names = MACHINES.map(|machine| format!("cut-{machine}"));
-    assert!(names.iter().all(|name| exists(kubectl, name)));
+    all_exist(kubectl, &MACHINES.map(|machine| format!("cut-{machine}")));
 }

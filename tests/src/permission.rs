@@ -18,6 +18,9 @@ use setpoint_rbac::bootstrap;
 /// The environment variable with the permission that clusters of tests are without.
 pub const WITHOUT: &str = "SETPOINT_WITHOUT";
 
+/// The role that gateways have at kubelets, of which clusters of tests have none.
+const OF_KUBELETS: &str = "kubelet-clients";
+
 /// A permission of a service.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
@@ -33,7 +36,7 @@ pub struct Permission {
 }
 
 impl Permission {
-    /// Returns the permissions of all services, node agents among them.
+    /// Returns the permissions of all services, node agents among them, but those that kubelets ask about.
     pub fn all() -> Vec<Self> {
         let cluster = bootstrap::cluster_roles().into_iter();
         let cluster = cluster.map(|role| (String::new(), role.metadata.name, role.rules));
@@ -42,8 +45,9 @@ impl Permission {
             namespaced.map(|role| (role.metadata.namespace, role.metadata.name, role.rules));
         let roles = cluster.chain(namespaced);
         let all = roles.flat_map(|(namespace, name, rules)| {
-            let role = name.strip_prefix(PREFIX).map(str::to_owned);
-            role.map(|role| of_role(&namespace, &role, &rules))
+            let role = name.strip_prefix(PREFIX);
+            let role = role.filter(|role| *role != OF_KUBELETS);
+            role.map(|role| of_role(&namespace, role, &rules))
         });
         all.flatten().collect()
     }

@@ -62,6 +62,11 @@ impl Load {
         self.failed.lock().len()
     }
 
+    /// Returns the errors so far.
+    pub fn errors(&self) -> Vec<String> {
+        self.failed.lock().clone()
+    }
+
     /// Waits for further requests.
     pub fn goes_on(&self) {
         let before = self.count.load(Ordering::Relaxed);
