@@ -123,8 +123,8 @@ struct FrontProxyFiles {
 struct Etcd {
     /// Client URLs of the etcd members.
     endpoints: Vec<String>,
-    /// Whether calls go to all members that etcd names, at the client URLs that they advertise, once one of
-    /// `etcd.endpoints` has answered; otherwise only to those of `etcd.endpoints`.
+    /// Whether calls go to the other members that etcd names, at the client URLs that they advertise, while none of
+    /// `etcd.endpoints` works.
     follow_members: bool,
     /// Timeout of a call to etcd, including retries.
     #[serde(with = "DurationText")]

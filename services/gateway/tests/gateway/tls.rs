@@ -292,8 +292,8 @@ async fn the_streams_of_a_node_end_with_its_node() {
     assert_eq!(code, 401, "{reply}");
 }
 
-/// A gateway that starts knows the CA of signers a moment later than it answers. A client that has connected before does
-/// not stay unauthorized for as long as its connection lasts: it has to connect again.
+/// A gateway that starts knows the CA of signers a moment later than it answers. A client that has connected before
+/// does not stay unauthorized for as long as its connection lasts: it has to connect again.
 #[tokio::test]
 async fn a_connection_from_before_its_ca_was_known_ends_when_it_is() {
     let gateway = Gateway::start().await;

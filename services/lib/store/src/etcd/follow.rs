@@ -12,8 +12,8 @@ use super::{Etcd, channel};
 const INTERVAL: Duration = Duration::from_secs(5);
 
 impl Etcd {
-    /// Lets calls go to the members that etcd itself names, at the URLs that they advertise to clients, and follows
-    /// their change. Until one of those of the settings has answered, calls go to these. Runs until dropped.
+    /// Lets calls go to the members that etcd itself names, at the URLs that they advertise to clients, while none of
+    /// those of the settings works, and follows their change. Runs until dropped.
     pub async fn follow_members(&self) {
         let mut known = Vec::new();
         loop {
@@ -34,7 +34,7 @@ impl Etcd {
         let channel = |url: &str| channel(url, &self.settings);
         let mut each = self.members.iter();
         match each.try_for_each(|one| one.replace(&urls, channel)) {
-            Ok(()) => info!(?urls, "calling these members of etcd"),
+            Ok(()) => info!(?urls, "these are the members of etcd"),
             Err(error) => debug!(%error, "a member of etcd has an address of no use"),
         }
         *known = urls;

@@ -20,10 +20,13 @@ use tower::{Service, ServiceExt as _};
 /// The time for which a member gets no calls after one has failed, unless all members have failed.
 const EJECTION: Duration = Duration::from_secs(1);
 
-/// The members of etcd. Each call goes to the next one in turn. Clones share the connections.
+/// The members of etcd. Each call goes to the next one in turn of those in the settings, and to others only while none
+/// of these works. Clones share the connections.
 #[derive(Clone)]
 pub(super) struct Members {
     members: Arc<RwLock<Vec<Arc<Member>>>>,
+    /// The number of those in the settings, which are the first.
+    preferred: usize,
     next: Arc<AtomicUsize>,
 }
 
@@ -36,26 +39,37 @@ struct Member {
 }
 
 impl Member {
-    fn is_working(&self) -> bool {
-        let failed = *self.failed.lock();
-        failed.is_none_or(|failed| failed.elapsed() > EJECTION)
+    /// Returns whether a call may go to the member. After a failure that is one for each time of `EJECTION`, so that
+    /// not many wait for a machine that is gone.
+    fn takes_call(&self) -> bool {
+        let mut failed = self.failed.lock();
+        match *failed {
+            None => true,
+            Some(at) if at.elapsed() <= EJECTION => false,
+            Some(_) => {
+                *failed = Some(Instant::now());
+                true
+            }
+        }
     }
 }
 
 impl Members {
-    /// Returns the members with these URLs, by channels to them. There is at least one.
+    /// Returns the members with these URLs, those of the settings, by channels to them. There is at least one.
     pub(super) fn new(channels: impl IntoIterator<Item = (String, Channel)>) -> Self {
         let members = channels
             .into_iter()
             .map(|(url, channel)| Arc::new(Member::new(url, channel)));
+        let members: Vec<_> = members.collect();
         Self {
-            members: Arc::new(RwLock::new(members.collect())),
+            preferred: members.len(),
+            members: Arc::new(RwLock::new(members)),
             next: Arc::default(),
         }
     }
 
-    /// Lets calls go to the members with these URLs from now on, of which there is at least one. Connections to those
-    /// that there were before are kept; calls that are under way go on.
+    /// Lets calls go to the members with these URLs, too, from now on, and no longer to others that are not in the
+    /// settings. Connections to those that there were before are kept; calls that are under way go on.
     ///
     /// # Errors
     /// The first one of `channel`, after which nothing has changed.
@@ -65,27 +79,29 @@ impl Members {
         channel: impl Fn(&str) -> Result<Channel, E>,
     ) -> Result<(), E> {
         let before = self.members.read().clone();
-        let members = urls.iter().map(|url| {
-            let known = before.iter().find(|member| member.url == *url);
+        let (preferred, others) = before.split_at(self.preferred);
+        let is_other = |url: &&String| preferred.iter().all(|member| member.url != **url);
+        let members = urls.iter().filter(is_other).map(|url| {
+            let known = others.iter().find(|member| member.url == *url);
             match known {
                 Some(known) => Ok(Arc::clone(known)),
                 None => Ok(Arc::new(Member::new(url.clone(), channel(url)?))),
             }
         });
         let members: Vec<_> = members.collect::<Result<_, E>>()?;
-        *self.members.write() = members;
+        *self.members.write() = [preferred, &members].concat();
         Ok(())
     }
 
-    /// Returns the next member that has not failed lately, or else the next one; `None` if there are none at all.
+    /// Returns the next member that has not failed lately, of those in the settings if there is one; or else the next
+    /// one; `None` if there are none at all.
     fn choose(&self) -> Option<Arc<Member>> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         let members = self.members.read();
-        let begin = next.checked_rem(members.len())?;
-        let (before, after) = members.split_at(begin);
-        let mut in_turn = after.iter().chain(before);
-        let working = in_turn.find(|member| member.is_working());
-        working.or(after.first()).map(Arc::clone)
+        let (preferred, others) = members.split_at(self.preferred);
+        let working = working(preferred, next).or_else(|| working(others, next));
+        let any = next.checked_rem(members.len()).map(|at| &members[at]);
+        working.or(any).map(Arc::clone)
     }
 
     async fn send(self, request: http::Request<Body>) -> Result<http::Response<Body>, Error> {
@@ -105,6 +121,13 @@ impl Member {
             failed: Mutex::new(None),
         }
     }
+}
+
+/// Returns the next of these members that takes a call.
+fn working(members: &[Arc<Member>], next: usize) -> Option<&Arc<Member>> {
+    let (before, after) = members.split_at(next.checked_rem(members.len())?);
+    let mut in_turn = after.iter().chain(before);
+    in_turn.find(|member| member.takes_call())
 }
 
 type Error = transport::Error;
@@ -166,11 +189,10 @@ mod tests {
         );
         tokio::time::sleep(EJECTION * 2).await;
         fail(&members, 2);
-        let others = chosen(6);
-        assert!(
-            others.contains(&"1".to_owned()) && !others.contains(&"2".to_owned()),
-            "{others:?}"
-        );
+        // One call each shows whether they work again.
+        let mut others = chosen(2);
+        others.sort();
+        assert_eq!(others, ["0", "1"]);
     }
 
     #[tokio::test]
@@ -180,22 +202,38 @@ mod tests {
         assert!(members.clone().oneshot(request()).await.is_err());
         let working: Vec<_> = {
             let all = members.members.read();
-            all.iter().map(|member| member.is_working()).collect()
+            all.iter().map(|member| member.takes_call()).collect()
         };
         assert_eq!(working, [false, true]);
     }
 
     #[tokio::test]
-    async fn members_that_join_get_calls_and_those_that_stay_keep_their_connections() {
-        let members = members(2);
-        fail(&members, 1);
-        let urls = ["1", "2"].map(str::to_owned);
+    async fn members_that_join_get_calls_while_none_of_the_settings_works() {
+        let members = members(1);
         let clone = members.clone();
-        let replaced = members.replace(&urls, |_| Ok::<_, Infallible>(nowhere()));
-        replaced.unwrap();
-        assert_eq!(chosen(&clone, 3), ["2", "2", "2"], "1 has failed lately");
-        let refused = members.replace(&["3".to_owned()], |url| Err(url.to_owned()));
-        assert_eq!(refused, Err("3".to_owned()));
-        assert!(chosen(&clone, 2).iter().all(|url| url == "2"));
+        let replace = |urls: &[&str]| {
+            let urls: Vec<_> = urls.iter().map(ToString::to_string).collect();
+            members.replace(&urls, |_| Ok::<_, Infallible>(nowhere()))
+        };
+        replace(&["0", "1", "2"]).unwrap();
+        assert_eq!(chosen(&clone, 2), ["0", "0"]);
+        fail(&members, 0);
+        fail(&members, 1);
+        assert_eq!(chosen(&clone, 2), ["2", "2"]);
+        replace(&["1", "3"]).unwrap();
+        assert_eq!(chosen(&clone, 2), ["3", "3"], "1 has failed lately");
+        let refused = members.replace(&["4".to_owned()], |url| Err(url.to_owned()));
+        assert_eq!(refused, Err("4".to_owned()));
+        assert_eq!(chosen(&clone, 1), ["3"]);
+    }
+
+    /// Else each call in turn would wait for a machine that is gone.
+    #[tokio::test(start_paused = true)]
+    async fn a_member_that_has_failed_gets_one_call_at_a_time() {
+        let members = members(2);
+        fail(&members, 0);
+        tokio::time::sleep(EJECTION * 2).await;
+        let tried = chosen(&members, 20);
+        assert_eq!(tried.iter().filter(|url| *url == "0").count(), 1);
     }
 }
