@@ -164,7 +164,7 @@ fn its_gateway_outlives_the_first_member(one: &Machine<'_>) {
         let told = log
             .lines()
             .rev()
-            .find(|line| line.contains("calling these members"));
+            .find(|line| line.contains("these are the members of etcd"));
         let known = |member: &str| told.is_some_and(|told| told.contains(member));
         let all = ["10.77.0.1", "10.77.0.2", "10.77.0.3"]
             .into_iter()
