@@ -1,4 +1,4 @@
-//! What a machine needs to be a node, looked at before its token is used (kubeadm: preflight checks).
+//! Checks that a machine has the runtime and the programs of a node, before its token is used, as kubeadm does.
 
 use std::env;
 use std::os::unix::net::UnixStream;

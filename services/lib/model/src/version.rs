@@ -4,7 +4,7 @@
 pub const MINOR: &str = "36";
 /// The major and the minor version.
 pub const KUBERNETES: &str = "1.36";
-/// What precedes the version of Setpoint.
+/// The beginning of the build metadata, before the version of Setpoint.
 const MARK: &str = "+setpoint-";
 
 /// Returns the version of a component, as `gitVersion` and `kubeletVersion` have it. Clients compare the numbers with

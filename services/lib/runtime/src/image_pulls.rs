@@ -26,7 +26,7 @@ pub struct Images<S> {
     service: S,
     wake: Wake,
     slots: Slots,
-    /// What decides on the use of images that are present; `None` if every Pod may use all.
+    /// Decides which Pods may use images that are present; `None` if every Pod may use all.
     access: Option<ImageAccess>,
     pulls: Mutex<HashMap<ContainerKey, Attempts>>,
     records: Mutex<Records>,

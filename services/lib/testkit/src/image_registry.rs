@@ -27,7 +27,7 @@ pub struct ImageRegistry {
     certificate: Option<PathBuf>,
 }
 
-/// How clients reach a registry, and who they are.
+/// The protocol and the credentials of the clients of a registry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     /// Anyone, over HTTP.

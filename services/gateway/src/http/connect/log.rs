@@ -30,7 +30,7 @@ const PROTOCOLS: [(&str, bool); 3] = [
     ("base64.binary.k8s.io", true),
 ];
 
-/// What is read of a log.
+/// The bytes of a log, as they arrive.
 pub(super) type Pieces = BoxStream<'static, Result<Bytes, Status>>;
 
 /// Returns the log of a container, as the body of the response or in messages of a WebSocket.

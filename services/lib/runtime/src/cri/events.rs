@@ -27,7 +27,7 @@ pub enum Events {
     None,
 }
 
-/// What comes next in a stream.
+/// The next message of a stream, or its end.
 pub enum Next {
     /// The runtime has answered, with events or that it sends none.
     Answer,

@@ -15,7 +15,7 @@ const KIND: &str = "ImagePulledRecord";
 /// Beyond, only those are with which the image is pulled.
 const MAX_LEARNED: usize = 100;
 
-/// What the pulls of an image needed. Without any credentials, nobody may use it before a pull.
+/// The credentials that the pulls of an image needed. Without any, no Pod may use it before a pull.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
