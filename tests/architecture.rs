@@ -181,7 +181,19 @@ const ARROWS: &[(&str, &[&str])] = &[
         "proxy",
         &["controller", "host", "model", "proto", "telemetry", "tls"],
     ),
-    ("dns", SERVICE),
+    // Beside the agent of a node, it serves with another certificate than the one of its connections.
+    (
+        "dns",
+        &[
+            "controller",
+            "host",
+            "model",
+            "proto",
+            "task",
+            "telemetry",
+            "tls",
+        ],
+    ),
     ("scheduler", SERVICE),
     // A static Pod is read from a document, and has the defaults and the validation of its kind.
     (

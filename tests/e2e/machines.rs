@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use setpoint_ctl::launcher::program;
+use setpoint_ctl::launcher::{StateDir, program};
 use setpoint_tests::{Kubectl, Output, eventually};
 use tempfile::TempDir;
 
@@ -18,6 +19,8 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/machines");
 const MACHINES: [&str; 3] = ["m1", "m2", "m3"];
 /// The number of the network: 10.254.0.0/24 is that of a user.
 const NUMBER: &str = "7";
+/// The address at which Pods ask the DNS of their node.
+const NODE_DNS: &str = "169.254.20.10";
 /// Settings by which a dead machine is noticed soon.
 const SETTINGS: [(&str, &str); 3] = [
     ("SETPOINT__HEARTBEAT", "2s"),
@@ -56,15 +59,20 @@ impl Machines {
     }
 
     fn run(&self, arguments: &str) -> Output {
+        let mut command = self.command();
+        command.args(arguments.split_whitespace());
+        Output::from(command.output().unwrap())
+    }
+
+    fn command(&self) -> Command {
         let programs = program("setpoint").unwrap();
         let mut command = Command::new(SCRIPT);
         command
-            .args(arguments.split_whitespace())
             .env("SETPOINT_MACHINES", self.directory())
             .env("SETPOINT_MACHINES_NUMBER", NUMBER)
             .env("SETPOINT_PROGRAMS", programs.parent().unwrap())
             .envs(SETTINGS);
-        Output::from(command.output().unwrap())
+        command
     }
 
     fn ok(&self, arguments: &str) -> String {
@@ -75,6 +83,21 @@ impl Machines {
             "deploy/machines {arguments}: {stdout}{stderr}"
         );
         output.stdout
+    }
+
+    /// Kills the DNS of a node.
+    fn end_dns(&self, machine: &str) {
+        let state = self.directory().join(machine).join("state");
+        let pid =
+            StateDir::find(&state, Some(state.clone())).pid(&format!("dns-of-node-{machine}"));
+        let pid = fs::read_to_string(pid).unwrap();
+        let kill = format!("kill -KILL {pid}");
+        // The numbers of processes are those of the machine.
+        let ended = self
+            .command()
+            .args(["on", machine, "bash", "-c", &kill])
+            .status();
+        assert!(ended.unwrap().success());
     }
 
     /// Returns kubectl at the gateway of a machine.
@@ -102,7 +125,7 @@ fn an_application_on_three_machines_survives_the_death_and_the_isolation_of_one(
     };
     let kubectl = machines.kubectl("m2");
     nodes_are_ready(&kubectl, &MACHINES);
-    parts_talk_by_name(&kubectl);
+    parts_talk_by_name(&machines, &kubectl);
     let at = serve(&kubectl);
     // The node port of a machine that stays.
     let load = Load::start(at);
@@ -183,7 +206,7 @@ fn apply(kubectl: &Kubectl, object: &Value) {
 }
 
 /// A leader, a follower and a page in front of them, each on a machine of its own.
-fn parts_talk_by_name(kubectl: &Kubectl) {
+fn parts_talk_by_name(machines: &Machines, kubectl: &Kubectl) {
     let relay = |to: &str| format!("echo -n '<'; nc -w 5 {to} 8080; echo -n '>'");
     for (name, machine, script) in [
         ("leader", "m1", "echo -n leader".to_owned()),
@@ -195,12 +218,24 @@ fn parts_talk_by_name(kubectl: &Kubectl) {
         apply(kubectl, &pod(name, Some(machine), &["sh", "-c", &serve]));
         kubectl.ok(&format!("expose pod {name} --port=8080"));
     }
-    eventually("the page has what the leader says", || {
+    let is_complete = || {
         let said = kubectl.run("exec leader -- nc -w 10 front 8080");
         (said.stdout == "<<leader>>")
             .then_some(())
             .ok_or(said.stdout + &said.stderr)
-    });
+    };
+    eventually("the page has what the leader says", is_complete);
+    let leader = kubectl.json("get service leader");
+    let ip = text(&leader, "/spec/clusterIP");
+    for pod in ["leader", "follower", "front"] {
+        let name = "leader.default.svc.cluster.local";
+        let asked = kubectl.ok(&format!("exec {pod} -- nslookup {name} {NODE_DNS}"));
+        assert!(asked.contains(ip), "{pod}: {asked}");
+    }
+    machines.end_dns("m1");
+    let refused = kubectl.run(&format!("exec leader -- nslookup leader {NODE_DNS}"));
+    assert!(!refused.success, "{}", refused.stdout);
+    eventually("the DNS of other machines answers", is_complete);
     kubectl.ok("delete pod leader follower front --now");
 }
 

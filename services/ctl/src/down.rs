@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use futures::future::join_all;
 
 use crate::launcher::topology::stage;
-use crate::launcher::{Network, RunningProcess, STOP_TIMEOUT, StateDir, proxy, sweep};
+use crate::launcher::{Network, RunningProcess, STOP_TIMEOUT, StateDir, node_dns, proxy, sweep};
 use crate::pause::ensure_resumed;
 
 /// Stops the cluster; its objects are kept.
@@ -45,6 +45,7 @@ pub async fn halt(state_dir: &StateDir) -> anyhow::Result<usize> {
     sweep(state_dir)?;
     proxy::forget(state_dir)?;
     proxy::forget_routes(state_dir)?;
+    node_dns::forget(state_dir)?;
     Network::forget(state_dir)?;
     Ok(stopped)
 }

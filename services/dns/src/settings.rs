@@ -6,7 +6,8 @@ use hickory_proto::rr::Name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::client;
-use setpoint_host::settings::first_broken;
+use setpoint_host::settings::{Serving, first_broken};
+use setpoint_tls::{Credentials, Files};
 use tokio::sync::Semaphore;
 
 use crate::answer::PodMode;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub forward: forward::Settings,
     /// The Service of the cluster's DNS and the endpoint of this replica.
     pub registration: registration::Settings,
+    /// Certificate for clients of the process, if that is another one than the one for connections.
+    pub serving: Serving,
 }
 
 impl Default for Settings {
@@ -64,6 +67,7 @@ impl Default for Settings {
             tcp: Limits::default(),
             forward: forward::Settings::default(),
             registration: registration::Settings::default(),
+            serving: Serving::default(),
         }
     }
 }
@@ -109,6 +113,10 @@ impl setpoint_host::Settings for Settings {
         self.registration.lameduck
     }
 
+    async fn identity(&mut self, files: Files) -> anyhow::Result<Credentials> {
+        Ok(self.serving.identity(&files)?)
+    }
+
     fn validate(&self) -> Result<(), String> {
         let counts = [
             self.tcp.connections,
@@ -137,6 +145,7 @@ impl setpoint_host::Settings for Settings {
                 "timeouts must be longer than zero",
             ),
             (has_ip, "registration.cluster_ip must be an IP"),
+            self.serving.rule(),
         ])?;
         self.reverse()?;
         self.forward.servers()?;

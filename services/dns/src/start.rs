@@ -53,10 +53,10 @@ pub async fn start(host: Host, settings: Settings) -> anyhow::Result<()> {
     let serving = tokio::spawn(server.run(responder, ended.clone()));
     info!(%address, %advertised, domain = settings.domain, "serving DNS");
     tokio::spawn(async move { forwarder.probe_loops().await });
-    objects
-        .registration(&replica, &settings, own)
-        .run(synced, stop.clone())
-        .await;
+    if settings.registration.enabled {
+        let registration = objects.registration(&replica, &settings, own);
+        registration.run(synced, stop.clone()).await;
+    }
     stop.cancelled().await;
     sleep(settings.registration.lameduck).await;
     ended.cancel();
@@ -76,7 +76,7 @@ async fn advertised(settings: &Settings, client: &Client, address: SocketAddr) -
     }
     let reached = reachable(client, &address.to_string()).await;
     let reached = reached.parse::<SocketAddr>().unwrap_or(address);
-    if reached.ip().is_loopback() {
+    if settings.registration.enabled && reached.ip().is_loopback() {
         info!("an address of the loopback is no endpoint: this replica is not registered");
     }
     reached.ip()

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
+use setpoint_model::replicas::{BESIDE_NODE_AGENT, NODE_AGENT};
 use setpoint_model::users::{self, NODES, SIMULATED_NODES};
 use setpoint_tls::{ClientStream, Credentials, PeerIdentity};
 use tokio::net::{TcpStream, lookup_host};
@@ -20,10 +21,6 @@ use tower::service_fn;
 
 /// The timeout of resolving the name of a replica, and that of connecting to it.
 const REPLICA_TIMEOUT: Duration = Duration::from_secs(5);
-/// The service of agents, which have no user of their own.
-const AGENTS: &str = "node-agent";
-/// The service of proxies. One on the machine of a node that has joined has the certificate of the node.
-const PROXIES: &str = "proxy";
 /// The timeout of connecting to an address.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -132,9 +129,9 @@ impl DialPolicy {
             return Ok(ClientStream::Plain(stream));
         };
         let name = ServerName::try_from(service.to_owned()).map_err(io::Error::other)?;
-        let config = match service {
-            AGENTS | PROXIES => Arc::new(credentials.client_of_agent(address.ip(), is_of_a_node)),
-            _ => credentials.client(),
+        let config = match service == NODE_AGENT || BESIDE_NODE_AGENT.contains(&service) {
+            true => Arc::new(credentials.client_of_agent(address.ip(), is_of_a_node)),
+            false => credentials.client(),
         };
         let stream = ClientStream::handshake(config, name, stream).await?;
         let subject = stream.server().map_err(io::Error::other)?;
@@ -201,14 +198,13 @@ fn is_stranger(error: &io::Error) -> bool {
 }
 
 /// Returns whether the subject of a certificate is that of a replica of this service. Agents have those of their nodes,
-/// and so have proxies of nodes that have joined.
+/// and so has what runs beside them on machines that have joined.
 fn is_of_service(subject: &PeerIdentity, service: &str) -> bool {
-    let is_service = || subject.name == users::of_service(service);
-    match service {
-        AGENTS => is_of_a_node(subject) || is_in(subject, SIMULATED_NODES),
-        PROXIES => is_of_a_node(subject) || is_service(),
-        _ => is_service(),
+    if service == NODE_AGENT {
+        return is_of_a_node(subject) || is_in(subject, SIMULATED_NODES);
     }
+    let is_beside = BESIDE_NODE_AGENT.contains(&service) && is_of_a_node(subject);
+    is_beside || subject.name == users::of_service(service)
 }
 
 fn is_of_a_node(subject: &PeerIdentity) -> bool {

@@ -1,15 +1,14 @@
 //! The proxy's settings.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use setpoint_controller::client;
 use setpoint_host::DurationText;
-use setpoint_host::settings::first_broken;
+use setpoint_host::settings::{Serving, first_broken};
 use setpoint_model::Cidr;
-use setpoint_tls::{Credentials, Files, ServingFiles};
+use setpoint_tls::{Credentials, Files};
 
 use crate::nftables::{Answered, Base, Socket, Tools};
 use crate::node;
@@ -28,18 +27,6 @@ pub enum BackendName {
     Nftables,
     /// Sockets of this process.
     Userspace,
-}
-
-/// The files of the certificate that clients are served with, in PEM.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Serving {
-    /// File with the certificate for clients of this process, such as the serving one of the node's agent, where that
-    /// of `tls.certificate_file` is for connections alone; empty if it is for both. No client is served before the file
-    /// is there.
-    pub certificate_file: PathBuf,
-    /// File with the private key of `serving.certificate_file`.
-    pub key_file: PathBuf,
 }
 
 /// Settings of the proxy.
@@ -185,18 +172,7 @@ impl setpoint_host::Settings for Settings {
     }
 
     async fn identity(&mut self, files: Files) -> anyhow::Result<Credentials> {
-        let Serving {
-            certificate_file,
-            key_file,
-        } = self.serving.clone();
-        if certificate_file.as_os_str().is_empty() {
-            return Ok(Credentials::load(&files)?);
-        }
-        let serving = ServingFiles {
-            certificate_file,
-            key_file,
-        };
-        Ok(Credentials::load_with_serving(&files, &serving)?)
+        Ok(self.serving.identity(&files)?)
     }
 
     fn validate(&self) -> Result<(), String> {
@@ -208,11 +184,7 @@ impl setpoint_host::Settings for Settings {
                 "table must be a letter and up to 63 letters, digits, - and _",
             ),
             (programs, "conntrack and ip must name a program"),
-            (
-                self.serving.certificate_file.as_os_str().is_empty()
-                    == self.serving.key_file.as_os_str().is_empty(),
-                "serving.certificate_file and serving.key_file must both be given, or none",
-            ),
+            self.serving.rule(),
             (
                 times,
                 "sync_period and transaction_timeout must be positive",

@@ -9,7 +9,9 @@ use super::gateway::Gateway;
 use super::node;
 use crate::converge;
 use crate::down::stop;
-use crate::launcher::{Joined, ProcessSpec, RunningProcess, StateDir, program, proxy, topology};
+use crate::launcher::{
+    Joined, ProcessSpec, RunningProcess, StateDir, node_dns, program, proxy, topology,
+};
 
 /// Returns what has joined by the token of `joined` before, and has a certificate that has not expired.
 ///
@@ -48,10 +50,22 @@ pub async fn start(
         return Ok(());
     };
     start_agent(state_dir, joined, agent, gateways).await?;
-    if !others.is_empty() {
+    start_node(state_dir, others).await
+}
+
+/// Starts processes of a node, and makes first what a proxy and the DNS of a node need.
+///
+/// # Errors
+/// If one does not get ready.
+pub async fn start_node(state_dir: &StateDir, processes: &[ProcessSpec]) -> anyhow::Result<()> {
+    let has = |service| processes.iter().any(|process| process.service == service);
+    if has(proxy::PROXY) {
         proxy::remember(state_dir)?;
     }
-    converge::start(state_dir, others).await
+    if has(node_dns::DNS) {
+        node_dns::add_address()?;
+    }
+    converge::start(state_dir, processes).await
 }
 
 async fn start_agent(

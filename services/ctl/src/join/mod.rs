@@ -34,11 +34,12 @@ use setpoint_tls::{Pin, Pinned};
 
 use crate::launcher::network::check_overlap;
 use crate::launcher::{
-    ClusterNetwork, Joined, Joining, NodeNetwork, PodNetwork, Runtime, StateDir,
+    ClusterNetwork, Joined, Joining, NodeNetwork, PodNetwork, Runtime, StateDir, node_dns,
 };
 use crate::token::Token;
 use gateway::Gateway;
 
+pub use agent::start_node;
 pub use component::start_all;
 
 /// The options of `setpoint join`.
@@ -204,9 +205,9 @@ async fn join_agent(state_dir: &StateDir, options: &AgentOptions) -> anyhow::Res
         joined.network = network
             .map(|network| options.node_network(network, &gateway))
             .transpose()?;
-        let machine = joined.network.as_ref();
-        if let Some(network) = machine.filter(|_| options.runtime != Runtime::Simulated) {
+        if let Some(network) = joined.machine() {
             preflight::check_network(network)?;
+            node_dns::check_free()?;
         }
         joined.write(state_dir, &cluster.pem(), &target.token.text())?;
     }

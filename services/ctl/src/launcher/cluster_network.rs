@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use setpoint_model::Cidr;
 use setpoint_model::bootstrap_token::JOINING_AGENTS;
+use setpoint_model::replicas::BESIDE_NODE_AGENT;
 use setpoint_model::users::{NODES, of_service};
 
 use super::network::Network;
@@ -68,26 +69,50 @@ impl ClusterNetwork {
         format!("{}:{API_PORT}", self.api)
     }
 
-    /// Returns the ConfigMap, and the roles by which agents that join, nodes and the proxies of nodes read what they
-    /// need. A proxy is a client by the certificate of its node.
-    pub fn objects(&self) -> anyhow::Result<[Value; 4]> {
-        let proxies = format!("{NAME}-proxies");
-        let named = |name: &str| json!({ "name": name });
-        let own = json!({ "namespace": NAMESPACE, "name": NAME });
-        let group = |name: &str| json!({ "apiGroup": RBAC, "kind": "Group", "name": name });
-        let role = |kind: &str, name: &str| json!({ "apiGroup": RBAC, "kind": kind, "name": name });
-        let version = format!("{RBAC}/v1");
-        Ok([
-            json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": own, "data": serde_json::to_value(self)? }),
-            json!({ "apiVersion": version, "kind": "Role", "metadata": own, "rules": [{
-                "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [NAME], "verbs": ["get"],
-            }] }),
-            json!({ "apiVersion": version, "kind": "RoleBinding", "metadata": own,
-                "roleRef": role("Role", NAME), "subjects": [group(JOINING_AGENTS), group(NODES)] }),
-            json!({ "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": named(&proxies),
-                "roleRef": role("ClusterRole", &of_service("proxy")), "subjects": [group(NODES)] }),
-        ])
+    /// Returns the ConfigMap.
+    ///
+    /// # Errors
+    /// If it cannot be encoded.
+    pub fn config_map(&self) -> serde_json::Result<Value> {
+        let data = serde_json::to_value(self)?;
+        Ok(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": own(), "data": data }))
     }
+
+    /// Returns the role by which agents that join, and nodes, read it, and its binding.
+    pub fn readers() -> [Value; 2] {
+        let rule = json!({ "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [NAME], "verbs": ["get"] });
+        [
+            json!({ "apiVersion": version(), "kind": "Role", "metadata": own(), "rules": [rule] }),
+            json!({ "apiVersion": version(), "kind": "RoleBinding", "metadata": own(),
+                "roleRef": role("Role", NAME), "subjects": [group(JOINING_AGENTS), group(NODES)] }),
+        ]
+    }
+
+    /// Returns the bindings by which what runs beside the agent of a node reads what it needs, as a client by the
+    /// certificate of the node.
+    pub fn beside_node_agents() -> [Value; 2] {
+        BESIDE_NODE_AGENT.map(|service| {
+            json!({ "apiVersion": version(), "kind": "ClusterRoleBinding",
+                "metadata": { "name": format!("{NAME}-{service}") },
+                "roleRef": role("ClusterRole", &of_service(service)), "subjects": [group(NODES)] })
+        })
+    }
+}
+
+fn own() -> Value {
+    json!({ "namespace": NAMESPACE, "name": NAME })
+}
+
+fn version() -> String {
+    format!("{RBAC}/v1")
+}
+
+fn group(name: &str) -> Value {
+    json!({ "apiGroup": RBAC, "kind": "Group", "name": name })
+}
+
+fn role(kind: &str, name: &str) -> Value {
+    json!({ "apiGroup": RBAC, "kind": kind, "name": name })
 }
 
 #[cfg(test)]
@@ -98,7 +123,7 @@ mod tests {
     fn machines_read_what_was_published() {
         let network = Network::default().at(Ipv4Addr::new(10, 0, 0, 1));
         let published = ClusterNetwork::of(network).unwrap();
-        let [map, ..] = published.objects().unwrap();
+        let map = published.config_map().unwrap();
         let data = serde_json::from_value(map["data"].clone()).unwrap();
         assert_eq!(ClusterNetwork::parse(&data).unwrap(), published);
         assert_eq!(published.api_server(), "10.96.0.1:443");

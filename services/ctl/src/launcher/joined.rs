@@ -134,6 +134,12 @@ impl Joined {
         (joined.node == node).then_some(joined)
     }
 
+    /// Returns its network if it is a machine of its own that runs Pods.
+    pub fn machine(&self) -> Option<&NodeNetwork> {
+        let network = self.network.as_ref();
+        network.filter(|_| self.runtime != Runtime::Simulated)
+    }
+
     /// Returns its folder.
     pub fn folder(&self, state_dir: &StateDir) -> PathBuf {
         state_dir.joined().join(&self.node)

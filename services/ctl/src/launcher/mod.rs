@@ -14,6 +14,7 @@ mod joined;
 mod kubeconfig;
 mod launch;
 pub mod network;
+pub mod node_dns;
 pub mod pki;
 pub mod port;
 mod process;

@@ -24,8 +24,6 @@ use super::state_dir::StateDir;
 pub const PROXY: &str = "proxy";
 /// The start of the names of tables.
 const PREFIX: &str = "setpoint-";
-/// The number of the protocol of the routes that a proxy makes.
-const ROUTES: &str = "83";
 
 /// The ways to make Services carry traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -153,30 +151,27 @@ pub fn forget_routes(state_dir: &StateDir) -> anyhow::Result<()> {
         let Some(network) = network else {
             continue;
         };
-        let range = network.cluster.pod_range.to_string();
-        let flush = ["-4", "route", "flush", "root", &range, "proto", ROUTES];
-        let flushed = Command::new("ip").args(flush).output();
-        let Output { status, stderr, .. } = flushed.context("cannot run ip")?;
-        if !status.success() {
-            let why = String::from_utf8_lossy(&stderr);
-            bail!("the routes to {range} cannot be removed: {}", why.trim());
-        }
+        clean_up("--cleanup-routes", &network.cluster.pod_range.to_string())?;
     }
     Ok(())
 }
 
 fn remove(table: &str) -> anyhow::Result<()> {
-    let removed = Command::new(program(PROXY)?)
-        .args(["--cleanup", table])
-        .output();
-    let Output { status, stderr, .. } = removed.context("cannot run the proxy")?;
-    if !status.success() {
-        bail!("{}", String::from_utf8_lossy(&stderr).trim());
-    }
+    clean_up("--cleanup", table)?;
     match fs::remove_file(record(table)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// Has the proxy remove what it has left.
+fn clean_up(flag: &str, what: &str) -> anyhow::Result<()> {
+    let removed = Command::new(program(PROXY)?).args([flag, what]).output();
+    let Output { status, stderr, .. } = removed.context("cannot run the proxy")?;
+    if !status.success() {
+        bail!("{}", String::from_utf8_lossy(&stderr).trim());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

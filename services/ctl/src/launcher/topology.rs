@@ -11,6 +11,7 @@ use std::net::Ipv4Addr;
 use super::cluster_spec::{ClusterSpec, LOOPBACK, addresses};
 use super::component::Component;
 use super::network::{Kind, Network};
+use super::node_dns::DNS;
 use super::proxy::{self, PROXY, Traffic};
 use super::state_dir::StateDir;
 use components::OF;
@@ -40,8 +41,6 @@ const MANAGER: &str = "controller-manager";
 pub const ROOT_CA_FLAG: &str = "--root-ca-certificate-publisher-root-ca-file";
 /// The controllers that it runs.
 const MANAGED: &str = "*,-deployment,-replicaset";
-/// The service of the cluster's DNS.
-const DNS: &str = "dns";
 /// The service of agents.
 const AGENT: &str = "node-agent";
 /// Services that elect a leader among their replicas, by a Lease of their name.

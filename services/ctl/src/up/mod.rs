@@ -12,7 +12,7 @@ use anyhow::bail;
 
 use crate::advice::advised;
 use crate::control_plane;
-use crate::converge::{Plan, start};
+use crate::converge::Plan;
 use crate::down::stop;
 use crate::join;
 use crate::launcher::{
@@ -167,7 +167,7 @@ async fn start_joined(state_dir: &StateDir) -> bool {
             continue;
         }
         println!("Starting the agent of {}, which has joined", joined.node);
-        if let Err(error) = start_all(state_dir, &missing).await {
+        if let Err(error) = join::start_node(state_dir, &missing).await {
             eprintln!("{error:#}");
             all_ready = false;
         }
@@ -184,17 +184,6 @@ fn current_spec(state_dir: &StateDir) -> anyhow::Result<ClusterSpec> {
     };
     let spec = spec.filter(|spec| !spec.gateways.is_empty());
     Ok(spec.unwrap_or_default())
-}
-
-/// Starts processes of a node. The table of a proxy is recorded first.
-async fn start_all(state_dir: &StateDir, processes: &[ProcessSpec]) -> anyhow::Result<()> {
-    if processes
-        .iter()
-        .any(|process| process.service == proxy::PROXY)
-    {
-        proxy::remember(state_dir)?;
-    }
-    start(state_dir, processes).await
 }
 
 fn announce(state_dir: &StateDir, plan: &Plan, all: usize) {

@@ -22,14 +22,18 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 /// If the gateway refuses it.
 pub async fn publish(state_dir: &StateDir, spec: &ClusterSpec) -> anyhow::Result<()> {
-    let [map, role, binding, proxies] = ClusterNetwork::of(spec.network)?.objects()?;
+    let network = ClusterNetwork::of(spec.network)?;
     let connection = Connection::new(state_dir.clone(), Some(spec.addresses()));
     let gateway = connection.gateway()?;
     let written = async {
-        ensure::<ConfigMap>(&gateway, map).await?;
+        ensure::<ConfigMap>(&gateway, network.config_map()?).await?;
+        let [role, binding] = ClusterNetwork::readers();
         ensure::<Role>(&gateway, role).await?;
         ensure::<RoleBinding>(&gateway, binding).await?;
-        ensure::<ClusterRoleBinding>(&gateway, proxies).await
+        for binding in ClusterNetwork::beside_node_agents() {
+            ensure::<ClusterRoleBinding>(&gateway, binding).await?;
+        }
+        anyhow::Ok(())
     };
     let written = written.await;
     written.context("the network of the cluster cannot be published for other machines")?;

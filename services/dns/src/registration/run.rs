@@ -32,6 +32,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
+    /// Whether this replica is an endpoint of the Service, and creates that if it is missing. One that only the Pods of
+    /// its own node ask is none.
+    pub enabled: bool,
     /// Cluster IP of the Service, which the first replica creates; empty for any.
     pub cluster_ip: String,
     /// IP at which Pods reach this replica, or the name of a host that it reaches from there; empty for the IP of
@@ -47,6 +50,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            enabled: true,
             cluster_ip: "10.96.0.10".to_owned(),
             advertise_address: String::new(),
             lameduck: Duration::from_secs(1),

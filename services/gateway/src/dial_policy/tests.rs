@@ -125,11 +125,13 @@ fn a_replica_is_known_by_the_user_of_its_service_too() {
     let node = subject("system:node:scheduler", NODES);
     assert!(is_of_service(&scheduler, "scheduler"));
     assert!(!is_of_service(&node, "scheduler"));
-    assert!(is_of_service(&node, AGENTS));
-    assert!(!is_of_service(&scheduler, AGENTS));
-    assert!(!is_of_service(&scheduler, PROXIES));
-    let proxy = subject("system:setpoint:proxy", users::SERVICES);
-    assert!(is_of_service(&proxy, PROXIES) && is_of_service(&node, PROXIES));
+    assert!(is_of_service(&node, NODE_AGENT));
+    assert!(!is_of_service(&scheduler, NODE_AGENT));
+    for service in BESIDE_NODE_AGENT {
+        let own = subject(&users::of_service(service), users::SERVICES);
+        assert!(is_of_service(&own, service) && is_of_service(&node, service));
+        assert!(!is_of_service(&scheduler, service));
+    }
 }
 
 /// Checks F29.

@@ -18,3 +18,6 @@ pub const USER: &str = "setpoint.dev/user";
 pub const SCHEDULER: &str = "scheduler";
 /// The service that runs the Pods of a node.
 pub const NODE_AGENT: &str = "node-agent";
+/// The services that run beside the agent on the machine of a node that has joined, as clients and servers by the
+/// certificates of the node.
+pub const BESIDE_NODE_AGENT: [&str; 2] = ["dns", "proxy"];

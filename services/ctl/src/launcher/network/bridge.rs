@@ -94,7 +94,11 @@ fn exists(name: &str) -> bool {
     shown.is_ok_and(|output| output.status.success())
 }
 
-fn ip(lines: &str) -> anyhow::Result<()> {
+/// Runs commands of `ip`, one in each line.
+///
+/// # Errors
+/// If one fails.
+pub(in crate::launcher) fn ip(lines: &str) -> anyhow::Result<()> {
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())

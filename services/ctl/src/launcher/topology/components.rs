@@ -14,8 +14,8 @@ use crate::launcher::state_dir::StateDir;
 /// The part of the name of a process that has joined between its service and its machine or node.
 pub(super) const OF: &str = "-of-";
 
-/// Returns whether a process is one of a part of a control plane that has joined: agents and proxies that have are of a
-/// node.
+/// Returns whether a process is one of a part of a control plane that has joined: agents, and what runs beside them,
+/// are of a node.
 pub fn is_of_machine(name: &str) -> bool {
     let place = name.split_once(OF);
     let place = place.filter(|(service, _)| ![AGENT, PROXY].contains(service));

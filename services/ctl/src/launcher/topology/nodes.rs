@@ -2,18 +2,21 @@
 
 use std::net::Ipv4Addr;
 
+use super::components::OF;
 use super::{AGENT, ProcessSpec, reached_at};
 use crate::launcher::cluster_spec::ClusterSpec;
 use crate::launcher::identity::Identity;
-use crate::launcher::joined::{Joined, NodeNetwork, PodNetwork, Runtime};
+use crate::launcher::joined::{Joined, NodeNetwork, PodNetwork};
+use crate::launcher::node_dns::{self, DNS};
 use crate::launcher::proxy::{self, PROXY};
 use crate::launcher::state_dir::StateDir;
 
 /// Prefix of the name of an agent that has joined; its node follows. Names are unique in the whole cluster, and those
 /// of its other agents have a number there.
 const JOINED_PREFIX: &str = "node-agent-of-";
-/// Prefix of the name of the proxy of such a node.
-const JOINED_PROXY_PREFIX: &str = "proxy-of-";
+/// The start of the place in the name of the DNS of such a node: a node may have the name of a machine, on which a
+/// replica of the cluster's DNS is `dns-of-<machine>`.
+const DNS_PLACE: &str = "node-";
 /// Nodes that run containers as processes of this machine, with one agent each.
 pub const NODES: [&str; 2] = ["node-0", "node-1"];
 /// Number of simulated nodes; one agent serves all of them.
@@ -99,43 +102,68 @@ pub fn agent(state_dir: &StateDir, index: usize, name: &str, count: usize) -> Pr
     ProcessSpec::bare(AGENT, index).identified(state_dir, identity)
 }
 
-/// Returns the processes of a node that has joined: its agent, and a proxy if it is a machine of its own. The proxy
-/// is a client, and a server, by the certificates of the node.
+/// Returns the processes of a node that has joined: its agent, and a proxy and DNS if it is a machine of its own.
 pub fn joined(state_dir: &StateDir, joined: &Joined) -> Vec<ProcessSpec> {
-    let network = joined.network.as_ref();
-    let network = network.filter(|_| joined.runtime != Runtime::Simulated);
-    let proxy = network.map(|network| {
-        let (files, serving) = (
-            joined.client_files(state_dir),
-            joined.serving_files(state_dir),
-        );
-        let proxy = ProcessSpec {
-            name: format!("{JOINED_PROXY_PREFIX}{}", joined.node),
-            ..ProcessSpec::bare(PROXY, 0)
-        };
-        let routed = [
-            "--routed-pod-ranges".to_owned(),
-            network.cluster.pod_range.to_string(),
-        ];
-        let routed = (network.pods == PodNetwork::Routes).then_some(routed);
-        proxy
-            .arg("--tls-ca-file", files.ca_file.display())
-            .arg("--tls-certificate-file", files.certificate_file.display())
-            .arg("--tls-key-file", files.key_file.display())
-            .arg(
-                "--serving-certificate-file",
-                serving.certificate_file.display(),
-            )
-            .arg("--serving-key-file", serving.key_file.display())
-            .args(reached_at(network.address))
-            .arg("--table", proxy::table(state_dir))
-            .arg("--service-ranges", network.cluster.service_range)
-            .arg("--nodes", &joined.node)
-            .args(routed.into_iter().flatten())
-            .client_of(&joined.server)
+    let beside = joined.machine().into_iter().flat_map(|network| {
+        [
+            node_proxy(state_dir, joined, network),
+            node_dns(state_dir, joined, network),
+        ]
     });
     let agent = joined_agent(state_dir, joined);
-    std::iter::once(agent).chain(proxy).collect()
+    std::iter::once(agent).chain(beside).collect()
+}
+
+fn node_proxy(state_dir: &StateDir, joined: &Joined, network: &NodeNetwork) -> ProcessSpec {
+    let range = network.cluster.pod_range.to_string();
+    let routed = ["--routed-pod-ranges".to_owned(), range];
+    let routed = (network.pods == PodNetwork::Routes).then_some(routed);
+    beside_agent(state_dir, joined, network, PROXY, &joined.node)
+        .arg("--table", proxy::table(state_dir))
+        .arg("--service-ranges", network.cluster.service_range)
+        .arg("--nodes", &joined.node)
+        .args(routed.into_iter().flatten())
+        .client_of(&joined.server)
+}
+
+/// Returns the DNS that the Pods of a node ask first. Its address is the same on each node, so that it is no endpoint
+/// of the Service.
+fn node_dns(state_dir: &StateDir, joined: &Joined, network: &NodeNetwork) -> ProcessSpec {
+    let place = format!("{DNS_PLACE}{}", joined.node);
+    beside_agent(state_dir, joined, network, DNS, &place)
+        .arg("--dns-listen", node_dns::listen())
+        .args(["--registration-enabled=false".to_owned()])
+        .arg("--registration-cluster-ip", network.cluster.cluster_dns)
+        .client_of(&joined.server)
+}
+
+/// Returns `<service>-of-<place>`, a client and a server by the certificates of a node.
+fn beside_agent(
+    state_dir: &StateDir,
+    joined: &Joined,
+    network: &NodeNetwork,
+    service: &'static str,
+    place: &str,
+) -> ProcessSpec {
+    let client = joined.client_files(state_dir);
+    let serving = joined.serving_files(state_dir);
+    let process = ProcessSpec {
+        name: format!("{service}{OF}{place}"),
+        ..ProcessSpec::bare(service, 0)
+    };
+    let files = [
+        ("--tls-ca-file", client.ca_file),
+        ("--tls-certificate-file", client.certificate_file),
+        ("--tls-key-file", client.key_file),
+        ("--serving-certificate-file", serving.certificate_file),
+        ("--serving-key-file", serving.key_file),
+    ];
+    let files = files.into_iter();
+    files
+        .fold(process, |process, (flag, file)| {
+            process.arg(flag, file.display())
+        })
+        .args(reached_at(network.address))
 }
 
 /// Returns the arguments of the agent of a node that is a machine of its own.
@@ -143,7 +171,7 @@ fn machine(network: &NodeNetwork) -> Vec<String> {
     let cluster = &network.cluster;
     let pairs = [
         ("--node-ip", network.address.to_string()),
-        ("--cluster-dns", cluster.cluster_dns.to_string()),
+        ("--cluster-dns", node_dns::servers(cluster.cluster_dns)),
         ("--pod-api-server", cluster.api_server()),
     ];
     let pairs = pairs.into_iter();

@@ -20,9 +20,6 @@ use crate::request::authorization::is_master;
 /// The services that delete objects of all kinds.
 const DELETING: [&str; 2] = ["garbage-collector-controller", "namespace-controller"];
 
-/// The service of proxies.
-const PROXY: &str = "proxy";
-
 /// The plugin.
 pub(super) struct ReplicaAnnouncement;
 
@@ -69,12 +66,12 @@ fn admit(request: Attributes<'_>, meta: &mut ObjectMeta) -> Result<(), ApiError>
     Ok(())
 }
 
-/// Returns the services of which a user is a replica. The proxy of a node that has joined is a client by the
-/// certificate of its node.
+/// Returns the services of which a user is a replica. What runs beside the agent of a node that has joined is a client
+/// by the certificate of its node.
 fn services_of(user: &Identity) -> Vec<&str> {
     let is_in = |group: &str| user.groups.iter().any(|one| one == group);
     match (is_in(users::NODES), is_in(users::SIMULATED_NODES)) {
-        (true, _) => vec![replicas::NODE_AGENT, PROXY],
+        (true, _) => [&[replicas::NODE_AGENT][..], &replicas::BESIDE_NODE_AGENT].concat(),
         (false, true) => vec![replicas::NODE_AGENT],
         (false, false) => user.name.strip_prefix(users::PREFIX).into_iter().collect(),
     }

@@ -5,6 +5,7 @@ mod extension;
 mod flags;
 mod key;
 mod layers;
+mod serving;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use setpoint_tls::{Credentials, Files};
 
 pub use extension::Extension;
 pub use layers::{Layers, Merged};
+pub use serving::Serving;
 pub use template::template;
 
 use crate::DurationText;
