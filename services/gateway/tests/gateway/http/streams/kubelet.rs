@@ -100,19 +100,50 @@ async fn what_a_kubelet_upgrades_to_is_passed_on() {
     }
 }
 
+/// Checks that no byte of the client comes to a kubelet that has not upgraded the connection.
+#[tokio::test]
+async fn an_answer_of_a_kubelet_that_is_no_upgrade_ends_the_request() {
+    for (code, expected, text) in [
+        (StatusCode::OK, "HTTP/1.1 500 ", "answers 200 OK"),
+        (
+            StatusCode::NOT_FOUND,
+            "HTTP/1.1 404 ",
+            "pod does not exist\n",
+        ),
+    ] {
+        let page = any(async move || (code, "pod does not exist\n"));
+        let plane = plane(Router::new().route("/exec/{*path}", page)).await;
+        let mut stream = asked(plane.server.address, "exec?command=sh&stdout=true").await;
+        let next = "GET /version HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+        stream.write_all(next.as_bytes()).await.unwrap();
+        let mut answers = String::new();
+        stream.read_to_string(&mut answers).await.unwrap();
+        assert!(answers.starts_with(expected), "{answers}");
+        assert!(answers.contains(text), "{answers}");
+        // The gateway answers the second request.
+        assert!(answers.contains("gitVersion"), "{answers}");
+    }
+}
+
 /// Opens a connection that is upgraded, and returns it after the head of the response.
 async fn upgraded(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = asked(address, path).await;
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        head.push_str(&read(&mut stream, 1).await);
+    }
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    stream
+}
+
+/// Opens a connection, and asks for an upgrade.
+async fn asked(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!(
         "POST {POD}/{path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\
          X-Stream-Protocol-Version: v4.channel.k8s.io\r\nContent-Length: 0\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        head.push_str(&read(&mut stream, 1).await);
-    }
-    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     stream
 }
 
