@@ -5,6 +5,7 @@ mod bind;
 mod cgroup;
 mod config;
 mod container;
+pub mod container_cgroup;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod cri;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use hyper_util::rt::TokioIo;
 use k8s_cri::v1::image_service_client::ImageServiceClient;
 use k8s_cri::v1::runtime_service_client::RuntimeServiceClient;
@@ -266,21 +267,22 @@ fn obstacle(status: &RuntimeStatus) -> Option<Obstacle> {
 ///
 /// # Errors
 /// The runtime's, and that it has not answered.
-pub async fn call<T>(
+pub fn call<T>(
     answer: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<T, Status> {
-    within(CALL_TIMEOUT, answer).await
+) -> impl Future<Output = Result<T, Status>> {
+    within(CALL_TIMEOUT, answer)
 }
 
 /// Waits for an answer for at most this long.
 ///
 /// # Errors
 /// The runtime's, and that it has not answered.
-pub async fn within<T>(
+// An `async fn` would have room for `answer` twice, which is as large as a request is in each layer of its client.
+pub fn within<T>(
     limit: Duration,
     answer: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<T, Status> {
-    match timeout(limit, answer).await {
+) -> impl Future<Output = Result<T, Status>> {
+    timeout(limit, answer).map(move |answer| match answer {
         Ok(answer) => answer.map(Response::into_inner),
         Err(_) => {
             let seconds = limit.as_secs();
@@ -288,7 +290,7 @@ pub async fn within<T>(
                 "no answer within {seconds} s"
             )))
         }
-    }
+    })
 }
 
 /// Returns the error for a call that has failed; `what` is its purpose, as an infinitive.

@@ -8,7 +8,6 @@
 use std::collections::HashSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ use tracing::{debug, warn};
 
 use super::Shared;
 use super::client::call;
+use crate::container_cgroup::ContainerCgroup;
 use crate::descendants::kill_tree;
 
 /// Time after which a command counts as one that cannot be found. It keeps the next command waiting.
@@ -53,7 +53,7 @@ impl Locks {
 
 /// Finds the process of a command that is about to be started.
 pub struct Tracker {
-    cgroup: Cgroup,
+    cgroup: ContainerCgroup,
     /// The processes that were there before.
     before: HashSet<i32>,
     program: String,
@@ -66,14 +66,14 @@ pub struct Process {
     pid: i32,
     /// The time of its start, which another process of the same id does not have.
     start: String,
-    cgroup: Cgroup,
+    cgroup: ContainerCgroup,
 }
 
 impl Shared {
     /// Returns what finds the process of a command that is about to be started; `None` if it cannot be found.
     pub(super) async fn tracker(&self, runtime_id: &str, command: &[String]) -> Option<Tracker> {
         let lock = self.exec_locks.lock(runtime_id).await?;
-        let cgroup = Cgroup::of(self.init_process(runtime_id).await?)?;
+        let cgroup = ContainerCgroup::of(self.init_process(runtime_id).await?)?;
         Some(Tracker {
             before: cgroup.processes(),
             cgroup,
@@ -162,41 +162,6 @@ pub async fn kill(mut tracker: Option<Tracker>, mut process: Option<Process>) {
     }
 }
 
-/// The cgroup of a container, in one of the hierarchies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Cgroup(PathBuf);
-
-impl Cgroup {
-    /// Returns that of a process.
-    fn of(pid: i32) -> Option<Self> {
-        let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
-        Self::parse(&groups)
-    }
-
-    /// Parses the content of a file /proc/…/cgroup. Of a machine with both versions, the second has no controllers.
-    fn parse(groups: &str) -> Option<Self> {
-        let path = |controllers: &str| {
-            groups.lines().find_map(|line| {
-                let (_, rest) = line.split_once(':')?;
-                let (names, path) = rest.split_once(':')?;
-                let is_it = names.split(',').any(|name| name == controllers);
-                is_it.then(|| path.trim_start_matches('/'))
-            })
-        };
-        let found = ["memory", "cpu"]
-            .into_iter()
-            .find_map(|name| Some((name, path(name)?)));
-        let (mount, path) = found.or_else(|| Some(("", path("")?)))?;
-        let mount = PathBuf::from("/sys/fs/cgroup").join(mount);
-        Some(Self(mount.join(path).join("cgroup.procs")))
-    }
-
-    fn processes(&self) -> HashSet<i32> {
-        let list = fs::read_to_string(&self.0).unwrap_or_default();
-        list.lines().filter_map(|pid| pid.parse().ok()).collect()
-    }
-}
-
 /// Returns the first word of a process's command line.
 fn program(pid: i32) -> Option<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -224,20 +189,6 @@ fn field(pid: i32, number: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_cgroup_of_a_container_is_that_of_its_hierarchy() {
-        let of = |groups| Cgroup::parse(groups).unwrap().0;
-        let v1 = "9:memory:/setpoint_a/podu/c\n3:cpu,cpuacct:/setpoint_a/podu/c\n0::/\n";
-        assert_eq!(
-            of(v1),
-            PathBuf::from("/sys/fs/cgroup/memory/setpoint_a/podu/c/cgroup.procs")
-        );
-        assert_eq!(
-            of("0::/setpoint_a/podu/c\n"),
-            PathBuf::from("/sys/fs/cgroup/setpoint_a/podu/c/cgroup.procs")
-        );
-    }
 
     #[test]
     fn a_process_has_a_program_a_parent_and_a_start() {

@@ -1,27 +1,47 @@
-//! Reads the usage of containers from the runtime, and the space of volumes and logs from their files.
+//! Reads the usage of containers from the runtime, or from their cgroups, and the space of volumes and logs from their
+//! files.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::ready;
+use futures::{StreamExt as _, stream};
 use k8s_cri::v1::{ContainerStats, ContainerStatsFilter, ListContainerStatsRequest};
 use tokio::task::spawn_blocking;
 use tracing::debug;
 
 use super::client::within;
 use super::{Shared, identity, rotation};
-use crate::{ContainerId, ContainerSpace, DiskUsage, Reading, Space};
+use crate::container_cgroup::ContainerCgroup;
+use crate::{Container, ContainerId, ContainerSpace, DiskUsage, Reading, Space};
 
 /// Time within which the runtime must answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The containers whose processes the runtime is asked for at a time.
+const CONCURRENCY: usize = 8;
 
 impl Shared {
-    /// Returns the usage of the running containers, except those that the runtime reports nothing about.
+    /// Returns the usage of the running containers: that which the runtime reports, and for those about which it does
+    /// not report CPU and memory, that of their cgroups.
     pub(super) async fn readings(&self) -> HashMap<ContainerId, Reading> {
         let stats = self.stats().await.into_iter();
-        stats
-            .filter_map(|(id, stats)| Some((id, reading(&stats)?)))
-            .collect()
+        let reported = stats.filter_map(|(id, stats)| Some((id, reading(&stats)?)));
+        let mut readings: HashMap<_, _> = reported.collect();
+        let mut missing = self.table.lock().alive();
+        missing.retain(|container| !readings.contains_key(&container.id));
+        let counted = stream::iter(missing).map(|container| self.counted(container));
+        let counted = counted.buffer_unordered(CONCURRENCY).filter_map(ready);
+        readings.extend(counted.collect::<Vec<_>>().await);
+        readings
+    }
+
+    /// Returns what the kernel has counted for a container; `None` if it has ended, or the runtime does not tell its
+    /// process.
+    async fn counted(&self, container: Container) -> Option<(ContainerId, Reading)> {
+        let pid = self.init_process(&container.runtime_id).await?;
+        let counted = spawn_blocking(move || ContainerCgroup::of(pid)?.reading());
+        Some((container.id, counted.await.ok()??))
     }
 
     async fn stats(&self) -> Vec<(ContainerId, ContainerStats)> {

@@ -1,12 +1,12 @@
 //! A runtime whose disk is full.
 
-use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, id, pod, sandbox};
+use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, container, id, pod};
 use setpoint_runtime::cri::Cri;
 use setpoint_runtime::{ContainerConfig, Error, ImageOrigin, Runtime as _, State};
-use setpoint_testkit::{ImageRegistry, REGISTRY_USER};
+use setpoint_testkit::ImageRegistry;
 use tokio::time::{sleep, timeout};
 
-use super::fixture::{Containerd, open};
+use super::fixture::{Containerd, WithRegistry};
 use super::until;
 
 /// The size of the disk in MiB: enough for the images of the test.
@@ -45,16 +45,17 @@ fn has_ended(runtime: &Cri, attempt: u32) -> bool {
 
 #[tokio::test]
 async fn on_a_full_disk_nothing_new_starts_what_runs_goes_on_and_all_starts_once_there_is_room() {
-    let Some(registry) = ImageRegistry::start() else {
+    let containerd = || Containerd::start_on(SIZE);
+    let with_registry = WithRegistry::start(ImageRegistry::start(), containerd, "large").await;
+    let Some(with_registry) = with_registry else {
         return;
     };
-    let Some(containerd) = Containerd::start_on(SIZE) else {
-        return;
-    };
-    let image = format!("{}:1", registry.name("large"));
-    containerd.push(&image, REGISTRY_USER);
-    let runtime = open(&containerd, &Woken::default()).await;
-    runtime.run_sandbox(sandbox()).await.unwrap();
+    let WithRegistry {
+        registry: _registry,
+        containerd,
+        image,
+        runtime,
+    } = with_registry;
     let runs = container(0, &["sleep", "1000"]);
     runtime.start(runs).await.unwrap();
     until(|| matches!(runtime.state(&id(0)), Some(State::Running { .. }))).await;

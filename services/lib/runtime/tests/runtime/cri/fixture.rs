@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use setpoint_runtime::Runtime as _;
-use setpoint_runtime::contract::{Fixture, IMAGE, POLL_INTERVAL, TIMEOUT, Woken, uid};
+use setpoint_runtime::contract::{Fixture, IMAGE, POLL_INTERVAL, TIMEOUT, Woken, sandbox, uid};
 use setpoint_runtime::cri::{Cri, Features, Service, Settings, sweep};
-use setpoint_testkit::busybox_image;
+use setpoint_testkit::{ImageRegistry, REGISTRY_USER, busybox_image};
 use tokio::time::{sleep, timeout};
 
 /// A containerd with the test image, which ends when dropped, with all that it runs.
@@ -112,4 +112,34 @@ pub async fn fixture_of(containerd: Containerd) -> Fixture<Cri> {
     let woken = Woken::default();
     let runtime = open(&containerd, &woken).await;
     Fixture::new(runtime, crate::MACHINE, woken, containerd)
+}
+
+/// A runtime with a Pod, and an image in a registry of this machine that it has not pulled yet.
+pub struct WithRegistry {
+    pub runtime: Cri,
+    /// The name of the image.
+    pub image: String,
+    pub containerd: Containerd,
+    pub registry: ImageRegistry,
+}
+
+impl WithRegistry {
+    /// Pushes an image of this name to the registry; `None` if that or the containerd cannot run here.
+    pub async fn start(
+        registry: Option<ImageRegistry>,
+        containerd: impl FnOnce() -> Option<Containerd>,
+        image: &str,
+    ) -> Option<Self> {
+        let (registry, containerd) = (registry?, containerd()?);
+        let image = format!("{}:1", registry.name(image));
+        containerd.push(&image, REGISTRY_USER);
+        let runtime = open(&containerd, &Woken::default()).await;
+        runtime.run_sandbox(sandbox()).await.unwrap();
+        Some(Self {
+            runtime,
+            image,
+            containerd,
+            registry,
+        })
+    }
 }

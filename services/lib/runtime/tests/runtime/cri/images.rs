@@ -8,7 +8,7 @@ use setpoint_runtime::{
 use setpoint_testkit::{ImageRegistry, REGISTRY_USER};
 use tokio::time::{sleep, timeout};
 
-use super::fixture::{Containerd, open};
+use super::fixture::{Containerd, WithRegistry, open};
 
 /// Returns the reason for which a container does not start; empty if it does.
 async fn reason(runtime: &Cri, config: ContainerConfig) -> &'static str {
@@ -79,20 +79,23 @@ async fn images_that_are_absent_invalid_or_never_pulled_have_the_kubelets_reason
     assert_eq!(after_pull(&runtime, &config).await, "ImagePullBackOff");
 }
 
+/// Returns a runtime, and an image in a registry that only [`REGISTRY_USER`] may pull.
+async fn with_private_image() -> Option<WithRegistry> {
+    WithRegistry::start(ImageRegistry::guarded(), Containerd::start, "private").await
+}
+
 #[tokio::test]
 async fn a_private_image_is_pulled_by_the_credentials_of_its_pod_and_no_others() {
-    let Some(registry) = ImageRegistry::guarded() else {
+    let Some(with_registry) = with_private_image().await else {
         return;
     };
-    let Some(containerd) = Containerd::start() else {
-        return;
-    };
-    let image = format!("{}:1", registry.name("private"));
-    containerd.push(&image, REGISTRY_USER);
-    let runtime = open(&containerd, &Woken::default()).await;
-    runtime.run_sandbox(sandbox()).await.unwrap();
-    let (user, password) = REGISTRY_USER;
-    let host = image.split('/').next().unwrap();
+    let WithRegistry {
+        registry,
+        containerd,
+        image,
+        runtime,
+    } = with_registry;
+    let (host, (user, password)) = (registry.address(), REGISTRY_USER);
     let right = keyring(host, user, password);
     for (name, refused) in [
         ("anonymous", Keyring::default()),
@@ -154,18 +157,16 @@ async fn origin(runtime: &Cri, config: &ContainerConfig) -> String {
 
 #[tokio::test]
 async fn an_image_that_was_pulled_with_credentials_is_for_pods_that_have_them_and_no_others() {
-    let Some(registry) = ImageRegistry::guarded() else {
+    let Some(with_registry) = with_private_image().await else {
         return;
     };
-    let Some(containerd) = Containerd::start() else {
-        return;
-    };
-    let image = format!("{}:1", registry.name("private"));
-    containerd.push(&image, REGISTRY_USER);
-    let runtime = open(&containerd, &Woken::default()).await;
-    runtime.run_sandbox(sandbox()).await.unwrap();
-    let (user, password) = REGISTRY_USER;
-    let host = image.split('/').next().unwrap();
+    let WithRegistry {
+        registry,
+        containerd,
+        image,
+        runtime,
+    } = with_registry;
+    let (host, (user, password)) = (registry.address(), REGISTRY_USER);
     let (none, right) = (Keyring::default(), keyring(host, user, password));
     let wrong = keyring(host, "stranger", "guessed");
     let get = async |runtime: &Cri, name: &str, pull, keyring: &Keyring| {

@@ -7,6 +7,7 @@ pub mod fixture;
 mod images;
 mod mounts;
 mod registries;
+mod usage;
 mod users;
 
 use std::time::Duration;

@@ -3,16 +3,21 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container, sandbox};
+use setpoint_runtime::contract::{POLL_INTERVAL, TIMEOUT, Woken, container};
 use setpoint_runtime::cri::Cri;
 use setpoint_runtime::{Error, ImageOrigin, Pull, Runtime as _};
-use setpoint_testkit::{ImageRegistry, REGISTRY_USER};
+use setpoint_testkit::ImageRegistry;
 use tokio::time::{sleep, timeout};
 
-use super::fixture::{Containerd, open, open_with};
+use super::fixture::{Containerd, WithRegistry, open_with};
 
 /// The reason and the message of a container that waits for its image.
 type Waiting = (&'static str, String);
+
+/// Returns a runtime, and an image in a registry that anyone may pull.
+async fn with_image(name: &str) -> Option<WithRegistry> {
+    WithRegistry::start(ImageRegistry::start(), Containerd::start, name).await
+}
 
 /// Asks for a container of this name and image. Each name has a backoff of its own.
 async fn start(runtime: &Cri, name: &str, image: &str) -> Result<ImageOrigin, Waiting> {
@@ -51,16 +56,15 @@ async fn failure(runtime: &Cri, name: &str, image: &str) -> String {
 
 #[tokio::test]
 async fn an_image_that_is_absent_or_damaged_is_not_run_and_is_once_it_is_whole() {
-    let Some(registry) = ImageRegistry::start() else {
+    let Some(with_registry) = with_image("damaged").await else {
         return;
     };
-    let Some(containerd) = Containerd::start() else {
-        return;
-    };
-    let image = format!("{}:1", registry.name("damaged"));
-    containerd.push(&image, REGISTRY_USER);
-    let runtime = open(&containerd, &Woken::default()).await;
-    runtime.run_sandbox(sandbox()).await.unwrap();
+    let WithRegistry {
+        registry,
+        containerd: _containerd,
+        image,
+        runtime,
+    } = with_registry;
     let absent = failure(&runtime, "absent", &registry.name("none")).await;
     assert!(absent.contains("not found"), "{absent}");
     registry.damage();
@@ -86,23 +90,22 @@ async fn an_image_that_is_absent_or_damaged_is_not_run_and_is_once_it_is_whole()
 
 #[tokio::test]
 async fn a_registry_with_an_unknown_certificate_is_told_and_used_once_it_is_trusted() {
-    let (Some(unknown), Some(other)) = (
-        ImageRegistry::with_unknown_certificate(),
-        ImageRegistry::start(),
-    ) else {
+    let Some(unknown) = ImageRegistry::with_unknown_certificate() else {
         return;
     };
-    let Some(containerd) = Containerd::start() else {
+    let Some(with_registry) = with_image("plain").await else {
         return;
     };
+    let WithRegistry {
+        registry: _other,
+        containerd,
+        image: plain,
+        runtime,
+    } = with_registry;
     let image = format!("{}:1", unknown.name("tls"));
-    let plain = format!("{}:1", other.name("plain"));
     containerd.use_tls(unknown.address(), unknown.certificate());
     containerd.push_over_tls(&image);
-    containerd.push(&plain, REGISTRY_USER);
     containerd.use_tls(unknown.address(), None);
-    let runtime = open(&containerd, &Woken::default()).await;
-    runtime.run_sandbox(sandbox()).await.unwrap();
     let refused = failure(&runtime, "refused", &image).await;
     assert!(
         refused.contains("x509: certificate signed by unknown authority"),
@@ -117,19 +120,18 @@ async fn a_registry_with_an_unknown_certificate_is_told_and_used_once_it_is_trus
 
 #[tokio::test]
 async fn a_registry_that_never_answers_holds_back_no_other_and_is_given_up_in_time() {
-    let Some(registry) = ImageRegistry::start() else {
+    let Some(with_registry) = with_image("answers").await else {
         return;
     };
-    let Some(containerd) = Containerd::start() else {
-        return;
-    };
-    let image = format!("{}:1", registry.name("answers"));
-    containerd.push(&image, REGISTRY_USER);
+    let WithRegistry {
+        registry: _registry,
+        containerd,
+        image,
+        runtime,
+    } = with_registry;
     // The kernel accepts the connections.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let hung = |name: &str| format!("{}/{name}:1", silent.local_addr().unwrap());
-    let runtime = open(&containerd, &Woken::default()).await;
-    runtime.run_sandbox(sandbox()).await.unwrap();
     for name in ["a", "b", "c", "d", "e"] {
         let (reason, _) = start(&runtime, name, &hung(name)).await.unwrap_err();
         assert_eq!(reason, "ContainerCreating");
