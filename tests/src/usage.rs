@@ -1,4 +1,4 @@
-//! CPU time and memory of a process, from /proc.
+//! CPU time and memory of a process, and CPU time of the machine, from /proc.
 
 use std::time::Duration;
 
@@ -13,8 +13,22 @@ pub fn cpu(pid: u32) -> Duration {
         .take(2)
         .filter_map(|field| field.parse::<u64>().ok())
         .sum();
-    // USER_HZ is 100 on every Linux that Rust runs on.
-    Duration::from_millis(ticks * 10)
+    of_ticks(ticks)
+}
+
+/// Returns the time that all processors of the machine have worked, for whatever process.
+pub fn machine_cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let numbers = stat.lines().next().unwrap_or_default().split_whitespace();
+    let numbers: Vec<u64> = numbers.skip(1).filter_map(|one| one.parse().ok()).collect();
+    // user, nice, system; then idle and iowait; irq, softirq.
+    let worked = numbers.iter().take(3).chain(numbers.iter().skip(5).take(2));
+    of_ticks(worked.sum())
+}
+
+/// USER_HZ is 100 on every Linux that Rust runs on.
+fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_millis(ticks.saturating_mul(10))
 }
 
 /// Returns the resident memory of a process in bytes.

@@ -28,14 +28,12 @@ pub async fn measure(
         tokio::time::sleep(SETTLING).await;
         let before = plane.spent();
         tokio::time::sleep(time).await;
-        let after = plane.spent();
-        let share = |before: Duration, after: Duration| {
-            after.saturating_sub(before).as_secs_f64() / time.as_secs_f64() * 100.0
-        };
+        let spent = plane.spent().since(before);
+        let share = |spent: Duration| spent.as_secs_f64() / time.as_secs_f64() * 100.0;
         let name = |who| format!("{count} Pods on containerd, {what}: {who}");
-        let agent = share(before.agent, after.agent);
+        let agent = share(spent.agent);
         report.add(name("CPU of the agent"), agent, "% of a core");
-        let containerd = share(before.containerd, after.containerd);
+        let containerd = share(spent.containerd);
         report.add(name("CPU of containerd"), containerd, "% of a core");
         let (agent, containerd) = plane.processes();
         for (who, process) in [

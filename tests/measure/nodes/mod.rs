@@ -10,9 +10,10 @@ use std::time::Duration;
 use setpoint_tests::cri_node::CriNode;
 
 use calls::Calls;
-use plane::Plane;
+use plane::{Plane, Spent};
 
 use crate::pairs::median;
+use crate::process::machine_cpu;
 use crate::report::Report;
 
 /// The command of each container.
@@ -47,10 +48,10 @@ struct Start {
     took: f64,
     /// Seconds until the same calls had been answered, without an agent.
     floor: f64,
-    /// CPU time of the agent.
-    agent: Duration,
-    /// CPU time of containerd.
-    containerd: Duration,
+    /// CPU times until all were available.
+    spent: Spent,
+    /// CPU time of the machine until the same calls had been answered.
+    alone: Duration,
 }
 
 /// Reports the medians of starts of so many Pods.
@@ -90,30 +91,33 @@ async fn starts(
         let all: Duration = starts.iter().map(spent).sum();
         all.as_secs_f64() * 1000.0 / (rounds * count) as f64
     };
-    let agent = per_pod(|one| one.agent);
-    report.add(format!("{what}: CPU of the agent for a start"), agent, "ms");
-    let containerd = per_pod(|one| one.containerd);
-    report.add(
-        format!("{what}: CPU of containerd for a start"),
-        containerd,
-        "ms",
-    );
+    for (whose, spent) in [
+        ("the agent", per_pod(|one| one.spent.agent)),
+        ("the control plane", per_pod(|one| one.spent.control_plane)),
+        ("containerd", per_pod(|one| one.spent.containerd)),
+        ("the machine", per_pod(|one| one.spent.machine)),
+        ("the machine for the calls alone", per_pod(|one| one.alone)),
+    ] {
+        report.add(format!("{what}: CPU of {whose}, each"), spent, "ms");
+    }
     Ok(())
 }
 
 /// Starts Pods by calls and by the agent, one after the other, and removes them.
 async fn one(plane: &mut Plane, calls: &Calls, count: usize) -> anyhow::Result<Start> {
+    let idle = machine_cpu();
     let (floor, sandboxes) = calls.start(count).await?;
+    let alone = machine_cpu().saturating_sub(idle);
     calls.remove(sandboxes).await?;
     plane.rest().await;
     let before = plane.spent();
     let took = plane.create(count, None).await?;
-    let after = plane.spent();
+    let spent = plane.spent().since(before);
     plane.delete().await?;
     Ok(Start {
         took: took.as_secs_f64(),
         floor: floor.as_secs_f64(),
-        agent: after.agent.saturating_sub(before.agent),
-        containerd: after.containerd.saturating_sub(before.containerd),
+        spent,
+        alone,
     })
 }

@@ -11,13 +11,14 @@ use setpoint_tests::cri_node::{CriNode, IMAGE};
 use setpoint_tests::{Cluster, client};
 
 use super::COMMAND;
-use crate::process::cpu;
+use crate::process::{cpu, machine_cpu};
 
 /// The time within which all Pods must be available or gone.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Pause between two measurements, for work that the one before leaves behind.
 const REST: Duration = Duration::from_secs(1);
 const NAME: &str = "measured";
+const AGENT: &str = "node-agent-0";
 
 /// The cluster. Its agent ends before the node.
 pub struct Plane {
@@ -26,13 +27,29 @@ pub struct Plane {
     node: CriNode,
 }
 
-/// CPU times so far.
+/// CPU times.
 #[derive(Clone, Copy)]
 pub struct Spent {
     /// That of the agent.
     pub agent: Duration,
+    /// That of etcd, the gateway and all controllers.
+    pub control_plane: Duration,
+    /// That of all processes of the machine.
+    pub machine: Duration,
     /// That of containerd, without its shims.
     pub containerd: Duration,
+}
+
+impl Spent {
+    /// Returns the times since an earlier point.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            agent: self.agent.saturating_sub(earlier.agent),
+            control_plane: self.control_plane.saturating_sub(earlier.control_plane),
+            machine: self.machine.saturating_sub(earlier.machine),
+            containerd: self.containerd.saturating_sub(earlier.containerd),
+        }
+    }
 }
 
 impl Plane {
@@ -48,15 +65,21 @@ impl Plane {
 
     /// Returns the process ids of the agent and of containerd.
     pub fn processes(&mut self) -> (u32, u32) {
-        let agent = self.cluster.process("node-agent-0").pid();
+        let agent = self.cluster.process(AGENT).pid();
         (agent, self.node.containerd.pid())
     }
 
-    /// Returns the CPU times of both.
+    /// Returns the CPU times so far.
     pub fn spent(&mut self) -> Spent {
         let (agent, containerd) = self.processes();
+        let others = self.cluster.process_names().into_iter();
+        let others = others.filter(|name| name != AGENT);
         Spent {
             agent: cpu(agent),
+            control_plane: others
+                .map(|name| cpu(self.cluster.process(&name).pid()))
+                .sum(),
+            machine: machine_cpu(),
             containerd: cpu(containerd),
         }
     }
