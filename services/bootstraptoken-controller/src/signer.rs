@@ -2,6 +2,7 @@
 //! may sign. So a machine that knows a token can verify the address and the CA of a cluster that it reads anonymously.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +46,18 @@ pub struct World {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Replace the data of the version that was observed.
-    Replace(BTreeMap<String, String>),
+    Replace(Data),
+}
+
+/// The data of a ConfigMap.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Data(pub BTreeMap<String, String>);
+
+/// Writes the keys only, since plans are printed for users.
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.keys()).finish()
+    }
 }
 
 /// The controller, for processes that host it.
@@ -96,7 +108,10 @@ pub fn plan(world: &World) -> Plan<Action> {
     let signing: Vec<_> = signing.filter(|token| may_sign(token, world.now)).collect();
     let wanted = with_signatures(&world.map.object.data, &signing);
     if wanted != world.map.object.data {
-        plan.step(Action::Replace(wanted), "tokens or the text have changed");
+        plan.step(
+            Action::Replace(Data(wanted)),
+            "tokens or the text have changed",
+        );
     }
     let expiries = signing
         .iter()
@@ -154,7 +169,7 @@ impl Reconciler for Signer {
         &self,
         client: &Client,
         world: &World,
-        Action::Replace(data): &Action,
+        Action::Replace(Data(data)): &Action,
     ) -> Result<Receipt, ApiError> {
         let mut map = world.map.object.clone();
         map.data.clone_from(data);

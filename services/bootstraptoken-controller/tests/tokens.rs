@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use setpoint_bootstraptoken_controller::signer::Action;
+use setpoint_bootstraptoken_controller::signer::{Action, Data};
 use setpoint_bootstraptoken_controller::{cleaner, signature, signer, tokens};
 use setpoint_controller::{Client, Controller, View as _, Whole, client};
 use setpoint_gateway::in_process::{self, InProcess};
@@ -97,7 +97,10 @@ fn the_text_is_signed_by_each_token_that_may_and_no_signature_is_left_over() {
         ("jws-kubeconfig-abcdef", &signed),
         ("other", "kept"),
     ]);
-    assert_eq!(planned(map, &all), [Action::Replace(wanted.data.clone())]);
+    assert_eq!(
+        planned(map, &all),
+        [Action::Replace(Data(wanted.data.clone()))]
+    );
     assert_eq!(planned(wanted.clone(), &all), []);
     let without = cluster_info(&[("jws-kubeconfig-abcdef", &signed)]);
     assert_eq!(

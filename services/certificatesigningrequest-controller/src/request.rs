@@ -1,5 +1,6 @@
 //! The certificate that a client asks for (PKCS #10).
 
+use std::fmt;
 use std::net::IpAddr;
 
 use setpoint_tls::USER_ID;
@@ -30,7 +31,7 @@ const OTHERS: [&[u64]; 7] = [
 
 /// The parts of a PKCS #10 request. A certificate is made of these alone: what is not here was neither checked nor is
 /// it signed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// The common name of the subject.
     pub common_name: String,
@@ -48,6 +49,13 @@ pub struct Request {
     pub uris: Vec<String>,
     /// The public key in DER.
     pub public_key: Vec<u8>,
+}
+
+/// Writes the common name only, since plans are printed for users.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.common_name, f)
+    }
 }
 
 impl Request {

@@ -1,6 +1,6 @@
 //! Events about a CronJob that do not follow from a write, with the reasons and messages of upstream.
 
-use std::fmt::Display;
+use std::fmt::{self, Debug, Display};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -10,7 +10,7 @@ use crate::{JobView, job};
 const DOCUMENTATION: &str = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/";
 
 /// An Event about a CronJob.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Note {
     /// Whether it is a warning.
     pub warns: bool,
@@ -18,6 +18,13 @@ pub struct Note {
     pub reason: &'static str,
     /// The message.
     pub message: String,
+}
+
+/// Writes the reason and the message only, since plans are printed for users.
+impl Debug for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
 }
 
 impl Note {

@@ -1,6 +1,7 @@
 //! Act: executes actions. Each write has the uid of its object as a precondition, so that it can be repeated.
 
 use setpoint_controller::{Client, Receipt, Recorder};
+use setpoint_model::owner::Reference;
 use setpoint_proto::ApiError;
 use setpoint_proto::meta::{DeleteOptions, OwnerReference, Preconditions};
 use setpoint_proto::setpoint::RemoveMetadataRequest;
@@ -38,7 +39,7 @@ pub(crate) async fn act(
             };
             client.remove_metadata(parts).await
         }
-        Action::Report(item, reference) => {
+        Action::Report(item, Reference(reference)) => {
             let message = message(&item.key.namespace, reference);
             events.warning(&item.object_reference(), INVALID_NAMESPACE, message);
             Ok(())

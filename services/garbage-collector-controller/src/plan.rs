@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use setpoint_controller::Plan;
 use setpoint_model::Meta;
+use setpoint_model::owner::Reference;
 use setpoint_proto::meta::OwnerReference;
 
 use crate::Standing;
@@ -80,7 +81,7 @@ pub enum Action {
     /// Remove a finalizer.
     RemoveFinalizer(Arc<Item>, &'static str),
     /// Report a reference to an owner in another namespace.
-    Report(Arc<Item>, OwnerReference),
+    Report(Arc<Item>, Reference),
 }
 
 impl Action {
@@ -112,7 +113,7 @@ pub fn plan(world: &World) -> Plan<Action> {
         } => (item, owners, dependants),
     };
     for reference in &world.foreign {
-        let report = Action::Report(item.clone(), reference.clone());
+        let report = Action::Report(item.clone(), Reference(reference.clone()));
         plan.step(report, "the reference names an owner in another namespace");
     }
     match item.deleting {

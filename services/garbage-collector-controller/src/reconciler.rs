@@ -8,6 +8,7 @@ use setpoint_controller::{
     Client, Hosted, Inputs, ObjectRef, Plan, QueueHandle, Receipt, Reconciler, Recorder, Replica,
     runtime,
 };
+use setpoint_model::owner::Reference;
 use setpoint_model::{Key, Meta};
 use setpoint_proto::meta::{OwnerReference, PartialObjectMetadata};
 use setpoint_proto::{ApiError, Reason};
@@ -195,7 +196,7 @@ impl Reconciler for Collector {
 
     /// Notes what was reported.
     fn record(&self, _: &World, action: &Action, _: &Result<Receipt, ApiError>) {
-        if let Action::Report(item, reference) = action {
+        if let Action::Report(item, Reference(reference)) = action {
             let pair = (item.uid.clone(), reference.uid.clone());
             let reported = &mut self.memory.lock().reported;
             if reported.len() >= MAX_REPORTED {

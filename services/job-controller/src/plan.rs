@@ -1,6 +1,7 @@
 //! Plan: computes which Pods to claim, to stop tracking, to create and to delete.
 #![warn(clippy::arithmetic_side_effects)]
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,12 +51,19 @@ pub enum Action {
 }
 
 /// A Pod whose tracking finalizer is to be removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Tracked {
     /// The Pod.
     pub pod: Target,
     /// The finalizers that it keeps; `None` if it is not tracked.
     pub finalizers: Option<Vec<String>>,
+}
+
+/// Writes namespace and name only, since plans are printed for users.
+impl fmt::Debug for Tracked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.pod, f)
+    }
 }
 
 impl Tracked {

@@ -2,14 +2,18 @@
 
 use serde_json::json;
 use setpoint_controller::{Client, Receipt, Recorder, events};
-use setpoint_model::{Cidr, Meta};
+use setpoint_model::{Cidr, Target};
 use setpoint_proto::ApiError;
 use setpoint_proto::core::Node;
 
 use crate::Action;
 
 /// Sets the range of a Node that is still the one that was observed. The gateway refuses to change one that is set.
-pub(crate) async fn assign(client: &Client, node: &Meta, range: Cidr) -> Result<Receipt, ApiError> {
+pub(crate) async fn assign(
+    client: &Client,
+    node: &Target,
+    range: Cidr,
+) -> Result<Receipt, ApiError> {
     let range = range.prefixed();
     let patch = json!({
         "metadata": {"uid": node.uid},
@@ -30,5 +34,5 @@ pub(crate) fn record(events: &Recorder, action: &Action, result: &Result<Receipt
     };
     let name = &node.key.name;
     let message = format!("Node {name} status is now: {reason}");
-    events.normal(&events::reference::<Node>(node), reason, message);
+    events.normal(&events::reference_to_target::<Node>(node), reason, message);
 }

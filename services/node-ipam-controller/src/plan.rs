@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use setpoint_controller::Plan;
-use setpoint_model::{Cidr, Meta};
+use setpoint_model::{Cidr, Meta, Target};
 
 use crate::{NodeView, Pool};
 
@@ -41,8 +41,8 @@ pub struct Candidate {
 pub enum Action {
     /// Set its range, if it has none.
     Assign {
-        /// The identity of the Node.
-        node: Arc<Meta>,
+        /// The Node.
+        node: Target,
         /// The range.
         range: Cidr,
         /// The number of ranges that were looked at, for metrics.
@@ -50,8 +50,8 @@ pub enum Action {
     },
     /// Record that there is no range for it.
     Report {
-        /// The identity of the Node.
-        node: Arc<Meta>,
+        /// The Node.
+        node: Target,
     },
 }
 
@@ -81,7 +81,7 @@ pub fn plan(world: &World) -> Plan<Action> {
             plan.look_again(PAUSE);
             break;
         }
-        let node = Arc::new(identity(&one.node.meta));
+        let node = Target::of(&one.node.meta);
         let found = reserved(one).or_else(|| free.next());
         match found {
             Some((range, tries)) => {
@@ -97,13 +97,4 @@ pub fn plan(world: &World) -> Plan<Action> {
 
 fn needs_range(one: &Candidate) -> bool {
     !one.node.assigned && !one.node.meta.deleting
-}
-
-fn identity(meta: &Meta) -> Meta {
-    Meta {
-        key: meta.key.clone(),
-        uid: meta.uid.clone(),
-        revision: meta.revision,
-        ..Meta::default()
-    }
 }

@@ -1,10 +1,12 @@
 //! The Events about claims and volumes.
 
+use std::fmt;
+
 use setpoint_controller::Recorder;
 use setpoint_proto::core::ObjectReference;
 
 /// The content of an Event, with upstream's reasons and messages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Notice {
     /// Whether it is a warning.
     pub is_warning: bool,
@@ -12,6 +14,13 @@ pub struct Notice {
     pub reason: &'static str,
     /// The message.
     pub message: String,
+}
+
+/// Writes the reason and the message only, since plans are printed for users.
+impl fmt::Debug for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
 }
 
 impl Notice {

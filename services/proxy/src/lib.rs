@@ -5,7 +5,7 @@
 //! ```
 //! There is one for each network through which traffic of Pods passes, such as that of a machine. `plan` and the ledger
 //! are pure; work is proportional to what changes. What is programmed stays when the process ends: a proxy that starts
-//! replaces it once its caches are complete, and `proxy --cleanup TABLE` removes it.
+//! replaces it once its caches are complete, and `proxy --cleanup TABLE` or `--cleanup-routes RANGE` removes it.
 //!
 //! Of a machine with several nodes, clients and connections belong to the node of their address ([`Site`]); health
 //! checks of load balancers ([`health`]) answer for each node. What is programmed for a Service, and when, is in the
@@ -62,7 +62,7 @@ pub use slice::{Endpoint, EndpointPort, SliceView};
 pub fn main() -> ExitCode {
     let is_userspace = |settings: Settings| settings.backend == BackendName::Userspace;
     match cleanup::requested(env::args_os().skip(1)) {
-        Some(table) => cleanup::cleanup(table),
+        Some(request) => cleanup::cleanup(request),
         None if userspace::supervisor::begin_child() => run(),
         None if setpoint_host::settings::peek("proxy").is_some_and(is_userspace) => {
             userspace::supervisor::supervise()

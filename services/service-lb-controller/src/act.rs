@@ -6,7 +6,7 @@ use setpoint_proto::ApiError;
 use setpoint_proto::core::{LoadBalancerIngress, LoadBalancerStatus, Service};
 
 use crate::plan::NO_NODE;
-use crate::{Action, FINALIZER};
+use crate::{Action, FINALIZER, Ingress};
 
 pub(crate) async fn act(
     client: &Client,
@@ -24,7 +24,7 @@ pub(crate) async fn act(
             let others = others.filter(|finalizer| *finalizer != FINALIZER);
             set_finalizers(client, service, others.collect()).await
         }
-        Action::SetIngress(ingress) => set_ingress(client, service, ingress.clone()).await,
+        Action::SetIngress(Ingress(ingress)) => set_ingress(client, service, ingress.clone()).await,
         Action::ClearIngress => set_ingress(client, service, Vec::new()).await,
         Action::ReportTaken(_) | Action::ReportNoNode => return Ok(Receipt::none()),
     };
@@ -81,7 +81,7 @@ pub(crate) fn record(
     let had_none = service.object.status.load_balancer.ingress.is_empty();
     let (reason, message) = match action {
         Action::Protect => ("EnsuringLoadBalancer", "Ensuring load balancer"),
-        Action::SetIngress(ingress) if ingress.is_empty() => return,
+        Action::SetIngress(Ingress(ingress)) if ingress.is_empty() => return,
         Action::SetIngress(_) if had_none => ("EnsuredLoadBalancer", "Ensured load balancer"),
         Action::SetIngress(_) => (
             "UpdatedLoadBalancer",

@@ -22,7 +22,7 @@ mod world;
 
 pub use claim::{Claim, Port, contest};
 pub use node::NodeView;
-pub use plan::{Action, CLASS, FINALIZER, is_ours, plan};
+pub use plan::{Action, CLASS, FINALIZER, Ingress, is_ours, plan};
 pub use reconciler::{Balancers, CONTROLLER};
 pub use settings::Balancing;
 pub use slice::SliceView;

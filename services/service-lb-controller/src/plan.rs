@@ -1,5 +1,6 @@
 //! Plan: computes the addresses of a Service. Pure.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use setpoint_controller::{Plan, Whole};
@@ -22,13 +23,25 @@ pub enum Action {
     /// Remove it.
     Release,
     /// Replace the addresses in the status.
-    SetIngress(Vec<LoadBalancerIngress>),
+    SetIngress(Ingress),
     /// Remove all addresses of a Service that has no load balancer any more.
     ClearIngress,
     /// Record an Event: another Service has a port.
     ReportTaken(String),
     /// Record an Event: no node accepts connections.
     ReportNoNode,
+}
+
+/// The addresses of a Service.
+#[derive(Clone, Default, PartialEq)]
+pub struct Ingress(pub Vec<LoadBalancerIngress>);
+
+/// Writes the IP addresses only, since plans are printed for users.
+impl fmt::Debug for Ingress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ips = self.0.iter().map(|one| &one.ip);
+        f.debug_list().entries(ips).finish()
+    }
 }
 
 /// The text of [`Action::ReportNoNode`], as upstream's.
@@ -96,7 +109,7 @@ fn ensure(world: &World, plan: &mut Plan<Action>) {
     }
     if wanted != service.object.status.load_balancer.ingress {
         plan.step(
-            Action::SetIngress(wanted),
+            Action::SetIngress(Ingress(wanted)),
             "its addresses or ports have changed",
         );
     }

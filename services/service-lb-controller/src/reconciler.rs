@@ -13,7 +13,7 @@ use setpoint_proto::core::Service;
 use setpoint_proto::{ApiError, Resource as _};
 
 use crate::plan::{self, NO_NODE};
-use crate::{Action, Balancing, Claim, NodeView, SliceView, World, act};
+use crate::{Action, Balancing, Claim, Ingress, NodeView, SliceView, World, act};
 
 type ServiceView = Whole<Service>;
 
@@ -205,7 +205,9 @@ impl Reconciler for Balancers {
         match action {
             Action::ReportTaken(problem) => self.keep_reported(meta, Some(problem)),
             Action::ReportNoNode => self.keep_reported(meta, Some(NO_NODE)),
-            Action::SetIngress(ingress) if !ingress.is_empty() => self.keep_reported(meta, None),
+            Action::SetIngress(Ingress(ingress)) if !ingress.is_empty() => {
+                self.keep_reported(meta, None)
+            }
             _ => {}
         }
         act::record(&self.events, &world.service, action, result);

@@ -27,7 +27,9 @@ pub(crate) async fn act(
             create_claim(client, world, claim, *ordinal).await
         }
         Action::OwnClaim { claim, owners, .. } => {
-            let own = |current: &mut Vec<_>| current.clone_from(owners);
+            let own = |current: &mut Vec<_>| {
+                *current = owners.iter().map(|owner| owner.0.clone()).collect();
+            };
             client
                 .change_owners::<PersistentVolumeClaim>(claim, own)
                 .await

@@ -2,11 +2,11 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use setpoint_controller::ObjectRef;
+use setpoint_model::owner::Reference;
 use setpoint_model::{Key, Target};
 use setpoint_proto::Resource as _;
 use setpoint_proto::apps::ControllerRevision;
 use setpoint_proto::core::{PersistentVolumeClaim, Pod};
-use setpoint_proto::meta::OwnerReference;
 use setpoint_workload::history::Write;
 
 use crate::StatefulSetView;
@@ -34,7 +34,7 @@ pub enum Action {
         /// The ordinal of its Pod.
         ordinal: i64,
         /// All owners that it gets.
-        owners: Vec<OwnerReference>,
+        owners: Vec<Reference>,
     },
     /// Report that a Pod cannot be created before the deletion of a claim completes. This writes nothing, and fails.
     AwaitClaim {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow::{self, Break, Continue};
 
 use setpoint_controller::{Claim, Plan, Step, claims};
 use setpoint_model::Target;
+use setpoint_model::owner::Reference;
 use setpoint_workload::history::Write;
 use setpoint_workload::{Phase, PodView, RevisionView};
 
@@ -183,7 +184,7 @@ impl<'a> Pods<'a> {
                 let action = Action::OwnClaim {
                     claim: Target::of(&claim.meta),
                     ordinal,
-                    owners,
+                    owners: owners.into_iter().map(Reference).collect(),
                 };
                 self.plan.step(action, "the retention policy of claims");
             }

@@ -4,16 +4,19 @@ use std::fmt::{self, Debug, Write};
 
 /// The longest label, in bytes.
 const MAX_LENGTH: usize = 160;
+/// The end of a label that is not the whole output.
+const MORE: char = '…';
 
 /// The beginning of the `Debug` output of an object, after its kind.
 const METADATA: &str = " { metadata: ObjectMeta { name: ";
 /// The next field, which has a new object's prefix if it has no name.
 const GENERATE_NAME: &str = ", generate_name: ";
 
-/// Returns the beginning of the action's `Debug` output. Of a whole object, it has the kind and the name.
+/// Returns the beginning of the action's `Debug` output, which ends in `…` if there is more. Of a whole object, it has
+/// the kind and the name.
 pub(crate) fn label(action: &impl Debug) -> String {
     let mut text = Beginning(String::new());
-    // The error ends the formatting at the limit.
+    // An error ends the formatting at the limit.
     let _ = write!(text, "{action:?}");
     text.0
 }
@@ -27,6 +30,18 @@ pub(crate) fn verb(brief: &str) -> &str {
 struct Beginning(String);
 
 impl Beginning {
+    /// Ends the text within the limit, without the separators at its end.
+    fn cut(&mut self) {
+        let room = MAX_LENGTH.saturating_sub(MORE.len_utf8());
+        self.0.truncate(self.0.floor_char_boundary(room));
+        let end = self
+            .0
+            .trim_end_matches([' ', ',', ':', '(', '[', '{'])
+            .len();
+        self.0.truncate(end);
+        self.0.push(MORE);
+    }
+
     /// Ends the text at the name of an object, once that is known.
     fn ends_at_name(&mut self) -> bool {
         let Some((before, metadata)) = self.0.split_once(METADATA) else {
@@ -37,7 +52,7 @@ impl Beginning {
         };
         let name = match (name, rest.strip_prefix(GENERATE_NAME).and_then(quoted)) {
             ("", None) => return false,
-            ("", Some((prefix, _))) => format!("{prefix}…"),
+            ("", Some((prefix, _))) => format!("{prefix}{MORE}"),
             (name, _) => name.to_owned(),
         };
         let open = before.matches('(').count();
@@ -58,11 +73,14 @@ impl Write for Beginning {
         let room = MAX_LENGTH.saturating_sub(self.0.len());
         let end = text.floor_char_boundary(room);
         self.0.push_str(&text[..end]);
-        let is_at_end = self.0.ends_with('"') && self.ends_at_name();
-        match end == text.len() && !is_at_end {
-            true => Ok(()),
-            false => Err(fmt::Error),
+        if self.0.ends_with('"') && self.ends_at_name() {
+            return Err(fmt::Error);
         }
+        if end < text.len() {
+            self.cut();
+            return Err(fmt::Error);
+        }
+        Ok(())
     }
 }
 
@@ -87,6 +105,22 @@ mod tests {
         assert_eq!(verb(&label(&Action::Wait)), "Wait");
         let brief = label(&action);
         assert!(brief.starts_with("Create { name: \"ää") && brief.len() <= MAX_LENGTH);
+        assert!(brief.ends_with("ä…"));
+    }
+
+    #[test]
+    fn a_label_that_is_cut_says_so_and_has_no_separator_at_its_end() {
+        for length in 0..200 {
+            let words = ["a".repeat(length), "b".repeat(length)];
+            let (label, whole) = (label(&words), format!("{words:?}"));
+            match label.strip_suffix(MORE) {
+                None => assert_eq!(label, whole),
+                Some(beginning) => {
+                    assert!(whole.len() > MAX_LENGTH && label.len() <= MAX_LENGTH);
+                    assert!(whole.starts_with(beginning) && !beginning.ends_with([',', ' ']));
+                }
+            }
+        }
     }
 
     #[test]

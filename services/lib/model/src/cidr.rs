@@ -19,9 +19,7 @@ use serde::{Deserialize, Serialize};
 /// assert!(!pods.overlaps("10.96.0.0/12".parse()?));
 /// # Ok::<(), String>(())
 /// ```
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
 pub struct Cidr {
@@ -114,6 +112,13 @@ impl TryFrom<String> for Cidr {
 impl From<Cidr> for String {
     fn from(range: Cidr) -> Self {
         range.to_string()
+    }
+}
+
+/// As [`Display`](fmt::Display), since plans are printed for users.
+impl fmt::Debug for Cidr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

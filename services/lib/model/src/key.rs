@@ -6,7 +6,7 @@ use setpoint_proto::meta::ObjectMeta;
 use setpoint_proto::setpoint::ObjectRef;
 
 /// Namespace and name of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The namespace; empty for cluster-scoped kinds.
     pub namespace: String,
@@ -39,6 +39,13 @@ impl Key {
     }
 }
 
+/// As [`Display`](fmt::Display), since plans are printed for users.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace.as_str() {
@@ -55,6 +62,6 @@ mod tests {
     #[test]
     fn a_key_is_displayed_with_its_namespace_if_it_has_one() {
         assert_eq!(Key::new("production", "web").to_string(), "production/web");
-        assert_eq!(Key::new("", "node-1").to_string(), "node-1");
+        assert_eq!(format!("{:?}", Key::new("", "node-1")), "node-1");
     }
 }

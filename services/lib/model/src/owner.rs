@@ -1,5 +1,7 @@
 //! Owner references.
 
+use std::fmt;
+
 use setpoint_proto::Resource;
 use setpoint_proto::meta::{ObjectMeta, OwnerReference};
 
@@ -24,6 +26,17 @@ impl Owner {
             name: reference.name.clone(),
             uid: reference.uid.clone(),
         }
+    }
+}
+
+/// A reference to an owner, as a part of an action.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Reference(pub OwnerReference);
+
+/// Writes kind and name only, since plans are printed for users.
+impl fmt::Debug for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0.kind, self.0.name)
     }
 }
 
@@ -79,6 +92,10 @@ mod tests {
             ("ReplicaSet", "web-5d9")
         );
         assert_eq!(owner.api_version, "apps/v1");
+        assert_eq!(
+            format!("{:?}", Reference(owner.clone())),
+            "ReplicaSet web-5d9"
+        );
         assert!(Meta::of(&meta).is_owned_by("u1"));
         assert!(!Meta::of(&meta).is_owned_by("u2"));
     }

@@ -75,6 +75,16 @@ fn a_node_gets_the_lowest_range_that_overlaps_no_other() {
 }
 
 #[test]
+fn a_plan_names_nodes_and_ranges() {
+    let one = settings(&["10.244.0.0/24"], 24);
+    let decided = plan(&world(&one, vec![node("a", ""), node("b", "")]));
+    let expected = "\
+        Assign { node: a, range: 10.244.0.0/24, tries: 1 } because it has no range of Pod addresses\n\
+        Report { node: b } because all ranges are in use\n";
+    assert_eq!(decided.to_string(), expected);
+}
+
+#[test]
 fn the_ranges_of_services_are_left_out() {
     let mut one = settings(&["10.96.0.0/14"], 16);
     one.service_cidrs = vec![

@@ -1,5 +1,7 @@
 //! A view of a PersistentVolume.
 
+use std::fmt;
+
 use setpoint_controller::View;
 use setpoint_model::Meta;
 use setpoint_model::volume::Volume;
@@ -7,7 +9,7 @@ use setpoint_proto::core::{PersistentVolume, PersistentVolumeStatus};
 use setpoint_proto::meta::Quantity;
 
 /// The fields of a volume that the controllers read.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct VolumeView {
     /// The fields that decide on its binding.
     pub volume: Volume,
@@ -18,6 +20,13 @@ pub struct VolumeView {
     /// The status.
     pub status: PersistentVolumeStatus,
     tag: String,
+}
+
+/// Writes the name only, since plans are printed for users.
+impl fmt::Debug for VolumeView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.volume.meta.key, f)
+    }
 }
 
 impl View for VolumeView {

@@ -62,6 +62,15 @@ impl Kernel {
         }
     }
 
+    /// Removes the routes of proxies to ranges that lie `within` others.
+    ///
+    /// # Errors
+    /// As [`Self::change`].
+    pub async fn remove(&self, within: &[Cidr]) -> Result<(), Error> {
+        let known = self.routes(within).await?;
+        self.change(&known, &Routes::new()).await
+    }
+
     async fn run(&self, args: &[&str], input: String) -> Result<String, Error> {
         command::run(&self.ip, args, input, self.timeout).await
     }

@@ -1,5 +1,6 @@
 //! Routes to the Pods of other nodes: as data, and in the kernel.
 
+use std::process::Command;
 use std::time::Duration;
 
 use setpoint_proxy::NodeView;
@@ -87,6 +88,16 @@ fn kernel(machine: &Namespace) -> Kernel {
     }
 }
 
+/// Removes the routes of proxies as the program does it.
+fn clean_up(machine: &Namespace) {
+    let words = machine.command(env!("CARGO_BIN_EXE_proxy"));
+    let mut proxy = Command::new(&words[0]);
+    let output = proxy.args(&words[1..]).args(["--cleanup-routes", WITHIN]);
+    let output = output.output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_has_the_routes_of_the_plan_and_those_of_others_stay() {
     if !is_allowed() {
@@ -125,4 +136,14 @@ async fn the_kernel_has_the_routes_of_the_plan_and_those_of_others_stay() {
     assert_eq!(change(&kernel, &[]).await, None);
     let table = machine.machine.output("ip route");
     assert!(table.contains("10.2.0.0/24 via 10.1.1.2"), "{table}");
+
+    assert_eq!(change(&kernel, &two).await, None);
+    clean_up(&machine.machine);
+    assert_eq!(kernel.routes(&within).await.unwrap(), routes(&[]));
+    let table = machine.machine.output("ip route");
+    for other in ["10.2.0.0/24 via 10.1.1.2", "10.1.40.0/24 via 10.1.1.2"] {
+        assert!(table.contains(other), "{table}");
+    }
+    // There are none any more.
+    clean_up(&machine.machine);
 }

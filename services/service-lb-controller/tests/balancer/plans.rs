@@ -1,7 +1,7 @@
 //! The plan, case by case.
 
 use serde_json::json;
-use setpoint_service_lb_controller::{Action, Balancing};
+use setpoint_service_lb_controller::{Action, Balancing, Ingress};
 
 use crate::scene::{Scene, balanced, node};
 
@@ -12,7 +12,7 @@ fn a_service_gets_the_finalizer_and_then_the_addresses_of_nodes() {
     assert_eq!(scene.plan(0).steps.len(), 1);
     scene.act(0, &Action::Protect);
     let plan = scene.plan(0);
-    let Action::SetIngress(ingress) = &plan.steps[0].action else {
+    let Action::SetIngress(Ingress(ingress)) = &plan.steps[0].action else {
         panic!("{plan}");
     };
     let expected = json!([
@@ -20,6 +20,8 @@ fn a_service_gets_the_finalizer_and_then_the_addresses_of_nodes() {
         {"ip": "10.245.0.2", "ipMode": "VIP", "ports": [{"port": 80, "protocol": "TCP"}]},
     ]);
     assert_eq!(json!(ingress), expected);
+    let told = "SetIngress([\"10.245.0.1\", \"10.245.0.2\"]) because its addresses or ports have changed\n";
+    assert_eq!(plan.to_string(), told);
 }
 
 #[test]

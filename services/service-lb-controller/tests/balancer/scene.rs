@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use setpoint_controller::{Plan, View as _, Whole};
 use setpoint_proto::core::{Node, Service};
-use setpoint_service_lb_controller::{Action, Claim, FINALIZER, NodeView, World, is_ours, plan};
+use setpoint_service_lb_controller::{
+    Action, Claim, FINALIZER, Ingress, NodeView, World, is_ours, plan,
+};
 
 /// A cluster.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +90,7 @@ impl Scene {
         match action {
             Action::Protect => service["metadata"]["finalizers"] = json!([FINALIZER]),
             Action::Release => service["metadata"]["finalizers"] = json!([]),
-            Action::SetIngress(ingress) => {
+            Action::SetIngress(Ingress(ingress)) => {
                 service["status"] = json!({"loadBalancer": {"ingress": ingress}});
             }
             Action::ClearIngress => service["status"] = json!({}),

@@ -9,6 +9,7 @@ use serde_json::json;
 use setpoint_controller::client::ListOptions;
 use setpoint_controller::{Claim, Client, Outcome, Reconciler, Recorder, View, client};
 use setpoint_gateway::in_process::{self, InProcess};
+use setpoint_model::owner::Reference;
 use setpoint_model::{Key, Meta, Target};
 use setpoint_proto::apps::{ControllerRevision, StatefulSet};
 use setpoint_proto::core::{
@@ -321,7 +322,7 @@ async fn labels_are_repaired_and_owners_of_claims_replaced() {
         let action = Action::OwnClaim {
             claim: fixture.target::<PersistentVolumeClaim>("data-web-0").await,
             ordinal: 0,
-            owners: owners.clone(),
+            owners: owners.iter().cloned().map(Reference).collect(),
         };
         fixture.act(action).await.unwrap();
         let claim: PersistentVolumeClaim = fixture.get("data-web-0").await;

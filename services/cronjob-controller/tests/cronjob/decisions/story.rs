@@ -38,13 +38,13 @@ fn forbid_waits_for_the_job_before_and_replace_deletes_it() {
         Create { name: "report-29459580", time: 2026-01-05T01:00:00Z } because a scheduled time has come
         look again after 3600s
         02:00:00
-        Tell(Note { warns: false, reason: "JobAlreadyActive", message: "Not starting job because prior execution is running and concurrency policy is Forbid" }) because an earlier Job runs
+        Tell(JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid) because an earlier Job runs
         look again after 3600s
     "#]].assert_eq(&plans(&mut cluster, &["00:30:00", "01:00:00", "02:00:00"]));
     cluster.finish(FIRST, "Complete");
     expect![[r#"
         02:10:00
-        Tell(Note { warns: false, reason: "SawCompletedJob", message: "Saw completed job: report-29459580, condition: Complete" }) because an active Job has finished
+        Tell(SawCompletedJob: Saw completed job: report-29459580, condition: Complete) because an active Job has finished
         Create { name: "report-29459640", time: 2026-01-05T02:00:00Z } because a scheduled time has come
         look again after 3000s
     "#]].assert_eq(&plans(&mut cluster, &["02:10:00"]));
@@ -75,18 +75,18 @@ fn a_time_that_came_too_late_is_told_and_old_jobs_are_deleted() {
         Create { name: "report-29459580", time: 2026-01-05T01:00:00Z } because a scheduled time has come
         look again after 3541s
         02:01:01
-        Tell(Note { warns: true, reason: "MissSchedule", message: "Missed scheduled time to start a job: Mon, 05 Jan 2026 02:00:00 +0000" }) because the deadline of a scheduled time passed
+        Tell(MissSchedule: Missed scheduled time to start a job: Mon, 05 Jan 2026 02:00:00 +0000) because the deadline of a scheduled time passed
         look again after 3539s
     "#]].assert_eq(&plans(&mut cluster, &["01:00:59", "02:01:01"]));
     cluster.finish(FIRST, "Complete");
     expect![[r#"
         02:02:00
-        Tell(Note { warns: false, reason: "SawCompletedJob", message: "Saw completed job: report-29459580, condition: Complete" }) because an active Job has finished
-        Tell(Note { warns: true, reason: "MissSchedule", message: "Missed scheduled time to start a job: Mon, 05 Jan 2026 02:00:00 +0000" }) because the deadline of a scheduled time passed
+        Tell(SawCompletedJob: Saw completed job: report-29459580, condition: Complete) because an active Job has finished
+        Tell(MissSchedule: Missed scheduled time to start a job: Mon, 05 Jan 2026 02:00:00 +0000) because the deadline of a scheduled time passed
         Delete(production/report-29459580) because more finished Jobs than are kept
         look again after 3480s
         02:02:01
-        Tell(Note { warns: true, reason: "MissSchedule", message: "Missed scheduled time to start a job: Mon, 05 Jan 2026 02:00:00 +0000" }) because the deadline of a scheduled time passed
+        Tell(MissSchedule: Missed scheduled time to start a job: Mon, 05 Jan 2026 02:00:00 +0000) because the deadline of a scheduled time passed
         look again after 3479s
     "#]].assert_eq(&plans(&mut cluster, &["02:02:00", "02:02:01"]));
 }

@@ -30,7 +30,7 @@ fn is_settled(pod: &Pod) -> bool {
 fn pods_come_and_go_with_the_nodes_that_fit() {
     let mut cluster = Cluster::new(&["a", "b"]);
     expect![[r#"
-        Revision(Create { name: Name { name: "log-55b8bdc766", hash: "55b8bdc766", collisions: 0 }, number: 1 }) because no revision has this template
+        Revision(Create { name: "log-55b8bdc766", number: 1 }) because no revision has this template
         Create { name: "log-cwvtm", node: "a", hash: "55b8bdc766" } because the node should run a Pod and has none
         Create { name: "log-c5v9s", node: "b", hash: "55b8bdc766" } because the node should run a Pod and has none
     "#]].assert_eq(&settled(&mut cluster));
@@ -51,7 +51,7 @@ fn an_update_replaces_one_pod_at_a_time_or_adds_the_new_one_first() {
     cluster.settle();
     cluster.set_image("two");
     expect![[r#"
-        Revision(Create { name: Name { name: "log-7dbff77cb7", hash: "7dbff77cb7", collisions: 0 }, number: 2 }) because no revision has this template
+        Revision(Create { name: "log-7dbff77cb7", number: 2 }) because no revision has this template
         Delete { pod: production/log-cwvtm, node: "a", found: Alive } because it has an old template, and maxUnavailable allows its deletion
         Create { name: "log-9m5hl", node: "a", hash: "7dbff77cb7" } because the node should run a Pod and has none
         Delete { pod: production/log-c5v9s, node: "b", found: Alive } because it has an old template, and maxUnavailable allows its deletion
@@ -60,7 +60,7 @@ fn an_update_replaces_one_pod_at_a_time_or_adds_the_new_one_first() {
     cluster.roll(1, 0);
     cluster.set_image("three");
     expect![[r#"
-        Revision(Create { name: Name { name: "log-dbdb44769", hash: "dbdb44769", collisions: 0 }, number: 3 }) because no revision has this template
+        Revision(Create { name: "log-dbdb44769", number: 3 }) because no revision has this template
         Create { name: "log-k5tgf", node: "a", hash: "dbdb44769" } because the Pod has an old template, and maxSurge allows another
         Delete { pod: production/log-9m5hl, node: "a", found: Alive } because the Pod of the current template is available
         Create { name: "log-864cr", node: "b", hash: "dbdb44769" } because the Pod has an old template, and maxSurge allows another

@@ -67,12 +67,13 @@ fn a_pod_that_failed_is_replaced_after_a_wait_and_the_job_completes() {
     expect![[r#"
         look again after 10s
           active 1, succeeded 0, failed 0, 1 not counted yet
-        Untrack(Tracked { pod: production/pi-d5frc, finalizers: Some([]) }) because its end is in the status, or does not count
+        Untrack(production/pi-d5frc) because its end is in the status, or does not count
         look again after 10s
         look again after 10s
           active 1, succeeded 0, failed 1
         look again after 10s
-    "#]].assert_eq(&reconciled(&mut cluster));
+    "#]]
+    .assert_eq(&reconciled(&mut cluster));
     cluster.now += 10;
     expect![[r#"
         Create { name: "pi-f6w75", index: None, failures: None } because fewer Pods than the parallelism and the missing completions
@@ -81,8 +82,8 @@ fn a_pod_that_failed_is_replaced_after_a_wait_and_the_job_completes() {
     end(&mut cluster, &[0, 0]);
     expect![[r#"
           active 0, succeeded 0, failed 1, 2 not counted yet, SuccessCriteriaMet (CompletionsReached)
-        Untrack(Tracked { pod: production/pi-f6w75, finalizers: Some([]) }) because its end is in the status, or does not count
-        Untrack(Tracked { pod: production/pi-hg92n, finalizers: Some([]) }) because its end is in the status, or does not count
+        Untrack(production/pi-f6w75) because its end is in the status, or does not count
+        Untrack(production/pi-hg92n) because its end is in the status, or does not count
           active 0, succeeded 2, failed 1, SuccessCriteriaMet (CompletionsReached), Complete (CompletionsReached)
     "#]].assert_eq(&reconciled(&mut cluster));
 }
@@ -102,8 +103,8 @@ fn a_job_with_a_failure_too_many_stops_its_other_pods_and_is_deleted_after_its_t
     end(&mut cluster, &[1]);
     expect![[r#"
           active 1, succeeded 0, failed 0, 2 not counted yet, FailureTarget (BackoffLimitExceeded)
-        Untrack(Tracked { pod: production/pi-0-d5frc, finalizers: Some([]) }) because its end is in the status, or does not count
-        Discard(Tracked { pod: production/pi-1-hg92n, finalizers: Some([]) }) because the Job has succeeded or failed
+        Untrack(production/pi-0-d5frc) because its end is in the status, or does not count
+        Discard(production/pi-1-hg92n) because the Job has succeeded or failed
           active 0, succeeded 0, failed 2, FailureTarget (BackoffLimitExceeded), Failed (BackoffLimitExceeded)
         look again after 60s
     "#]].assert_eq(&reconciled(&mut cluster));

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use setpoint_model::Key;
+use setpoint_model::{Key, Meta, Target};
 use setpoint_proto::core::ObjectReference;
 use setpoint_proto::{ApiError, Resource, Retry, TraceContext};
 use setpoint_telemetry::Span;
@@ -193,14 +193,19 @@ pub fn reference_to<T: Resource>(object: &T) -> ObjectReference {
 }
 
 /// Returns a reference to an object by its metadata.
-pub fn reference<T: Resource>(meta: &setpoint_model::Meta) -> ObjectReference {
+pub fn reference<T: Resource>(meta: &Meta) -> ObjectReference {
+    reference_to_target::<T>(&Target::of(meta))
+}
+
+/// As [`reference_to`], from the version that an action names.
+pub fn reference_to_target<T: Resource>(target: &Target) -> ObjectReference {
     ObjectReference {
         kind: T::KIND.to_owned(),
-        namespace: meta.key.namespace.clone(),
-        name: meta.key.name.clone(),
-        uid: meta.uid.clone(),
+        namespace: target.key.namespace.clone(),
+        name: target.key.name.clone(),
+        uid: target.uid.clone(),
         api_version: T::API_VERSION.to_owned(),
-        resource_version: meta.revision.to_string(),
+        resource_version: target.revision.to_string(),
         ..ObjectReference::default()
     }
 }

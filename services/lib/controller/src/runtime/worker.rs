@@ -85,8 +85,10 @@ impl<R: Reconciler> Worker<R> {
         }
         let worlds = self.reconciler.observe_all(&inputs);
         let work = tickets.into_iter().zip(inputs).zip(worlds);
-        let work = work
-            .map(|((ticket, (_, inputs)), world)| self.reconcile(ticket, inputs, world, observed));
+        // Boxed, worlds as well: these futures are large, and are moved on their way into others.
+        let work = work.map(|((ticket, (_, inputs)), world)| {
+            Box::pin(self.reconcile(ticket, inputs, world.map(Box::new), observed))
+        });
         let work: Vec<_> = work.map(|work| self.guard(work)).collect();
         futures::stream::iter(work)
             .buffer_unordered(self.concurrency)
@@ -123,7 +125,7 @@ impl<R: Reconciler> Worker<R> {
         &self,
         ticket: Ticket<Key>,
         inputs: Inputs,
-        world: Option<R::World>,
+        world: Option<Box<R::World>>,
         observed: Instant,
     ) -> Result<(), Fenced> {
         let _active = self.metrics.begin();
@@ -147,7 +149,7 @@ impl<R: Reconciler> Worker<R> {
         &self,
         ticket: &Ticket<Key>,
         inputs: Inputs,
-        world: R::World,
+        world: Box<R::World>,
         observed: Instant,
         note: &mut Note,
     ) -> Outcome<R::Action> {
@@ -170,7 +172,6 @@ impl<R: Reconciler> Worker<R> {
         }
         let cascade = self.cascade(ticket, &world, &planned.plan, observed);
         note.belongs(&cascade);
-        // Boxed, as actions are: these futures are large, and are moved on their way into others.
         let work = Box::pin(self.converge(ticket, inputs, world, (planned, status), note));
         let (world, outcome) = cascade.run(work).await;
         R::trace(&world, &outcome, &cascade);
@@ -193,10 +194,10 @@ impl<R: Reconciler> Worker<R> {
         &self,
         ticket: &Ticket<Key>,
         inputs: Inputs,
-        mut world: R::World,
+        mut world: Box<R::World>,
         (mut outcome, status): (Outcome<R::Action>, Option<StatusOf<R>>),
         note: &mut Note,
-    ) -> (R::World, Outcome<R::Action>) {
+    ) -> (Box<R::World>, Outcome<R::Action>) {
         let key = &ticket.key;
         for _ in 0..R::PASSES {
             if outcome.failed.is_some() || outcome.plan.is_empty() {
@@ -220,7 +221,7 @@ impl<R: Reconciler> Worker<R> {
                 }
                 return (world, outcome);
             };
-            world = next;
+            *world = next;
             outcome.plan = R::plan(&world);
         }
         let status = status.or_else(|| R::status(&world, &outcome));

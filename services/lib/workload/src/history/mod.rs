@@ -7,6 +7,7 @@
 
 mod write;
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -118,7 +119,7 @@ impl Snapshot {
 }
 
 /// The name of a new revision.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Name {
     /// The owner's name and the hash.
     pub name: String,
@@ -126,6 +127,13 @@ pub struct Name {
     pub hash: String,
     /// The collision count, which is to be kept in the owner's status.
     pub collisions: i32,
+}
+
+/// Writes the name only, since plans are printed for users.
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.name, f)
+    }
 }
 
 /// The revisions of an owner, oldest first.

@@ -48,6 +48,20 @@ fn a_claim_that_waits_for_pods_names_those_without_a_node() {
 }
 
 #[test]
+fn actions_are_printed_with_the_reason_or_the_name_of_the_volume() {
+    let notice = Notice::warning("ProvisioningFailed", "no such class");
+    let report = claim::Action::Report(notice);
+    assert_eq!(
+        format!("{report:?}"),
+        "Report(ProvisioningFailed: no such class)"
+    );
+    let mut volume = PersistentVolume::default();
+    volume.metadata.name = "disk-1".into();
+    let bind = claim::Action::BindVolume(Arc::new(VolumeView::of(volume)));
+    assert_eq!(format!("{bind:?}"), "BindVolume(disk-1)");
+}
+
+#[test]
 fn a_claim_without_a_volume_says_what_it_waits_for() {
     let plan_of = |change: fn(&mut claim::World), provisioner: &str, asked: &str| {
         let mut claim = claim();

@@ -163,7 +163,8 @@ impl Cluster {
             Action::OwnClaim { claim, owners, .. } => {
                 let version = self.next();
                 let claim = unchanged(&mut self.claims, claim, version)?;
-                claim.metadata.owner_references.clone_from(owners);
+                let owners = owners.iter().map(|owner| owner.0.clone());
+                claim.metadata.owner_references = owners.collect();
             }
             Action::AwaitClaim { .. } => {
                 return Err(ApiError::new(Reason::InternalError, "being deleted"));
