@@ -34,12 +34,13 @@ impl Panicked {
 ///
 /// # Errors
 /// [`Panicked`] if `future` panicked.
-pub async fn catch_panic<T>(
+// An `async fn` would have room for `future` twice: as its argument, and as what it awaits.
+pub fn catch_panic<T>(
     task: &'static str,
     future: impl Future<Output = T>,
-) -> Result<T, Panicked> {
-    let ended = AssertUnwindSafe(future).catch_unwind().await;
-    ended.map_err(|payload| Panicked::record(task, &*payload))
+) -> impl Future<Output = Result<T, Panicked>> {
+    let ended = AssertUnwindSafe(future).catch_unwind();
+    ended.map(move |ended| ended.map_err(|payload| Panicked::record(task, &*payload)))
 }
 
 /// Calls `work`. A panic in it becomes an error, as in [`catch_panic`].

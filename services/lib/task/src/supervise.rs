@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use crate::{Backoff, catch_panic};
+use crate::{Backoff, catch_panic, catch_unwind};
 
 /// The maximum delays before the first restart and before later ones.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
@@ -42,21 +42,21 @@ where
     let mut panics_once = cfg!(debug_assertions) && std::env::var_os(PANIC_ONCE).is_some();
     report(Ok(()));
     loop {
-        let (run, panics_now) = (start(), take(&mut panics_once));
-        let mut run = pin!(catch_panic(task, async move {
-            assert!(!panics_now, "{PANIC_ONCE} is set");
-            run.await
-        }));
-        let early = timeout(STEADY, &mut run).await;
-        let ended = match early {
-            Ok(ended) => ended,
-            Err(_) => {
-                if panics >= FAILING {
-                    report(Ok(()));
+        let ended = match take(&mut panics_once) {
+            true => catch_unwind(task, || panic!("{PANIC_ONCE} is set")),
+            false => {
+                let mut run = pin!(catch_panic(task, start()));
+                match timeout(STEADY, &mut run).await {
+                    Ok(ended) => ended,
+                    Err(_) => {
+                        if panics >= FAILING {
+                            report(Ok(()));
+                        }
+                        panics = 0;
+                        backoff.reset();
+                        run.await
+                    }
                 }
-                panics = 0;
-                backoff.reset();
-                run.await
             }
         };
         let panicked = match ended {

@@ -10,14 +10,15 @@ mod published;
 mod registration;
 mod relief;
 mod static_pods;
+mod tasks;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use axum::Router;
 use futures::FutureExt as _;
-use setpoint_controller::{Client, Controller, QueueHandle, Recorder, Replica, reachable};
+use futures::future::LocalBoxFuture;
+use setpoint_controller::{Client, QueueHandle, Recorder, Replica, reachable};
 use setpoint_host::Host;
 use setpoint_model::Key;
 use setpoint_proto::Resource as _;
@@ -28,24 +29,17 @@ use setpoint_runtime::process::{Network, Processes};
 use setpoint_runtime::simulated::Simulated;
 use setpoint_runtime::{Kind, Runtime, Wake};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use self::controller::Builder;
 use self::registration::Registration;
 use self::static_pods::Manifests;
-use crate::agent::Agent;
-use crate::bootstrap::Keeper;
+use self::tasks::{Controllers, work};
 use crate::node::heartbeat::{Images, report_shutdown};
-use crate::node::shutdown::end_pods;
-use crate::node::static_pods::mirror::Mirrors;
-use crate::node::usage::Meter;
 use crate::node::watch::Wakes;
-use crate::node::{self, Machine, Node, Pods};
+use crate::node::{self, Machine, Node};
 use crate::pod::api_server::ApiServer;
 use crate::pod::clients::NodeClients;
 use crate::pod::cluster_dns::Resolver;
-use crate::serve::service::NodeService;
-use crate::serve::stats::Stats;
 use crate::settings::Settings;
 
 /// Runs the agent until shutdown.
@@ -160,7 +154,12 @@ impl Process {
     }
 
     /// Runs the agent on a runtime until shutdown.
-    async fn run<R: Runtime>(self, runtime: R) -> anyhow::Result<()> {
+    fn run<R: Runtime>(self, runtime: R) -> LocalBoxFuture<'static, anyhow::Result<()>> {
+        // Boxed where it is made: it has all tasks of the agent in it, and so would the stack of each caller.
+        self.run_tasks(runtime).boxed_local()
+    }
+
+    async fn run_tasks<R: Runtime>(self, runtime: R) -> anyhow::Result<()> {
         let recorder = match self.settings.writes_events() {
             true => Recorder::on_node(self.gateway.clone(), "kubelet", &self.nodes[0].name),
             false => Recorder::silent(),
@@ -219,120 +218,6 @@ impl Process {
     }
 }
 
-/// The controllers of Pods.
-struct Controllers<R: Runtime> {
-    pods: Controller<Agent<R>>,
-    mirrors: Controller<Mirrors<R>>,
-    manifests: Manifests,
-}
-
-/// Runs all tasks of the agent until the controller has stopped, and serves its routes.
-async fn work<R: Runtime>(
-    registration: Registration<'_>,
-    nodes: Vec<Node>,
-    controllers: Controllers<R>,
-    pods: &Arc<Pods<R>>,
-    range: watch::Receiver<String>,
-) -> anyhow::Result<()> {
-    let (replica, settings) = (registration.replica, registration.settings);
-    let check = replica.host.health().check(network::CHECK);
-    let keeper = keeper(replica, settings);
-    let (first, shutdown) = (nodes[0].clone(), replica.host.shutdown());
-    let own = first.clone();
-    let meter = Arc::new(Meter::new(Arc::clone(pods)));
-    let routes = routes(replica, settings, pods, &meter);
-    replica.host.offer(routes);
-    let stop = CancellationToken::new();
-    let stopping = stop_after(shutdown, stop.clone(), pods, settings);
-    let relieved = relief::relieve(
-        replica,
-        settings,
-        first,
-        Arc::clone(pods),
-        Arc::clone(&meter),
-    );
-    let reclaimed = relief::reclaim(replica, Arc::clone(pods), &own, settings.controller());
-    let (tasks, instance) = (replica.client.tasks(), replica.host.instance());
-    tokio::select! {
-        ended = controllers.pods.run(instance, stop.clone()) => ended?,
-        ended = mirrored(controllers.mirrors, instance, stop) => ended?,
-        () = controllers.manifests.keep(replica, pods) => {}
-        () = registration.keep(nodes) => {}
-        () = keep_network(settings, pods, range, check) => {}
-        () = stopping => {}
-        () = relieved => {}
-        () = tasks.supervise("usage", "", || meter.run()) => {}
-        ended = reclaimed => ended?,
-        ended = keep(keeper) => ended?,
-    }
-    Ok(())
-}
-
-/// Keeps mirror Pods. Does not return unless with an error: at a shutdown, the agent ends when its Pods are at rest.
-async fn mirrored<R: Runtime>(
-    mirrors: Controller<Mirrors<R>>,
-    instance: &str,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    mirrors.run(instance, stop).await?;
-    std::future::pending().await
-}
-
-/// Keeps the network of Pods: of the range of the node, or as the runtime has it. Does not return.
-async fn keep_network<R: Runtime>(
-    settings: &Settings,
-    pods: &Arc<Pods<R>>,
-    range: watch::Receiver<String>,
-    check: setpoint_host::Check,
-) {
-    match settings.runtime {
-        Kind::Cri => {
-            let configured = network::configure(Arc::clone(pods), range);
-            tokio::join!(network::follow(Arc::clone(pods), check), configured);
-        }
-        _ => network::keep(Arc::clone(pods), range, check).await,
-    }
-}
-
-/// Returns the keeper of the certificates of an agent that requests them.
-fn keeper(replica: &Replica, settings: &Settings) -> Option<Keeper> {
-    let credentials = replica.host.credentials().cloned();
-    let credentials = credentials.filter(|_| settings.bootstrap.is_on())?;
-    let (node, client) = (&settings.node_name, replica.client.clone());
-    Some(Keeper::new(
-        node,
-        client,
-        &settings.bootstrap.directory,
-        credentials,
-    ))
-}
-
-/// Keeps certificates until dropped.
-///
-/// # Errors
-/// If they are refused for good.
-async fn keep(keeper: Option<Keeper>) -> anyhow::Result<()> {
-    match keeper {
-        Some(keeper) => keeper.run().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Returns the routes of the agent, for the process's listener.
-fn routes<R: Runtime>(
-    replica: &Replica,
-    settings: &Settings,
-    pods: &Arc<Pods<R>>,
-    meter: &Arc<Meter<R>>,
-) -> Router {
-    let idle = settings.streaming_connection_idle_timeout;
-    let (pods, meter, shutdown) = (Arc::clone(pods), Arc::clone(meter), replica.host.shutdown());
-    let stats = Stats::router(Arc::clone(&pods), Arc::clone(&meter));
-    let service = NodeService::router(pods, meter, idle, shutdown);
-    let decision_log = replica.decision_log.routes().into_axum_router();
-    decision_log.merge(service).merge(stats)
-}
-
 /// Reports the end of the agent, and leaves the other replicas.
 async fn leave(replica: Replica, clients: &NodeClients, settings: &Settings, nodes: Vec<String>) {
     let reported = async {
@@ -350,20 +235,4 @@ fn images<R: Runtime>(runtime: R) -> Images {
         let runtime = runtime.clone();
         async move { runtime.images().await }.boxed()
     })
-}
-
-/// Cancels `stop` at a shutdown, once the Pods have ended if the settings ask for that. Does not return.
-async fn stop_after<R: Runtime>(
-    shutdown: CancellationToken,
-    stop: CancellationToken,
-    pods: &Pods<R>,
-    settings: &Settings,
-) {
-    shutdown.cancelled().await;
-    let periods = settings.shutdown();
-    if !periods.total.is_zero() {
-        end_pods(pods, periods).await;
-    }
-    stop.cancel();
-    std::future::pending().await
 }

@@ -1,3 +1,4 @@
+use setpoint_model::HostPort;
 use setpoint_model::pod::{DEFERRED, INFEASIBLE};
 use setpoint_proto::core::Container;
 use setpoint_proto::meta::Quantity;

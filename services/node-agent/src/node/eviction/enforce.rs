@@ -29,7 +29,7 @@ impl<R: Runtime> Manager<R> {
         let limited = |pod: &Pod| {
             limits::has_any(&pod.spec) && pod.spec.priority.unwrap_or_default() < CRITICAL
         };
-        let pods: Vec<_> = self.running().into_iter().filter(limited).collect();
+        let pods: Vec<_> = self.running().filter(limited).collect();
         if pods.is_empty() {
             return;
         }

@@ -133,7 +133,7 @@ impl<R: Runtime> Manager<R> {
             }
         }
         let observed = *(self.observe)().get(&threshold.signal)?;
-        let pods = self.running();
+        let pods: Vec<_> = self.running().collect();
         let candidates = self.candidates(threshold.signal, &pods).await;
         let Some(victim) = choose(&candidates) else {
             warn!("no Pod can be evicted");
@@ -167,14 +167,14 @@ impl<R: Runtime> Manager<R> {
 
     /// Returns the Pods with containers that have not stopped, and that do not end yet. Static Pods are not among them:
     /// they are critical to the node.
-    fn running(&self) -> Vec<Pod> {
+    fn running(&self) -> impl Iterator<Item = Pod> {
         let active = self.pods.active().filter(|view| {
             let meta = view.meta();
             !view.is_static()
                 && self.pods.endings.get(&meta.uid).is_none()
                 && self.runs(&meta.key, &meta.uid)
         });
-        active.map(|view| view.pod()).collect()
+        active.map(|view| view.pod())
     }
 
     fn runs(&self, key: &Key, uid: &str) -> bool {

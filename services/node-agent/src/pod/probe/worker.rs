@@ -53,7 +53,8 @@ impl<R: Runtime> Worker<R> {
             if !self.goes_on() {
                 return;
             }
-            let Some(passed) = self.execute().await else {
+            // Boxed: a probe that waits, as most do, needs no room for its execution.
+            let Some(passed) = Box::pin(self.execute()).await else {
                 continue;
             };
             if let Some(health) = streak.add(passed, &self.probe) {
