@@ -1,6 +1,6 @@
 //! The processes that are measured.
 
-pub use setpoint_tests::usage::{cpu, machine_cpu, memory, proportional_memory};
+pub use setpoint_tests::usage::{anonymous_memory, cpu, machine_cpu, memory, proportional_memory};
 
 /// One process of each service.
 pub const SERVICES: [&str; 5] = [

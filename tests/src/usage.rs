@@ -37,6 +37,13 @@ pub fn memory(pid: u32) -> u64 {
     kib(&status, "VmRSS:") * 1024
 }
 
+/// Returns the part of the resident memory of a process in bytes that is not of a file, such as a program: heap and
+/// stacks.
+pub fn anonymous_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    kib(&status, "RssAnon:") * 1024
+}
+
 /// Returns the memory of a process in bytes, of which pages that several processes have count as equal shares (PSS).
 pub fn proportional_memory(pid: u32) -> u64 {
     let path = format!("/proc/{pid}/smaps_rollup");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::plane::Plane;
-use crate::process::memory;
+use crate::process::{anonymous_memory, memory};
 use crate::report::Report;
 
 /// The time between the start of the Pods and the measurement.
@@ -36,11 +36,12 @@ pub async fn measure(
         let containerd = share(spent.containerd);
         report.add(name("CPU of containerd"), containerd, "% of a core");
         let (agent, containerd) = plane.processes();
-        for (who, process) in [
-            ("memory of the agent", agent),
-            ("memory of containerd", containerd),
+        for (who, bytes) in [
+            ("memory of the agent", memory(agent)),
+            ("heap and stacks of the agent", anonymous_memory(agent)),
+            ("memory of containerd", memory(containerd)),
         ] {
-            report.add(name(who), memory(process) as f64 / 1e6, "MB");
+            report.add(name(who), bytes as f64 / 1e6, "MB");
         }
         plane.delete().await?;
     }

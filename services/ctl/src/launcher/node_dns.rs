@@ -60,17 +60,22 @@ pub fn forget(state_dir: &StateDir) -> anyhow::Result<()> {
 /// # Errors
 /// If a process does.
 pub fn check_free() -> anyhow::Result<()> {
-    // The second finds those who listen at all addresses while this machine does not have the first one.
-    let taken = [ADDRESS, ELSEWHERE].into_iter().any(|address| {
-        let bound = UdpSocket::bind((address, PORT));
-        bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
-    });
-    match taken {
+    match is_taken(PORT) {
         true => bail!(
             "{ADDRESS}:{PORT}, where the Pods of this node ask for names, is taken by another process of this machine"
         ),
         false => Ok(()),
     }
+}
+
+/// Returns whether a process listens at the address, or at all addresses, which only the second tells while this
+/// machine does not have the first.
+fn is_taken(port: u16) -> bool {
+    let mut addresses = [ADDRESS, ELSEWHERE].into_iter();
+    addresses.any(|address| {
+        let bound = UdpSocket::bind((address, port));
+        bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    })
 }
 
 #[cfg(test)]
@@ -82,5 +87,15 @@ mod tests {
         let servers = servers(Ipv4Addr::new(10, 96, 0, 10));
         assert_eq!(servers, "169.254.20.10,10.96.0.10");
         assert_eq!(listen(), "169.254.20.10:53");
+    }
+
+    #[test]
+    fn a_port_is_taken_by_those_who_listen_at_all_addresses() {
+        let everywhere = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+        let port = everywhere.local_addr().unwrap().port();
+        assert!(is_taken(port));
+        drop(everywhere);
+        let elsewhere = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        assert!(!is_taken(elsewhere.local_addr().unwrap().port()));
     }
 }
