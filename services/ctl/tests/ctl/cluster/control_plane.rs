@@ -129,11 +129,11 @@ fn a_cluster_of_three_machines_goes_on_without_the_first_one() {
     // What has joined is stopped and started with its machine, and its membership stays.
     let text = stdout_of(&three.run(&["down"]));
     assert!(
-        text.contains("Setpoint is down: 9 processes stopped"),
+        text.contains("Setpoint is down: 10 processes stopped"),
         "{text}"
     );
     stdout_of(&three.run(&["up"]));
-    expected.extend(["node-agent-of-n3", "proxy-of-n3"]);
+    expected.extend(["dns-of-node-n3", "node-agent-of-n3", "proxy-of-n3"]);
     expected.sort_unstable();
     assert_eq!(three.running(), expected);
     eventually("the member votes again", || {
