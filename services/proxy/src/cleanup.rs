@@ -19,7 +19,7 @@ const ROUTES: &str = "--cleanup-routes";
 /// `EX_USAGE` of sysexits.h.
 const USAGE: u8 = 64;
 
-/// What is to be removed.
+/// A request to remove a table or routes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
     Table(String),

@@ -197,7 +197,7 @@ pub fn reference<T: Resource>(meta: &Meta) -> ObjectReference {
     reference_to_target::<T>(&Target::of(meta))
 }
 
-/// As [`reference_to`], from the version that an action names.
+/// Returns a reference to the version of an object that an action names.
 pub fn reference_to_target<T: Resource>(target: &Target) -> ObjectReference {
     ObjectReference {
         kind: T::KIND.to_owned(),

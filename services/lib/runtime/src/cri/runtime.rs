@@ -1,4 +1,4 @@
-//! What an agent asks of the runtime: [`Runtime`] for [`Cri`].
+//! Implements [`Runtime`] for [`Cri`].
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What an agent asks of the runtime: [`Runtime`] for [`Docker`].
+//! Implements [`Runtime`] for [`Docker`].
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

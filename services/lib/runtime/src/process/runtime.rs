@@ -1,4 +1,4 @@
-//! What an agent asks of the runtime: [`Runtime`] for [`Processes`].
+//! Implements [`Runtime`] for [`Processes`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the Pods of one node have of its resources, host ports and addresses.
+//! Records the resources, host ports and addresses of one node that its Pods have.
 
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -15,11 +15,11 @@ use crate::pod::rejection::{InsufficientResource, Rejection};
 
 /// The resources of a node, and what the Pods that are admitted to it have of them.
 pub struct NodeAllocation {
-    /// What Pods can have together.
+    /// The allocatable resources, the number of Pods and the addresses of the node.
     pub capacity: NodeCapacity,
     /// The resources that others have added to the node, by name.
     pub added: BTreeMap<String, i64>,
-    /// What admitted Pods request together.
+    /// The sum of the requests of admitted Pods.
     pub used: Used,
     /// The host ports of admitted Pods; a port of several restored Pods is listed several times.
     ports: Vec<HostPort>,
