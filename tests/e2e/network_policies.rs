@@ -1,6 +1,6 @@
 //! NetworkPolicies that no node enforces.
 
-use setpoint_tests::{Cluster, eventually, fast_election};
+use setpoint_tests::{Cluster, eventually};
 
 use crate::workloads::create;
 
@@ -14,7 +14,7 @@ spec: {podSelector: {}}
 #[test]
 fn a_policy_gets_a_warning_event_since_it_has_no_effect() {
     let mut cluster = Cluster::bare();
-    cluster.service("controller-manager", 0, &fast_election());
+    cluster.service("controller-manager", 0, &[]);
     let kubectl = cluster.kubectl();
     create(&kubectl, DENY);
     eventually("an Event says that the policy is not enforced", || {

@@ -1,6 +1,6 @@
 //! Further ServiceCIDRs.
 
-use setpoint_tests::{Cluster, eventually, fast_election};
+use setpoint_tests::{Cluster, eventually};
 
 use crate::workloads::create;
 
@@ -14,7 +14,7 @@ spec: {cidrs: [10.88.0.0/24]}
 #[test]
 fn a_further_range_gives_addresses_and_stays_while_a_service_has_one() {
     let mut cluster = Cluster::bare();
-    cluster.service("controller-manager", 0, &fast_election());
+    cluster.service("controller-manager", 0, &[]);
     let kubectl = cluster.kubectl();
     let ready = |expected: &str| {
         eventually(&format!("the condition is {expected}"), || {

@@ -9,11 +9,14 @@ use setpoint_proto::apps::{Deployment, DeploymentSpec};
 use setpoint_tests::{Cluster, Size, client};
 
 use crate::app;
+use crate::deployments::Deployments;
 use crate::process::{SERVICES, cpu};
 use crate::report::Report;
 
 /// Number of Pods and of runs. A single Pod takes a few milliseconds, so that one late timer matters; it has more runs.
 const RUNS: [(i32, usize); 3] = [(1, 31), (100, 3), (1000, 3)];
+/// The time within which all Pods must be ready or gone.
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Pause between two runs, for work that a run leaves behind, such as Events.
 pub const REST: Duration = Duration::from_millis(300);
 
@@ -27,13 +30,22 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
     };
     let mut cluster = Cluster::start(size);
     let gateway = client(&cluster.gateway_url());
+    let deployments = Deployments::watch(&gateway);
     for (replicas, runs) in RUNS {
         let mut times = Vec::new();
         let pids = SERVICES.map(|name| cluster.process(name).pid());
         let before: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
         for run in 0..runs {
             tokio::time::sleep(REST).await;
-            times.push(one(&gateway, &format!("bench-{replicas}-{run}"), replicas).await?);
+            times.push(
+                one(
+                    &gateway,
+                    &deployments,
+                    &format!("bench-{replicas}-{run}"),
+                    replicas,
+                )
+                .await?,
+            );
         }
         let spent = pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
         times.sort();
@@ -50,38 +62,35 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// Creates the Deployment, waits until all its Pods are ready, and deletes it again.
-pub async fn one(gateway: &Client, name: &str, replicas: i32) -> anyhow::Result<Duration> {
+pub async fn one(
+    gateway: &Client,
+    deployments: &Deployments,
+    name: &str,
+    replicas: i32,
+) -> anyhow::Result<Duration> {
     let key = Key::new("default", name);
+    let until = |since, replicas| {
+        deployments.until(&key, since, PATIENCE, move |now| is_ready(now, replicas))
+    };
     let start = Instant::now();
-    gateway.create(&deployment(name, replicas)).await?;
-    until(gateway, &key, replicas).await?;
+    let created = gateway.create(&deployment(name, replicas)).await?;
+    until(created.revision, replicas).await?;
     let took = start.elapsed();
-    gateway
+    let scaled = gateway
         .patch::<Deployment>(&key, "", json!({"spec": {"replicas": 0}}))
         .await?;
-    until(gateway, &key, 0).await?;
+    until(scaled.revision, 0).await?;
     gateway
         .delete::<Deployment>(&key, Default::default(), None)
         .await?;
     Ok(took)
 }
 
-async fn until(gateway: &Client, key: &Key, replicas: i32) -> anyhow::Result<()> {
-    let start = Instant::now();
-    loop {
-        let now = gateway.get::<Deployment>(key).await?;
-        let status = &now.status;
-        if status.observed_generation == now.metadata.generation
-            && (status.ready_replicas, status.replicas) == (replicas, replicas)
-        {
-            return Ok(());
-        }
-        anyhow::ensure!(
-            start.elapsed() < Duration::from_secs(120),
-            "{key} is stuck: {status:?}"
-        );
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+/// Returns whether a Deployment has so many Pods, and all of them are ready.
+fn is_ready(now: &Deployment, replicas: i32) -> bool {
+    let status = &now.status;
+    status.observed_generation == now.metadata.generation
+        && (status.ready_replicas, status.replicas) == (replicas, replicas)
 }
 
 fn deployment(name: &str, replicas: i32) -> Deployment {

@@ -4,6 +4,7 @@ mod app;
 mod cascade;
 mod comparison;
 mod definitions;
+mod deployments;
 mod dns;
 mod encryption;
 mod failover;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use setpoint_tests::{Cluster, Size, client};
 
+use crate::deployments::Deployments;
 use crate::process::{SERVICES, cpu};
 use crate::report::Report;
 use crate::{cascade, http, writes};
@@ -102,7 +103,9 @@ async fn cascade(cluster: &mut Cluster, turn: usize) -> anyhow::Result<(f64, Dur
     let spent = || pids.iter().map(|&pid| cpu(pid)).sum::<Duration>();
     tokio::time::sleep(cascade::REST).await;
     let before = spent();
-    let took = cascade::one(&gateway, &format!("turn-{turn}"), PODS).await?;
+    let deployments = Deployments::watch(&gateway);
+    let name = format!("turn-{turn}");
+    let took = cascade::one(&gateway, &deployments, &name, PODS).await?;
     tokio::time::sleep(cascade::REST).await;
     Ok((f64::from(PODS) / took.as_secs_f64(), spent() - before))
 }

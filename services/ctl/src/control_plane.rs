@@ -12,8 +12,7 @@ use setpoint_store::etcd::membership::{Member, Membership, clients_of};
 
 use crate::advice::advised;
 use crate::connection::Connection;
-use crate::known_members;
-use crate::launcher::{ClusterSpec, Component, ControlPlane, StateDir, address, topology};
+use crate::launcher::{ClusterSpec, Component, ControlPlane, StateDir, known_members, topology};
 
 /// Returns what the state directory knows of the control plane that this machine is a part of.
 ///
@@ -38,10 +37,7 @@ pub fn recorded(state_dir: &StateDir) -> anyhow::Result<ControlPlane> {
     }
     Ok(ControlPlane {
         server: spec.server(),
-        // That of this machine first, of which the cluster has no other before others join.
-        etcd: std::iter::once(address(spec.etcd))
-            .chain(known_members::read(state_dir))
-            .collect(),
+        etcd: known_members::endpoints(state_dir, &spec),
         gateways: vec![spec.server()],
         spec,
     })

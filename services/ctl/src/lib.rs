@@ -24,7 +24,6 @@ mod etcd_options;
 mod health;
 mod history;
 mod join;
-mod known_members;
 mod kubeconfig;
 pub mod launcher;
 mod leaders;

@@ -11,8 +11,7 @@ use setpoint_store::etcd::membership::{Member, Membership};
 use setpoint_store::etcd::{Etcd, Settings};
 
 use crate::control_plane;
-use crate::known_members;
-use crate::launcher::StateDir;
+use crate::launcher::{StateDir, known_members};
 use crate::table::render;
 
 /// The time in which a member that is healthy answers.

@@ -189,6 +189,13 @@ impl Settings {
         }
     }
 
+    /// Returns the number of Pods whose reconciles are kept for `setpoint why`: those that run, and as many that have
+    /// ended lately.
+    pub fn explained_pods(&self) -> usize {
+        let pods = usize::try_from(self.capacity.pods).unwrap_or(usize::MAX);
+        self.nodes.saturating_mul(pods).saturating_mul(2)
+    }
+
     /// Returns the limits of container logs.
     pub fn log_limits(&self) -> LogLimits {
         let size = Amount::parse(&self.container_log_max_size).map_or(0, Amount::value);

@@ -11,6 +11,7 @@ use setpoint_tests::cri_node::{CriNode, IMAGE};
 use setpoint_tests::{Cluster, client};
 
 use super::COMMAND;
+use crate::deployments::Deployments;
 use crate::process::{cpu, machine_cpu};
 
 /// The time within which all Pods must be available or gone.
@@ -23,6 +24,7 @@ const AGENT: &str = "node-agent-0";
 /// The cluster. Its agent ends before the node.
 pub struct Plane {
     gateway: Client,
+    deployments: Deployments,
     cluster: Cluster,
     node: CriNode,
 }
@@ -56,8 +58,10 @@ impl Plane {
     /// Starts a cluster with the node.
     pub fn start(node: CriNode) -> Self {
         let cluster = node.cluster();
+        let gateway = client(&cluster.gateway_url());
         Self {
-            gateway: client(&cluster.gateway_url()),
+            deployments: Deployments::watch(&gateway),
+            gateway,
             cluster,
             node,
         }
@@ -93,23 +97,19 @@ impl Plane {
     /// Pods are available. Returns the time.
     ///
     /// # Errors
-    /// If they are not, with the number of those that are: so many the machine can run.
+    /// If they are not, with the status of the Deployment: so many the machine can run.
     pub async fn create(&self, count: usize, fields: Option<Value>) -> anyhow::Result<Duration> {
         let deployment = deployment(count, fields)?;
         let (key, begun) = (key(), Instant::now());
-        self.gateway.create(&deployment).await?;
-        loop {
-            let now = self.gateway.get::<Deployment>(&key).await?;
-            let available = usize::try_from(now.status.available_replicas)?;
-            if available == count {
-                return Ok(begun.elapsed());
-            }
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "{available} of {count} Pods are available after {PATIENCE:?}"
-            );
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        let written = self.gateway.create(&deployment).await?;
+        let is_available = |now: &Deployment| {
+            usize::try_from(now.status.available_replicas).is_ok_and(|now| now == count)
+        };
+        let until = self
+            .deployments
+            .until(&key, written.revision, PATIENCE, is_available);
+        until.await?;
+        Ok(begun.elapsed())
     }
 
     /// Deletes the Deployment, and waits until containerd has nothing of its Pods.

@@ -11,6 +11,7 @@ mod component;
 pub mod frozen;
 mod identity;
 mod joined;
+pub(crate) mod known_members;
 mod kubeconfig;
 mod launch;
 pub mod network;

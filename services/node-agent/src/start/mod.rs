@@ -167,7 +167,8 @@ impl Process {
         // Before a check that passes: the process is not ready until its nodes are registered.
         self.host.health().check(registration::CHECK);
         self.host.health().check(network::CHECK);
-        let replica = Replica::announce(self.host, self.gateway, recorder, Pod::RESOURCE);
+        let mut replica = Replica::announce(self.host, self.gateway, recorder, Pod::RESOURCE);
+        replica.decision_log = replica.decision_log.keeping(self.settings.explained_pods());
         let address = reachable(&replica.client, replica.host.advertised()).await;
         let address = self.settings.at_node_ip(address);
         let mut nodes = self.nodes;

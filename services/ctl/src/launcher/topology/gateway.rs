@@ -1,18 +1,20 @@
 //! The gateways of a cluster.
 
 use super::{ProcessSpec, loopback_range};
-use crate::launcher::cluster_spec::{ClusterSpec, address};
+use crate::launcher::cluster_spec::ClusterSpec;
 use crate::launcher::identity::{API_NAMES, Identity};
+use crate::launcher::known_members;
 use crate::launcher::state_dir::StateDir;
 
 pub(super) fn gateways(
     state_dir: &StateDir,
     spec: &ClusterSpec,
 ) -> impl Iterator<Item = ProcessSpec> {
-    (0..spec.gateways.len()).map(|index| gateway(state_dir, spec, index, &address(spec.etcd)))
+    let etcd = known_members::endpoints(state_dir, spec).join(",");
+    (0..spec.gateways.len()).map(move |index| gateway(state_dir, spec, index, &etcd))
 }
 
-/// Returns `gateway-<index>` over the etcd at this address.
+/// Returns `gateway-<index>` over the etcd at these addresses.
 ///
 /// # Panics
 /// If `spec` has no such gateway.

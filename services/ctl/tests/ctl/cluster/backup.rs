@@ -28,7 +28,7 @@ struct Scene {
 impl Scene {
     fn start() -> Self {
         let cluster = Cluster::new();
-        cluster.up(&["--profile", "fast", "--replicas", "1"]);
+        cluster.up(&["--replicas", "1"]);
         let file = cluster.root.path().join("backup");
         Self { cluster, file }
     }

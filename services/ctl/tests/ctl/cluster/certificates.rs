@@ -82,7 +82,7 @@ fn a_cluster_that_was_stopped_for_longer_than_its_certificates_live_comes_up() {
 #[test]
 fn a_running_cluster_whose_certificates_have_expired_gets_new_ones_without_a_restart() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let before = cluster.pids();
     expire(&cluster);
     eventually("all are renewed", || {
@@ -90,7 +90,7 @@ fn a_running_cluster_whose_certificates_have_expired_gets_new_ones_without_a_res
     });
     // A gateway that is new to the others: all connect to it with new certificates.
     cluster.kill("gateway-0");
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     eventually("all processes are ready", || {
         let status = cluster.run(&["status"]);
         status.status.success().then_some(())
@@ -154,7 +154,7 @@ fn mode(file: &Path) -> u32 {
 #[test]
 fn the_cas_are_changed_while_everything_runs() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let own = cluster.root.path().join(".setpoint/kubeconfig");
     let old = cluster.root.path().join("old");
     fs::copy(&own, &old).unwrap();

@@ -25,7 +25,7 @@ fn exists(path: &Path) -> bool {
 #[test]
 fn an_agent_joins_by_a_token_for_one_use() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let command = create(&cluster, "worker-1", &["--description", "rack 2"]);
     let machine = AgentMachine::new(&cluster, "machine");
     let text = stdout_of(&machine.follow(&command));
@@ -93,7 +93,7 @@ fn an_agent_joins_by_a_token_for_one_use() {
 #[test]
 fn what_a_token_was_not_made_for_does_not_join() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let machine = AgentMachine::new(&cluster, "machine");
     for kind in ["gateway", "controller", "etcd"] {
         let output = cluster.run(&["token", "create", "--for", kind]);
@@ -189,7 +189,7 @@ fn what_a_token_was_not_made_for_does_not_join() {
 #[test]
 fn a_token_brings_in_the_node_that_it_names_only() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let machine = AgentMachine::new(&cluster, "machine");
     let command = create(&cluster, "worker-1", &[]);
     let why = machine.refused(&command.replace("--node worker-1", "--node worker-2"));
@@ -204,7 +204,7 @@ fn a_token_brings_in_the_node_that_it_names_only() {
 #[test]
 fn an_agent_of_the_state_directory_of_a_cluster_is_one_of_its_processes() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let command = create(&cluster, "worker-1", &[]);
     let mut join: Vec<_> = command.split(' ').skip(1).collect();
     join.extend(["--runtime", "simulated"]);
@@ -212,20 +212,20 @@ fn an_agent_of_the_state_directory_of_a_cluster_is_one_of_its_processes() {
     let status = stdout_of(&cluster.run(&["status"]));
     assert_eq!(status.matches(" ready\n").count(), 15, "{status}");
     let before = cluster.pids();
-    let text = cluster.up(&["--profile", "fast"]);
+    let text = cluster.up(&[]);
     assert!(text.starts_with("Setpoint is running already"), "{text}");
     assert_eq!(cluster.pids(), before);
     cluster.kill("node-agent-of-worker-1");
     let status = cluster.run(&["status"]);
     assert_eq!(status.status.code(), Some(1));
-    let text = cluster.up(&["--profile", "fast"]);
+    let text = cluster.up(&[]);
     assert!(
         text.contains("Starting the agent of worker-1, which has joined"),
         "{text}"
     );
     assert_eq!(cluster.pids().len(), 15);
     // Another cluster does not know it.
-    cluster.up(&["--profile", "fast", "--fresh"]);
+    cluster.up(&["--fresh"]);
     assert_eq!(cluster.pids().len(), 14);
     assert!(!exists(&cluster.root.path().join(".setpoint/join")));
 }

@@ -10,7 +10,7 @@ use crate::cluster::harness::{Cluster, eventually, refusal, stdout_of};
 #[test]
 fn a_second_machine_of_the_name_of_a_node_is_refused_and_the_first_one_goes_on() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let commands = [(); 2].map(|()| create(&cluster, "worker-1", &[]));
     let (first, second) = (
         AgentMachine::new(&cluster, "first"),
@@ -38,7 +38,7 @@ fn a_machine_with_another_clock_is_told_so() {
         return;
     }
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let machine = AgentMachine::new(&cluster, "machine");
     let command = create(&cluster, "worker-1", &[]);
     for (ahead, expected) in [
@@ -65,7 +65,7 @@ fn a_machine_with_another_clock_is_told_so() {
 #[test]
 fn an_agent_that_has_joined_follows_a_change_of_the_cas() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     let machine = AgentMachine::new(&cluster, "machine");
     stdout_of(&machine.follow(&create(&cluster, "worker-1", &[])));
     let trusted = || fs::read_to_string(machine.state.join("join/worker-1/ca.crt")).unwrap();

@@ -41,7 +41,7 @@ fn error_of(cluster: &Cluster, arguments: &[&str]) -> String {
 #[test]
 fn a_paused_cluster_uses_no_cpu_and_continues_with_the_same_processes() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast"]);
+    cluster.up(&[]);
     assert_eq!(cluster.ask("POST", PODS, POD), 201);
     let state_dir = cluster.state_dir();
     // A signal without effect counts them.

@@ -11,7 +11,7 @@ fn ready(cluster: &Cluster) -> usize {
 #[test]
 fn a_cluster_grows_and_shrinks_while_it_runs() {
     let cluster = Cluster::new();
-    cluster.up(&["--profile", "fast", "--replicas", "1"]);
+    cluster.up(&["--replicas", "1"]);
     assert_eq!(ready(&cluster), 10);
     let before = cluster.pids();
 

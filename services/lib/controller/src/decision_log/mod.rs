@@ -82,6 +82,16 @@ impl DecisionLog {
         }
     }
 
+    /// Returns an empty log of the same replica with a lower maximum number of objects, for a process that never has
+    /// many at a time.
+    #[must_use]
+    pub fn keeping(&self, objects: usize) -> Self {
+        let Shared {
+            service, instance, ..
+        } = &*self.shared;
+        Self::with_capacity(service, instance, self.resource, objects.min(OBJECTS))
+    }
+
     /// Returns the same log, for a controller of the same process that reconciles objects of another kind.
     pub(crate) fn of_kind(&self, resource: &'static str) -> Self {
         Self {
@@ -289,7 +299,7 @@ mod tests {
 
     #[test]
     fn entries_and_objects_are_bounded_and_the_least_recently_entered_object_is_evicted() {
-        let (decision_log, kept) = (decision_log(3), subject(SETS, "kept"));
+        let (decision_log, kept) = (decision_log(9).keeping(3), subject(SETS, "kept"));
         for at in 0..100 {
             let other = subject(SETS, &format!("web-{at}"));
             decision_log.enter(other, reconcile(Done, at, &["Create"]), Vec::new());

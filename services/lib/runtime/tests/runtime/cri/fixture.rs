@@ -1,14 +1,21 @@
 //! Fixtures for the cri runtime: a containerd of each test. Tests are skipped with a message where none can run.
+//!
+//! `SETPOINT_TEST_CRI_ENDPOINT` names the socket of another runtime, for example of CRI-O, that has the test image and
+//! that tests of a [`fixture`], thus the contract, use instead.
 
+use std::env;
 use std::ops::{Deref, DerefMut};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use setpoint_runtime::Runtime as _;
 use setpoint_runtime::contract::{Fixture, IMAGE, POLL_INTERVAL, TIMEOUT, Woken, sandbox, uid};
 use setpoint_runtime::cri::{Cri, Features, Service, Settings, sweep};
 use setpoint_testkit::{ImageRegistry, REGISTRY_USER, busybox_image};
+use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
+
+const ENDPOINT: &str = "SETPOINT_TEST_CRI_ENDPOINT";
 
 /// A containerd with the test image, which ends when dropped, with all that it runs.
 pub struct Containerd(setpoint_testkit::Containerd);
@@ -31,13 +38,7 @@ impl Containerd {
 
     /// Returns the settings of a runtime on it.
     pub fn settings(&self) -> Settings {
-        Settings {
-            endpoint: self.endpoint(),
-            pod_logs_dir: self.folder().join("logs"),
-            seccomp_profile_root: self.folder().join("seccomp"),
-            relist_period: Duration::from_millis(50),
-            ..Settings::default()
-        }
+        settings(self.endpoint(), self.folder())
     }
 
     /// Returns what it reports that it can do.
@@ -48,8 +49,22 @@ impl Containerd {
 
     /// Returns the directory of the files of an agent.
     pub fn state(&self) -> PathBuf {
-        self.folder().join("agent")
+        state(self.folder())
     }
+}
+
+fn settings(endpoint: String, folder: &Path) -> Settings {
+    Settings {
+        endpoint,
+        pod_logs_dir: folder.join("logs"),
+        seccomp_profile_root: folder.join("seccomp"),
+        relist_period: Duration::from_millis(50),
+        ..Settings::default()
+    }
+}
+
+fn state(folder: &Path) -> PathBuf {
+    folder.join("agent")
 }
 
 impl Deref for Containerd {
@@ -68,13 +83,30 @@ impl DerefMut for Containerd {
 
 impl Drop for Containerd {
     fn drop(&mut self) {
-        let (settings, node) = (self.settings(), uid());
-        let swept = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            let _ = runtime.block_on(sweep(&settings, &node));
-        });
-        let _ = swept.join();
+        remove_all(self.settings());
     }
+}
+
+/// A runtime that goes on after the test.
+struct Other {
+    endpoint: String,
+    folder: TempDir,
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        remove_all(settings(self.endpoint.clone(), self.folder.path()));
+    }
+}
+
+/// Removes what the node of this test has on a runtime.
+fn remove_all(settings: Settings) {
+    let node = uid();
+    let swept = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _ = runtime.block_on(sweep(&settings, &node));
+    });
+    let _ = swept.join();
 }
 
 /// Opens a runtime on a containerd, for the node of this test.
@@ -88,23 +120,44 @@ pub async fn open_with(
     woken: &Woken,
     change: impl FnOnce(&mut Service),
 ) -> Cri {
-    let settings = containerd.settings();
-    let mut service = Service::connect(&settings).await.unwrap();
+    open_at(&containerd.settings(), &containerd.state(), woken, change).await
+}
+
+async fn open_at(
+    settings: &Settings,
+    state: &Path,
+    woken: &Woken,
+    change: impl FnOnce(&mut Service),
+) -> Cri {
+    let mut service = Service::connect(settings).await.unwrap();
     change(&mut service);
-    let (state, node) = (containerd.state(), uid());
-    let runtime = Cri::open(service, &settings, &node, &state, woken.wake(), |_| {}).await;
+    let runtime = Cri::open(service, settings, &uid(), state, woken.wake(), |_| {}).await;
     let runtime = runtime.unwrap();
     let ready = async {
         while runtime.images().await.is_empty() || runtime.network_ready().is_err() {
             sleep(POLL_INTERVAL).await;
         }
     };
-    timeout(TIMEOUT, ready).await.expect("containerd is ready");
+    timeout(TIMEOUT, ready).await.expect("the runtime is ready");
     runtime
 }
 
 pub async fn fixture() -> Option<Fixture<Cri>> {
-    Some(fixture_of(Containerd::start()?).await)
+    match env::var(ENDPOINT) {
+        Ok(endpoint) => Some(fixture_on(endpoint).await),
+        Err(_) => Some(fixture_of(Containerd::start()?).await),
+    }
+}
+
+async fn fixture_on(endpoint: String) -> Fixture<Cri> {
+    let other = Other {
+        folder: tempfile::tempdir().unwrap(),
+        endpoint,
+    };
+    let folder = other.folder.path();
+    let (settings, woken) = (settings(other.endpoint.clone(), folder), Woken::default());
+    let runtime = open_at(&settings, &state(folder), &woken, |_| {}).await;
+    Fixture::new(runtime, crate::MACHINE, woken, other)
 }
 
 /// Returns a runtime on a containerd.

@@ -61,7 +61,8 @@ fn cgroup_of(runtime_id: &str) -> ContainerCgroup {
     let mut is_in = pids.filter(|pid: &i32| {
         // A process may end meanwhile.
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-        groups.contains(runtime_id)
+        // CRI-O has a monitor of each container, in a cgroup of its own.
+        groups.contains(runtime_id) && !groups.contains("conmon")
     });
     ContainerCgroup::of(is_in.next().unwrap()).unwrap()
 }

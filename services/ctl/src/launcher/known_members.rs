@@ -1,16 +1,26 @@
 //! The members of etcd as the first machine of a cluster of several has last seen them: once its own one is dead, it
-//! asks the others. Machines that have joined have them in their records.
+//! and its gateways ask the others. Machines that have joined have them in their records.
 
-use std::fs;
+use std::{fs, iter};
 
 use anyhow::Context as _;
 use setpoint_host::private;
 use setpoint_store::etcd::membership::{Member, clients_of};
 
-use crate::launcher::StateDir;
+use super::cluster_spec::{ClusterSpec, address};
+use super::state_dir::StateDir;
+
+/// Returns the URLs at which the first machine reaches members of etcd: its own one first, of which there is no other
+/// before machines have joined.
+pub fn endpoints(state_dir: &StateDir, spec: &ClusterSpec) -> Vec<String> {
+    let own = address(spec.etcd);
+    let known = read(state_dir).into_iter();
+    let others: Vec<_> = known.filter(|url| *url != own).collect();
+    iter::once(own).chain(others).collect()
+}
 
 /// Returns the URLs at which clients reach them; none before any was seen. What is damaged is as if it was not there.
-pub fn read(state_dir: &StateDir) -> Vec<String> {
+fn read(state_dir: &StateDir) -> Vec<String> {
     let text = fs::read(state_dir.etcd_members()).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
@@ -38,13 +48,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let state_dir = StateDir::find(root.path(), None);
         let _held = state_dir.lock().unwrap();
-        assert!(read(&state_dir).is_empty());
+        let spec = ClusterSpec::default();
+        let own = address(spec.etcd);
+        assert_eq!(endpoints(&state_dir, &spec), [own.as_str()]);
         let member = Member {
-            clients: vec!["https://10.0.0.2:2379".to_owned()],
+            clients: vec![own.clone(), "https://10.0.0.2:2379".to_owned()],
             ..Member::default()
         };
         write(&state_dir, &[member]).unwrap();
-        assert_eq!(read(&state_dir), ["https://10.0.0.2:2379"]);
+        let expected = [own.as_str(), "https://10.0.0.2:2379"];
+        assert_eq!(endpoints(&state_dir, &spec), expected);
         fs::write(state_dir.etcd_members(), "[").unwrap();
         assert!(read(&state_dir).is_empty());
         state_dir.clear().unwrap();
