@@ -45,7 +45,8 @@ impl Deployments {
         let begun = Instant::now();
         self.reader.reach(since).await;
         loop {
-            let now = self.reader.get(key).context("it was deleted")?;
+            let now = self.reader.get(key);
+            let now = now.with_context(|| format!("{key} was deleted"))?;
             if wanted(&now.object) {
                 return Ok(());
             }
