@@ -192,8 +192,8 @@ impl Settings {
     /// Returns the number of Pods whose reconciles are kept for `setpoint why`: those that run, and as many that have
     /// ended lately.
     pub fn explained_pods(&self) -> usize {
-        let pods = usize::try_from(self.capacity.pods).unwrap_or(usize::MAX);
-        self.nodes.saturating_mul(pods).saturating_mul(2)
+        let pods = self.nodes.saturating_mul(self.capacity.pods);
+        pods.saturating_mul(2)
     }
 
     /// Returns the limits of container logs.
