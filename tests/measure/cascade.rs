@@ -37,15 +37,8 @@ pub async fn measure(report: &mut Report) -> anyhow::Result<()> {
         let before: Duration = pids.iter().map(|&pid| cpu(pid)).sum();
         for run in 0..runs {
             tokio::time::sleep(REST).await;
-            times.push(
-                one(
-                    &gateway,
-                    &deployments,
-                    &format!("bench-{replicas}-{run}"),
-                    replicas,
-                )
-                .await?,
-            );
+            let name = format!("bench-{replicas}-{run}");
+            times.push(one(&gateway, &deployments, &name, replicas).await?);
         }
         let spent = pids.iter().map(|&pid| cpu(pid)).sum::<Duration>() - before;
         times.sort();

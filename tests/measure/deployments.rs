@@ -1,13 +1,14 @@
 //! The Deployments of a cluster as a watch has them: to wait for one takes nothing of the machine, as asking again and
 //! again would.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail};
 use setpoint_controller::{Client, Reader, Whole};
 use setpoint_model::{Key, Revision};
-use setpoint_proto::apps::{Deployment, DeploymentStatus};
-use tokio::time::{Instant, sleep};
+use setpoint_proto::apps::Deployment;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Pause between two looks at what the watch has brought.
@@ -34,7 +35,7 @@ impl Deployments {
     /// Waits until the status of one, at this revision or later, is as wanted.
     ///
     /// # Errors
-    /// If it is deleted, or not as wanted within `limit`; with its status then.
+    /// If there is none, or it is not as wanted within `limit`; with its status then.
     pub async fn until(
         &self,
         key: &Key,
@@ -42,23 +43,22 @@ impl Deployments {
         limit: Duration,
         wanted: impl Fn(&Deployment) -> bool,
     ) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        self.reader.reach(since).await;
-        loop {
-            let now = self.reader.get(key);
-            let now = now.with_context(|| format!("{key} was deleted"))?;
-            if wanted(&now.object) {
-                return Ok(());
+        let waited = async {
+            self.reader.reach(since).await;
+            while !wanted(&self.get(key)?.object) {
+                sleep(PAUSE).await;
             }
-            ensure!(
-                begun.elapsed() < limit,
-                late(key, limit, &now.object.status)
-            );
-            sleep(PAUSE).await;
-        }
+            Ok(())
+        };
+        let Ok(done) = timeout(limit, waited).await else {
+            let status = &self.get(key)?.object.status;
+            bail!("{key} is not as wanted after {limit:?}: {status:?}");
+        };
+        done
     }
-}
 
-fn late(key: &Key, limit: Duration, status: &DeploymentStatus) -> String {
-    format!("{key} is not as wanted after {limit:?}: {status:?}")
+    fn get(&self, key: &Key) -> anyhow::Result<Arc<Whole<Deployment>>> {
+        let found = self.reader.get(key);
+        found.with_context(|| format!("there is no Deployment {key}"))
+    }
 }

@@ -101,9 +101,9 @@ async fn cascade(cluster: &mut Cluster, turn: usize) -> anyhow::Result<(f64, Dur
     let gateway = client(&cluster.gateway_url());
     let pids = SERVICES.map(|name| cluster.process(name).pid());
     let spent = || pids.iter().map(|&pid| cpu(pid)).sum::<Duration>();
+    let deployments = Deployments::watch(&gateway);
     tokio::time::sleep(cascade::REST).await;
     let before = spent();
-    let deployments = Deployments::watch(&gateway);
     let name = format!("turn-{turn}");
     let took = cascade::one(&gateway, &deployments, &name, PODS).await?;
     tokio::time::sleep(cascade::REST).await;
